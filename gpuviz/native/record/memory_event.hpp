@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+namespace gpuviz {
+
+// The actions of torch.cuda.memory's device traces, and record_stream.
+// The order is the dictionary of the `action` column; see gpuviz/tables.py.
+enum class Action : std::uint8_t {
+    alloc,
+    free_requested,
+    free_completed,
+    segment_alloc,
+    segment_free,
+    segment_map,
+    segment_unmap,
+    oom,
+    record_stream,
+    snapshot,
+    annotate,
+};
+
+// One row of the table `memory_events`, as it leaves the hook.
+//
+// alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.
+// segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
+// oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the caller's.
+// record_stream: `stream` is the stream that uses the block.
+struct MemoryEvent {
+    std::int64_t time_ns;  // of clock.hpp
+    std::uint64_t address;
+    std::uint64_t size;
+    std::uint64_t requested_size;
+    std::uint64_t stream;  // raw handle
+    std::uint32_t stack;   // 0: not captured
+    std::uint32_t pool;    // 2 * n + (1 if large); n is 0 for the default pool, else the MemPool's number
+    std::uint32_t thread;  // the operating system's thread id
+    std::uint32_t range;   // 0: outside every range
+    std::uint16_t device;
+    Action action;
+    std::uint8_t reserved[5];
+};
+static_assert(sizeof(MemoryEvent) == 64);
+
+// Receives events in the order in which they happened on one device. Implementations: the ring
+// of a recording, and a vector in replays. push() runs under the allocator's lock.
+class MemoryEventSink {
+  public:
+    virtual ~MemoryEventSink() = default;
+    virtual void push(const MemoryEvent& event) noexcept = 0;
+};
+
+// Who caused an event.
+struct CallSite {
+    std::uint32_t stack = 0;
+    std::uint32_t thread = 0;
+    std::uint32_t range = 0;
+};
+
+}  // namespace gpuviz
