@@ -37,7 +37,7 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``devices``: the GPUs seen.
     - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
-      the MemPool. ``segment_type`` is ``small``, ``large`` or, under a foreign allocator, ``unknown``.
+      the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
