@@ -47,28 +47,14 @@ def schemas() -> "dict[str, pa.Schema]":
 
     text = pa.dictionary(pa.int32(), pa.utf8())
     return {
-        "memory_events": pa.schema(
-            [
-                ("time", pa.int64()),
-                ("action", pa.dictionary(pa.int8(), pa.utf8())),
-                ("address", pa.uint64()),
-                ("size", pa.int64()),
-                ("requested_size", pa.int64()),
-                ("device", pa.int16()),
-                ("stream", pa.uint32()),
-                ("pool", pa.uint32()),
-                ("stack", pa.uint32()),
-                ("thread", pa.uint32()),
-                ("range", pa.uint32()),
-            ],
-        ),
+        "memory_events": _memory_events(),
         "devices": pa.schema(
             [
                 ("id", pa.int16()),
                 ("name", pa.utf8()),
                 ("total_memory", pa.int64()),
                 ("kind", pa.utf8()),
-            ],
+            ]
         ),
         "streams": pa.schema(
             [
@@ -76,7 +62,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 ("device", pa.int16()),
                 ("handle", pa.uint64()),
                 ("name", pa.utf8()),
-            ],
+            ]
         ),
         "pools": pa.schema(
             [("id", pa.uint32()), ("owner", pa.uint32()), ("segment_type", pa.utf8())],
@@ -94,3 +80,23 @@ def schemas() -> "dict[str, pa.Schema]":
         ),
         "threads": pa.schema([("id", pa.uint32()), ("name", pa.utf8())]),
     }
+
+
+def _memory_events() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("time", pa.int64()),
+            ("action", pa.dictionary(pa.int8(), pa.utf8())),
+            ("address", pa.uint64()),
+            ("size", pa.int64()),
+            ("requested_size", pa.int64()),
+            ("device", pa.int16()),
+            ("stream", pa.uint32()),
+            ("pool", pa.uint32()),
+            ("stack", pa.uint32()),
+            ("thread", pa.uint32()),
+            ("range", pa.uint32()),
+        ],
+    )

@@ -43,7 +43,8 @@ class Device {
     [[nodiscard]] virtual bool has_virtual_memory() const noexcept = 0;
     [[nodiscard]] virtual Address reserve_range(std::uint64_t size) = 0;
     virtual void release_range(Address address, std::uint64_t size) = 0;
-    // Backs [address, address + size) with pages of `page` bytes. False: out of memory, nothing mapped.
+    // Backs [address, address + size) with pages of `page` bytes. False: out of memory, nothing
+    // mapped.
     [[nodiscard]] virtual bool map(Address address, std::uint64_t size, std::uint64_t page) = 0;
     virtual void unmap(Address address, std::uint64_t size, std::uint64_t page) = 0;
 

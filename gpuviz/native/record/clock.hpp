@@ -6,7 +6,8 @@
 
 namespace gpuviz {
 
-// Nanoseconds of the one clock of every recording (CLOCK_MONOTONIC: same in all threads, never set back).
+// Nanoseconds of the one clock of every recording (CLOCK_MONOTONIC: same in all threads, never set
+// back).
 inline std::int64_t now_ns() noexcept {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -24,8 +24,8 @@ enum class Action : std::uint8_t {
 //
 // alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
-// oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the caller's.
-// record_stream: `stream` is the stream that uses the block.
+// oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
+// caller's. record_stream: `stream` is the stream that uses the block.
 struct MemoryEvent {
     std::int64_t time_ns;  // of clock.hpp
     std::uint64_t address;
@@ -33,7 +33,8 @@ struct MemoryEvent {
     std::uint64_t requested_size;
     std::uint64_t stream;  // raw handle
     std::uint32_t stack;   // 0: not captured
-    std::uint32_t pool;    // 2 * n + (1 if large); n is 0 for the default pool, else the MemPool's number
+    std::uint32_t
+        pool;  // 2 * n + (1 if large); n is 0 for the default pool, else the MemPool's number
     std::uint32_t thread;  // the operating system's thread id
     std::uint32_t range;   // 0: outside every range
     std::uint16_t device;

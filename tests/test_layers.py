@@ -1,0 +1,173 @@
+"""Who may import whom, in C++, Python and TypeScript. A file that no rule covers fails."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "gpuviz"
+NATIVE = PACKAGE / "native"
+TYPESCRIPT = ROOT / "extension" / "src"
+
+# A layer, and the layers that it may import besides itself.
+CPP = {
+    "device": set[str](),
+    "record": set[str](),
+    "allocator": {"device", "record"},
+    "activity": {"record"},
+    "replay": {"device", "record", "allocator"},
+    "bindings": {"device", "record", "allocator", "activity", "replay"},
+}
+TS = {
+    "base": set[str](),
+    "wire": {"base"},
+    "model": {"base", "wire"},
+    "render": {"base"},
+    "view": {"base", "wire", "model", "render"},
+    "widget": {"base", "wire", "model", "render", "view"},
+    "report": {"base", "wire", "model", "render", "view"},
+    "lab": {"base", "wire", "model", "render", "view"},
+}
+_FLOOR = {"errors", "tables", "_core"}
+_MIDDLE = _FLOOR | {"recording", "formats", "analysis"}
+PYTHON = {
+    "errors": set[str](),
+    "tables": set[str](),
+    "recording": _FLOOR,
+    "formats": _FLOOR | {"recording"},
+    "analysis": _FLOOR | {"recording"},
+    "figures": _MIDDLE,
+    "frameworks": _FLOOR | {"recording"},
+    "allocator": _FLOOR | {"recording", "frameworks"},
+    "recorder": _FLOOR | {"recording", "formats", "frameworks", "allocator"},
+    "replay": _FLOOR | {"recording"},
+    "report": _MIDDLE | {"figures"},
+    "notebook": _MIDDLE | {"figures", "recorder", "allocator", "frameworks", "replay", "report"},
+    "commands": _MIDDLE | {"figures", "recorder", "allocator", "frameworks", "replay", "report"},
+    "cli": {"errors", "commands"},
+}
+# The methods of a recording that only call what stands above it, imported where they are called.
+PYTHON_IN_FUNCTIONS = {"recording": {"analysis", "formats", "report"}}
+
+
+def cpp_files() -> list[Path]:
+    return sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")])
+
+
+def python_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def typescript_files() -> list[Path]:
+    return sorted(TYPESCRIPT.rglob("*.ts"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_a_native_file_includes_only_layers_below_it(path):
+    layer = path.relative_to(NATIVE).parts[0]
+    included = set(re.findall(r'#include "(\w+)/', path.read_text()))
+
+    assert included - CPP[layer] - {layer} == set()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_python_is_included_only_by_the_bindings_and_the_stack_walk(path):
+    if path.is_relative_to(NATIVE / "bindings"):
+        allowed = {"nanobind", "Python.h"}
+    elif path == NATIVE / "record" / "python_stack.cpp":
+        allowed = {"Python.h"}
+    else:
+        allowed = set[str]()
+    included = set(re.findall(r"#include [<\"](nanobind|Python\.h)", path.read_text()))
+
+    assert included - allowed == set()
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the absolute name of each import, and whether it runs when the file is imported."""
+    tree = ast.parse(path.read_text())
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    at_import = {id(node) for node in statements(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in at_import
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{base}.{alias.name}", id(node) in at_import
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what runs when a module is imported: no function bodies, no TYPE_CHECKING blocks."""
+    for node in ast.iter_child_nodes(tree):
+        typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing_only:
+            continue
+        yield node
+        yield from statements(node)
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_a_python_file_imports_only_layers_below_it(path):
+    layer = layer_of(path)
+    if layer == "__init__":
+        return
+    known = PYTHON.keys() | _FLOOR
+    wrong = set[str]()
+    for name, at_import in imports(path):
+        parts = name.split(".")
+        if parts[0] != "gpuviz" or parts[1] not in known:
+            continue
+        extra = set() if at_import else PYTHON_IN_FUNCTIONS.get(layer, set())
+        if parts[1] not in PYTHON[layer] | {layer} | extra:
+            wrong.add(name)
+
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record(path):
+    cupy_users = [PACKAGE / "frameworks" / "cupy.py", PACKAGE / "commands" / "workloads"]
+    found = {name for name, _ in imports(path) if name.split(".")[0] in {"cupy", "cupyx"}}
+
+    assert not found or any(path.is_relative_to(user) for user in cupy_users), found
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_heavy_libraries_are_imported_only_when_they_are_needed(path):
+    heavy = {"cupy", "cupyx", "numpy", "pyarrow", "plotly", "ipywidgets", "anywidget"}
+    found = {name.split(".")[0] for name, at_import in imports(path) if at_import}
+
+    assert found & heavy == set()
+
+
+@pytest.mark.parametrize("path", typescript_files(), ids=relative)
+def test_a_typescript_file_imports_only_layers_below_it(path):
+    layer = path.relative_to(TYPESCRIPT).parts[0]
+    wrong = set[str]()
+    for target in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text()):
+        resolved = (path.parent / target).resolve()
+        if resolved.relative_to(TYPESCRIPT).parts[0] not in TS[layer] | {layer}:
+            wrong.add(target)
+
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("path", typescript_files(), ids=relative)
+def test_typescript_does_not_reach_the_network(path):
+    found = re.findall(r"\b(?:fetch|WebSocket|XMLHttpRequest|EventSource)\s*\(", path.read_text())
+
+    assert found == []
