@@ -3,3 +3,9 @@
 #include <nanobind/nanobind.h>
 
 // One function for each file of this folder; module.cpp calls them in the order of the layers.
+namespace gpuviz {
+
+void bind_sink(nanobind::module_& m);
+void bind_record(nanobind::module_& m);
+
+}  // namespace gpuviz

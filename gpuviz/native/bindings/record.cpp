@@ -1,0 +1,168 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+#include "record/python_stack.hpp"
+#include "record/session.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz {
+namespace {
+
+// Arrays over the columns of a chunk, without a copy; a capsule that they share owns the chunk.
+nb::dict to_arrays(EventColumns&& columns) {
+    auto owned = std::make_unique<EventColumns>(std::move(columns));
+    const EventColumns* chunk = owned.get();
+    const nb::capsule owner(owned.get(),
+                            [](void* held) noexcept { delete static_cast<EventColumns*>(held); });
+    static_cast<void>(owned.release());
+    nb::dict arrays;
+    chunk->for_each_column([&]<typename Value>(const char* name, Value* values) {
+        arrays[name] = nb::ndarray<nb::numpy, Value, nb::ndim<1>>(values, {chunk->rows()}, owner);
+    });
+    return arrays;
+}
+
+std::vector<nb::dict> take(Session& session, bool flush) {
+    std::vector<EventColumns> chunks = [&] {
+        const nb::gil_scoped_release unlocked;
+        return session.take(flush);
+    }();
+    std::vector<nb::dict> tables;
+    for (EventColumns& chunk : chunks) {
+        tables.push_back(to_arrays(std::move(chunk)));
+    }
+    return tables;
+}
+
+std::vector<std::tuple<std::uint32_t, int, std::uint64_t>> streams(const Session& session) {
+    std::vector<std::tuple<std::uint32_t, int, std::uint64_t>> rows;
+    for (const Stream& stream : session.streams()) {
+        rows.emplace_back(stream.id, stream.device, stream.handle);
+    }
+    return rows;
+}
+
+nb::dict dropped_by_action(const Session& session) {
+    const nb::object names = nb::module_::import_("gpuviz.tables").attr("ACTIONS");
+    const ActionCounts counts = session.dropped();
+    nb::dict named;
+    for (std::size_t action = 0; action < action_count; ++action) {
+        if (counts[action] != 0) {
+            named[names[action]] = counts[action];
+        }
+    }
+    return named;
+}
+
+std::uint64_t dropped(const Session& session) {
+    std::uint64_t total = 0;
+    for (const std::uint64_t count : session.dropped()) {
+        total += count;
+    }
+    return total;
+}
+
+using Stack = std::vector<std::pair<nb::object, std::int64_t>>;
+
+std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
+    if (first_id == 0) {
+        throw std::invalid_argument("Stack ids begin at 1, got first_id 0.");
+    }
+    std::vector<Stack> stacks;
+    for (std::size_t id = first_id; id <= table.size(); ++id) {
+        Stack& stack = stacks.emplace_back();
+        for (const StackFrame& frame : table.frames(std::uint32_t(id))) {
+            auto* code = reinterpret_cast<PyObject*>(frame.code);
+            stack.emplace_back(nb::borrow(code), frame.instruction);
+        }
+    }
+    return stacks;
+}
+
+void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
+                  std::size_t max_stacks, std::size_t stack_depth) {
+    if (!(interval_ms > 0 && interval_ms <= 60'000)) {
+        throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
+                                    nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
+    }
+    const SessionOptions options{
+        .ring_capacity = ring_capacity,
+        .interval = std::chrono::microseconds(std::llround(std::ceil(interval_ms * 1000))),
+        .max_stacks = max_stacks,
+    };
+    std::unique_ptr<StackWalker> walker;
+    if (stack_depth != 0) {
+        walker = std::make_unique<PythonStackWalker>(stack_depth);
+    }
+    new (place) Session(options, std::move(walker));
+}
+
+void bind_stack_table(nb::module_& m) {
+    nb::class_<StackTable>(m, "StackTable", "The distinct call stacks of a session.")
+        .def("__len__", &StackTable::size)
+        .def_prop_ro("dropped", &StackTable::dropped,
+                     "Captures that got stack 0 because the table was full.")
+        .def("new_stacks", &new_stacks, "first_id"_a,
+             nb::sig("def new_stacks(self, first_id: int) -> "
+                     "list[list[tuple[types.CodeType, int]]]"),
+             "The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction "
+             "offset in bytes, innermost first.");
+}
+
+}  // namespace
+
+void bind_record(nb::module_& m) {
+    bind_stack_table(m);
+    nb::class_<EventRing, MemoryEventSink>(
+        m, "EventRing", "Takes the events of one device to the collector; never waits.");
+    const SessionOptions defaults;
+    nb::class_<Session>(m, "Session",
+                        "One recording: a ring for each device, the thread that drains them into "
+                        "columns, and the call stacks.")
+        .def("__init__", &make_session, nb::kw_only(), "ring_capacity"_a = defaults.ring_capacity,
+             "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
+             "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
+             "stacks off.")
+        .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
+             "The sink of a device; it keeps the session alive.")
+        .def("start", &Session::start, nb::call_guard<nb::gil_scoped_release>(),
+             "Begin collecting. A session records once.")
+        .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>(),
+             "Return when every event pushed before is in columns; does nothing unless running.")
+        .def("take", &take, "flush"_a = false,
+             nb::sig("def take(self, flush: bool = False) -> list[dict[str, numpy.ndarray]]"),
+             "Chunks of the table memory_events not yet taken, full ones only unless `flush`; "
+             "NumPy arrays by column, at most 65536 rows each, in order within a device.")
+        .def("streams", &streams, "Rows (id, device, handle) in order of first use.")
+        .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
+        .def_prop_ro("stack_method", &Session::stack_method,
+                     "How stacks are read: frames, attributes (slow) or none.")
+        .def_prop_ro("running", &Session::running)
+        .def_prop_ro("events", &Session::events, "Events that reached columns.")
+        .def_prop_ro("dropped", &dropped, "Events lost because a ring was full.")
+        .def_prop_ro("dropped_by_action", &dropped_by_action,
+                     nb::sig("def dropped_by_action(self) -> dict[str, int]"),
+                     "The same, by names of ACTIONS.")
+        .def_prop_ro("bytes", &Session::bytes, nb::call_guard<nb::gil_scoped_release>(),
+                     "Held now: rings, columns not yet taken, stacks.")
+        .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
+        .def_prop_ro("start_ns", &Session::start_ns,
+                     "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
+        .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
+                     "The same moment in nanoseconds since 1970.")
+        .def("abandon_after_fork", &Session::abandon_after_fork,
+             "In the child after fork(): collect nothing from now on, and wait for nothing.");
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,53 @@
+#include "record/collector.hpp"
+
+#include <new>
+#include <utility>
+
+namespace gpuviz {
+
+std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept {
+    std::size_t done = 0;
+    try {
+        for (; done < events.size(); ++done) {
+            if (open_.rows() == open_.capacity()) {
+                EventColumns next(rows_per_chunk);
+                full_.push_back(std::move(open_));
+                open_ = std::move(next);
+            }
+            open_.append(events[done], start_ns, stream_id(events[done]));
+        }
+    } catch (const std::bad_alloc&) {
+        return done;
+    }
+    return done;
+}
+
+std::vector<EventColumns> Collector::take(bool flush) {
+    std::vector<EventColumns> chunks = std::exchange(full_, {});
+    if (flush && open_.rows() != 0) {
+        chunks.push_back(EventColumns::tight_copy(open_));
+        open_.clear();
+    }
+    return chunks;
+}
+
+std::size_t Collector::bytes() const noexcept {
+    return open_.bytes() + full_.size() * rows_per_chunk * EventColumns::bytes_per_row;
+}
+
+std::uint32_t Collector::stream_id(const MemoryEvent& event) {
+    if (event.device == last_.device && event.stream == last_.handle) {
+        return last_.id;
+    }
+    const std::pair<int, std::uint64_t> key{event.device, event.stream};
+    auto found = stream_ids_.find(key);
+    if (found == stream_ids_.end()) {
+        const auto id = std::uint32_t(streams_.size() + 1);
+        streams_.push_back({id, event.device, event.stream});
+        found = stream_ids_.emplace(key, id).first;
+    }
+    last_ = {found->second, event.device, event.stream};
+    return last_.id;
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "record/memory_event.hpp"
+#include "record/ring.hpp"
+
+namespace gpuviz {
+
+inline constexpr std::size_t action_count = std::size_t(Action::annotate) + 1;
+
+using ActionCounts = std::array<std::uint64_t, action_count>;
+
+// The allocator events of one device on their way to the collector; a full ring counts a drop.
+class EventRing final : public MemoryEventSink {
+  public:
+    explicit EventRing(std::size_t capacity) : ring_(capacity) {}
+
+    void push(const MemoryEvent& event) noexcept override;
+
+    // See Ring::drain.
+    template <typename Consume>
+    std::size_t drain(Consume&& consume) {
+        return ring_.drain(static_cast<Consume&&>(consume));
+    }
+
+    // Events lost because the ring was full; any thread.
+    [[nodiscard]] ActionCounts dropped() const noexcept;
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return ring_.capacity() * sizeof(MemoryEvent);
+    }
+
+  private:
+    Ring<MemoryEvent> ring_;
+    std::array<std::atomic<std::uint64_t>, action_count> dropped_{};
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,106 @@
+#include "record/frame_layout.hpp"
+
+#include <cstring>
+
+namespace gpuviz {
+namespace {
+
+static_assert(sizeof(void*) == 8, "The layouts below are those of 64-bit builds.");
+
+// Compiled from the internal headers of 3.11.7 and 3.12.1.
+constexpr FrameLayout layout_3_11{56, 8, 48, 32, 56, 69, 184, 168};
+constexpr FrameLayout layout_3_12{56, 0, 8, 0, 56, 70, 192, 176};
+
+// Positions in _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h), in words.
+struct DebugOffsetWords {
+    std::size_t thread_state;       // size, prev, next, interp, current_frame, ...
+    std::size_t interpreter_frame;  // size, previous, executable, instr_ptr, localsplus, owner, ...
+    std::size_t code_object;        // size and eight members before co_code_adaptive
+};
+constexpr DebugOffsetWords words_3_13{19, 28, 34};
+constexpr DebugOffsetWords words_3_14{22, 31, 39};
+
+// enum _frameowner: a thread's frame is 0, a generator's 1; from 3 on they belong to the
+// interpreter and run no Python code.
+constexpr std::uint8_t owned_by_generator = 1;
+constexpr std::uint8_t owned_by_interpreter = 3;
+
+std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint64_t version,
+                                       const std::uint64_t* table) noexcept {
+    const bool free_threaded = table[2] != 0;
+    if (std::memcmp(table, "xdebugpy", 8) != 0 || table[1] != version || free_threaded) {
+        return std::nullopt;
+    }
+    const std::uint64_t* thread = table + words.thread_state;
+    const std::uint64_t* frame = table + words.interpreter_frame;
+    const std::uint64_t* code = table + words.code_object;
+    const FrameLayout layout{
+        .thread_frame = thread[4],
+        .cframe_frame = std::nullopt,
+        .previous = frame[1],
+        .code = frame[2],
+        .instruction = frame[3],
+        .owner = frame[5],
+        .code_start = code[9],
+        // _co_firsttraceable is not in the table; two pointers' room before the instructions in
+        // 3.11 to 3.14.
+        .first_traceable = code[9] - 16,
+    };
+    const bool plausible = layout.thread_frame < thread[0] && layout.previous < frame[0] &&
+                           layout.code < frame[0] && layout.instruction < frame[0] &&
+                           layout.owner < frame[0] && frame[0] < 256 && thread[0] < 65536 &&
+                           layout.code_start >= 16 && layout.code_start < code[0];
+    return plausible ? std::optional(layout) : std::nullopt;
+}
+
+template <typename Value>
+Value load(std::uint64_t address, std::size_t offset) noexcept {
+    return *reinterpret_cast<const Value*>(address + offset);
+}
+
+}  // namespace
+
+std::optional<FrameLayout> known_layout(std::uint64_t version,
+                                        const std::uint64_t* debug_offsets) noexcept {
+    switch (version >> 16) {
+        case 0x030b:
+            return layout_3_11;
+        case 0x030c:
+            return layout_3_12;
+        case 0x030d:
+            return debug_offsets ? layout_from(words_3_13, version, debug_offsets) : std::nullopt;
+        case 0x030e:
+            return debug_offsets ? layout_from(words_3_14, version, debug_offsets) : std::nullopt;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
+                        std::span<StackFrame> frames) noexcept {
+    auto frame =
+        load<std::uint64_t>(reinterpret_cast<std::uint64_t>(thread_state), layout.thread_frame);
+    if (layout.cframe_frame) {
+        frame = load<std::uint64_t>(frame, *layout.cframe_frame);
+    }
+    std::size_t count = 0;
+    for (; frame != 0 && count < frames.size();
+         frame = load<std::uint64_t>(frame, layout.previous)) {
+        const auto owner = load<std::uint8_t>(frame, layout.owner);
+        if (owner >= owned_by_interpreter) {
+            continue;
+        }
+        // 3.14 keeps flags of the reference in the two lowest bits.
+        const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
+        const auto instruction =
+            std::int64_t(load<std::uint64_t>(frame, layout.instruction) - code - layout.code_start);
+        const auto first = 2 * std::int64_t{load<std::int32_t>(code, layout.first_traceable)};
+        if (instruction < first && owner != owned_by_generator) {
+            continue;
+        }
+        frames[count++] = {code, instruction};
+    }
+    return count;
+}
+
+}  // namespace gpuviz

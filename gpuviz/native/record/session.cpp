@@ -1,0 +1,170 @@
+#include "record/session.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "record/clock.hpp"
+
+namespace gpuviz {
+namespace {
+
+std::int64_t read_clock(clockid_t clock) noexcept {
+    timespec now;
+    clock_gettime(clock, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> walker)
+    : options_(options),
+      stacks_(options.max_stacks),
+      walker_(std::move(walker)),
+      shared_(std::make_unique<Shared>()) {
+    Ring<MemoryEvent>::check_capacity(options.ring_capacity);
+    if (options.interval.count() <= 0) {
+        throw std::invalid_argument("The interval between two drains must be positive, got " +
+                                    std::to_string(options.interval.count()) + " microseconds.");
+    }
+}
+
+Session::~Session() {
+    stop();
+    for (const auto& ring : rings_) {
+        delete ring.load();
+    }
+}
+
+EventRing& Session::sink(int device) {
+    if (device < 0 || device >= max_devices) {
+        throw std::out_of_range("The device must be between 0 and " +
+                                std::to_string(max_devices - 1) + ", got " +
+                                std::to_string(device) + ".");
+    }
+    std::atomic<EventRing*>& place = rings_[std::size_t(device)];
+    EventRing* ring = place.load(std::memory_order_acquire);
+    if (ring == nullptr) {
+        auto made = std::make_unique<EventRing>(options_.ring_capacity);
+        if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
+            ring = made.release();
+        }
+    }
+    return *ring;
+}
+
+void Session::start() {
+    const std::lock_guard only(lifecycle_);
+    if (start_ns_ != 0) {
+        throw std::logic_error(running_ ? "This session is already recording."
+                                        : "This session has recorded; make a new one.");
+    }
+    process_ = getpid();
+    start_ns_ = now_ns();
+    wall_start_ns_ = read_clock(CLOCK_REALTIME);
+    shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
+    running_ = true;
+}
+
+void Session::stop() {
+    if (running_ && process_ != getpid()) {
+        abandon_after_fork();
+    }
+    const std::lock_guard only(lifecycle_);
+    if (!running_) {
+        return;
+    }
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->stopping = true;
+    }
+    shared_->wake.notify_one();
+    shared_->thread.join();
+    running_ = false;
+}
+
+std::vector<EventColumns> Session::take(bool flush) {
+    const std::lock_guard lock(shared_->mutex);
+    if (flush && running_) {
+        drain(shared_->collector);
+    }
+    return shared_->collector.take(flush);
+}
+
+std::vector<Stream> Session::streams() const {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->collector.streams();
+}
+
+const char* Session::stack_method() const noexcept { return walker_ ? walker_->method() : "none"; }
+
+ActionCounts Session::dropped() const noexcept {
+    ActionCounts total{};
+    for (const auto& place : rings_) {
+        if (const EventRing* ring = place.load(std::memory_order_acquire)) {
+            const ActionCounts counts = ring->dropped();
+            for (std::size_t action = 0; action < action_count; ++action) {
+                total[action] += counts[action];
+            }
+        }
+    }
+    return total;
+}
+
+std::size_t Session::bytes() const {
+    std::size_t total = stacks_.bytes();
+    for (const auto& place : rings_) {
+        if (const EventRing* ring = place.load(std::memory_order_acquire)) {
+            total += ring->bytes();
+        }
+    }
+    const std::lock_guard lock(shared_->mutex);
+    return total + shared_->collector.bytes();
+}
+
+void Session::abandon_after_fork() noexcept {
+    // Another thread may have held any of these locks when the process forked, and the collector
+    // may have been half-way through the columns: leave them as they are, and begin with new ones.
+    static_cast<void>(shared_.release());
+    shared_ = std::make_unique<Shared>();
+    new (&lifecycle_) std::mutex;
+    running_ = false;
+}
+
+void Session::collect_until_stopped(Shared& shared) {
+    pthread_setname_np(pthread_self(), "gpuviz-collect");
+    std::unique_lock lock(shared.mutex);
+    std::chrono::microseconds pause = options_.interval;
+    while (!shared.wake.wait_for(lock, pause, [&] { return shared.stopping; })) {
+        const std::size_t fullest = drain(shared.collector);
+        // A producer never signals, which would cost it a system call; instead a burst is met by
+        // looking sooner again.
+        pause = fullest > options_.ring_capacity / 8 ? options_.interval / 16 : options_.interval;
+        collector_cpu_ns_ = read_clock(CLOCK_THREAD_CPUTIME_ID);
+    }
+    drain(shared.collector);
+    collector_cpu_ns_ = read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+// Without memory for more columns the events stay in the rings, which then count drops.
+std::size_t Session::drain(Collector& collector) noexcept {
+    std::size_t fullest = 0;
+    for (const auto& place : rings_) {
+        if (EventRing* ring = place.load(std::memory_order_acquire)) {
+            const std::size_t taken = ring->drain([&](std::span<const MemoryEvent> events) {
+                return collector.append(events, start_ns_);
+            });
+            events_ += taken;
+            fullest = std::max(fullest, taken);
+        }
+    }
+    return fullest;
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "record/collector.hpp"
+#include "record/event_ring.hpp"
+#include "record/stack_table.hpp"
+#include "record/stack_walker.hpp"
+
+namespace gpuviz {
+
+struct SessionOptions {
+    std::size_t ring_capacity = std::size_t{1} << 16;  // events, a power of two; one ring a device
+    std::chrono::microseconds interval{5000};          // between two drains
+    std::size_t max_stacks = std::size_t{1} << 17;
+};
+
+// One recording: a ring for each device, the collector thread that drains them into columns, and
+// the call stacks. Records once: a second recording is a second session.
+//
+// Every call may come from any thread, but capture_stack() and stacks() only with the GIL held.
+// The collector never calls Python, so that stop() and the destructor may wait for it anywhere.
+// Rows are in order within a device, not across devices.
+class Session {
+  public:
+    static constexpr int max_devices = 64;
+
+    // Without a walker every capture gives 0.
+    explicit Session(const SessionOptions& options, std::unique_ptr<StackWalker> walker = nullptr);
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    ~Session();
+
+    // The sink of a device, made on the first call; it lives as long as the session. Before start()
+    // and after stop() it takes events until its ring is full.
+    [[nodiscard]] EventRing& sink(int device);
+
+    void start();
+    // Returns when every event pushed before is in columns; does nothing unless running.
+    void stop();
+    [[nodiscard]] bool running() const noexcept { return running_.load(); }
+
+    // Full chunks, oldest first; with `flush` everything pushed so far.
+    [[nodiscard]] std::vector<EventColumns> take(bool flush);
+    [[nodiscard]] std::vector<Stream> streams() const;
+
+    [[nodiscard]] std::uint32_t capture_stack() noexcept {
+        return walker_ ? walker_->capture(stacks_) : 0;
+    }
+    [[nodiscard]] const StackTable& stacks() const noexcept { return stacks_; }
+    [[nodiscard]] const char* stack_method() const noexcept;
+
+    // Events that reached columns.
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_.load(); }
+    [[nodiscard]] ActionCounts dropped() const noexcept;
+    // Held now: rings, columns not yet taken, stacks.
+    [[nodiscard]] std::size_t bytes() const;
+    // CPU time of the collector thread, as of its last drain.
+    [[nodiscard]] std::int64_t collector_cpu_ns() const noexcept {
+        return collector_cpu_ns_.load();
+    }
+    // Time zero of the columns, on the clock of clock.hpp and on the wall clock; 0 before start().
+    [[nodiscard]] std::int64_t start_ns() const noexcept { return start_ns_.load(); }
+    [[nodiscard]] std::int64_t wall_start_ns() const noexcept { return wall_start_ns_.load(); }
+
+    // To be called in the child after fork(), where there is no collector thread, before take():
+    // from then on pushes fill the rings and are dropped, nothing is collected, and nothing waits.
+    // stop() and the destructor see by themselves that they run in a child.
+    void abandon_after_fork() noexcept;
+
+  private:
+    // What the collector thread shares; a fork may leave its locks held for ever.
+    struct Shared {
+        std::mutex mutex;  // guards collector and stopping
+        std::condition_variable wake;
+        bool stopping = false;
+        Collector collector;
+        std::thread thread;
+    };
+
+    void collect_until_stopped(Shared& shared);
+    // Returns how many events the fullest ring held.
+    std::size_t drain(Collector& collector) noexcept;
+
+    SessionOptions options_;
+    StackTable stacks_;
+    std::unique_ptr<StackWalker> walker_;
+    std::array<std::atomic<EventRing*>, max_devices> rings_{};
+    std::unique_ptr<Shared> shared_;
+    std::mutex lifecycle_;  // one start() or stop() at a time
+    std::atomic<bool> running_{false};
+    int process_ = 0;  // that start() ran in
+    std::atomic<std::uint64_t> events_{0};
+    std::atomic<std::int64_t> collector_cpu_ns_{0};
+    std::atomic<std::int64_t> start_ns_{0};
+    std::atomic<std::int64_t> wall_start_ns_{0};
+};
+
+}  // namespace gpuviz

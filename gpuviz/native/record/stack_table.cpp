@@ -1,0 +1,106 @@
+#include "record/stack_table.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace gpuviz {
+namespace {
+
+constexpr std::size_t first_slots = 1024;
+constexpr std::size_t frames_per_stack = 32;
+
+// Both halves of the 128-bit product, so that every bit of either factor reaches the result.
+std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    return std::uint64_t(product) ^ std::uint64_t(product >> 64);
+}
+
+// The constants are the fractional parts of the square roots of 2 and 3, made odd.
+std::uint64_t hash_of(std::span<const StackFrame> frames) noexcept {
+    std::uint64_t hash = frames.size() ^ 0x6a09e667f3bcc909;
+    for (const StackFrame& frame : frames) {
+        hash = fold(hash ^ frame.code, std::uint64_t(frame.instruction) ^ 0xbb67ae8584caa73b);
+    }
+    return fold(hash, 0x6a09e667f3bcc909);
+}
+
+}  // namespace
+
+StackTable::StackTable(std::size_t max_stacks)
+    : max_stacks_(max_stacks), slots_(first_slots), ends_{0} {
+    if (max_stacks == 0 || max_stacks > 1u << 28) {
+        throw std::invalid_argument("max_stacks must be between 1 and 2**28, got " +
+                                    std::to_string(max_stacks) + ".");
+    }
+}
+
+StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noexcept {
+    if (frames.empty()) {
+        return {0, false};
+    }
+    const std::uint64_t hash = hash_of(frames);
+    std::size_t slot = find(hash, frames);
+    if (slots_[slot].id != 0) {
+        return {slots_[slot].id, false};
+    }
+    if (size() == max_stacks_ || frames_.size() + frames.size() > max_stacks_ * frames_per_stack) {
+        ++dropped_;
+        return {0, false};
+    }
+    const std::size_t stacks = size();
+    try {
+        if (2 * (stacks + 1) > slots_.size()) {
+            grow();
+            slot = find(hash, frames);
+        }
+        ends_.push_back(frames_.size() + frames.size());
+        frames_.insert(frames_.end(), frames.begin(), frames.end());
+    } catch (const std::bad_alloc&) {
+        ends_.resize(stacks + 1);
+        ++dropped_;
+        return {0, false};
+    }
+    slots_[slot] = {hash, std::uint32_t(size())};
+    return {std::uint32_t(size()), true};
+}
+
+std::span<const StackFrame> StackTable::frames(std::uint32_t id) const noexcept {
+    return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
+}
+
+std::size_t StackTable::bytes() const noexcept {
+    return slots_.capacity() * sizeof(Slot) + ends_.capacity() * sizeof(std::uint64_t) +
+           frames_.capacity() * sizeof(StackFrame);
+}
+
+// The slot that holds the stack, or the free one where it belongs.
+std::size_t StackTable::find(std::uint64_t hash,
+                             std::span<const StackFrame> frames) const noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = hash & mask;
+    while (slots_[slot].id != 0 && (slots_[slot].hash != hash ||
+                                    !std::ranges::equal(this->frames(slots_[slot].id), frames))) {
+        slot = (slot + 1) & mask;
+    }
+    return slot;
+}
+
+void StackTable::grow() {
+    std::vector<Slot> larger(slots_.size() * 2);
+    const std::size_t mask = larger.size() - 1;
+    for (const Slot& old : slots_) {
+        if (old.id != 0) {
+            std::size_t slot = old.hash & mask;
+            while (larger[slot].id != 0) {
+                slot = (slot + 1) & mask;
+            }
+            larger[slot] = old;
+        }
+    }
+    slots_ = std::move(larger);
+}
+
+}  // namespace gpuviz

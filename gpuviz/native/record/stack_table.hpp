@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpuviz {
+
+// A code object by address, and the byte offset of the instruction that it was executing.
+struct StackFrame {
+    std::uint64_t code;
+    std::int64_t instruction;
+
+    bool operator==(const StackFrame&) const = default;
+};
+
+// Gives equal call stacks one id. One thread at a time (captures hold the GIL).
+//
+// Frames are innermost first. The table keeps addresses only; whoever captures owns the code
+// objects, so that an address means the same code for as long as the table lives.
+class StackTable {
+  public:
+    struct Interned {
+        std::uint32_t id;  // 1, 2, ...; 0: empty, or the table is full
+        bool is_new;
+    };
+
+    // At most `max_stacks` stacks with 32 frames each on average (16 bytes a frame).
+    explicit StackTable(std::size_t max_stacks);
+
+    [[nodiscard]] Interned intern(std::span<const StackFrame> frames) noexcept;
+
+    // Needs 1 <= id <= size(). Valid until the next intern().
+    [[nodiscard]] std::span<const StackFrame> frames(std::uint32_t id) const noexcept;
+
+    [[nodiscard]] std::size_t size() const noexcept { return ends_.size() - 1; }
+    // Captures that got id 0 because the table was full.
+    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
+    [[nodiscard]] std::size_t bytes() const noexcept;
+
+  private:
+    struct Slot {
+        std::uint64_t hash;
+        std::uint32_t id;  // 0: free
+    };
+
+    [[nodiscard]] std::size_t find(std::uint64_t hash,
+                                   std::span<const StackFrame> frames) const noexcept;
+    void grow();
+
+    std::size_t max_stacks_;
+    std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
+    std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
+    std::vector<StackFrame> frames_;
+    std::uint64_t dropped_ = 0;
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace gpuviz {
+
+// The operating system's id of the calling thread; one system call in a thread's life.
+// A child made by fork() inherits the id of the thread that forked.
+inline std::uint32_t current_thread_id() noexcept {
+    thread_local const auto id = std::uint32_t(gettid());
+    return id;
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,101 @@
+// Drivers for the tests and benchmarks of the core; built for developers only.
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+
+#include "record/clock.hpp"
+#include "record/session.hpp"
+#include "record/thread_id.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// Nanoseconds a call of `step` takes, on average over `count` calls.
+template <typename Step>
+double mean_ns(std::int64_t count, Step&& step) {
+    const std::int64_t begin = gpuviz::now_ns();
+    for (std::int64_t i = 0; i < count; ++i) {
+        step(i);
+    }
+    return double(gpuviz::now_ns() - begin) / double(count);
+}
+
+void push_event(gpuviz::MemoryEventSink& sink, std::int64_t time_ns, unsigned action,
+                std::uint64_t address, std::uint64_t size, std::uint64_t requested_size, int device,
+                std::uint64_t stream, std::uint32_t pool, std::uint32_t stack, std::uint32_t thread,
+                std::uint32_t range) {
+    if (action >= gpuviz::action_count) {
+        throw std::invalid_argument("Not the index of an action: " + std::to_string(action) + ".");
+    }
+    sink.push({time_ns,
+               address,
+               size,
+               requested_size,
+               stream,
+               stack,
+               pool,
+               thread,
+               range,
+               std::uint16_t(device),
+               gpuviz::Action(action),
+               {}});
+}
+
+double push_many(gpuviz::MemoryEventSink& sink, std::int64_t count, int device,
+                 std::int64_t pause_every) {
+    const nb::gil_scoped_release unlocked;
+    return mean_ns(count, [&](std::int64_t i) {
+        if (pause_every != 0 && i % pause_every == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        sink.push({gpuviz::now_ns(),
+                   std::uint64_t(i),
+                   512,
+                   500,
+                   0,
+                   0,
+                   0,
+                   gpuviz::current_thread_id(),
+                   0,
+                   std::uint16_t(device),
+                   gpuviz::Action::alloc,
+                   {}});
+    });
+}
+
+// An object whose deallocation frees GPU memory, as an array's does, as far as stacks go.
+struct CaptureAtDeath {
+    explicit CaptureAtDeath(gpuviz::Session& session) : session(session) {}
+    CaptureAtDeath(const CaptureAtDeath&) = delete;
+    CaptureAtDeath& operator=(const CaptureAtDeath&) = delete;
+    ~CaptureAtDeath() { static_cast<void>(session.capture_stack()); }
+
+    gpuviz::Session& session;
+};
+
+}  // namespace
+
+NB_MODULE(_testing, m) {
+    nb::module_::import_("gpuviz._core");  // has registered the types
+
+    m.def("push_event", &push_event, "sink"_a, nb::kw_only(), "time_ns"_a, "action"_a = 0,
+          "address"_a = 0, "size"_a = 0, "requested_size"_a = 0, "device"_a = 0, "stream"_a = 0,
+          "pool"_a = 0, "stack"_a = 0, "thread"_a = 0, "range"_a = 0);
+    m.def("push_many", &push_many, "sink"_a, "count"_a, nb::kw_only(), "device"_a = 0,
+          "pause_every"_a = 0,
+          "Push `count` events whose address is their number, without the GIL, resting 1 ms before "
+          "each `pause_every`; returns ns a push.");
+    m.def("capture_stack", &gpuviz::Session::capture_stack, "session"_a);
+    m.def(
+        "capture_ns",
+        [](gpuviz::Session& session, std::int64_t count) {
+            return mean_ns(count,
+                           [&](std::int64_t) { static_cast<void>(session.capture_stack()); });
+        },
+        "session"_a, "count"_a, "Nanoseconds a capture of the caller's stack takes.");
+    nb::class_<CaptureAtDeath>(m, "CaptureAtDeath")
+        .def(nb::init<gpuviz::Session&>(), "session"_a, nb::keep_alive<1, 2>());
+    m.def("thread_id", &gpuviz::current_thread_id);
+}
