@@ -1,0 +1,195 @@
+#include "device/cuda_device.hpp"
+
+#include <string>
+
+namespace gpuviz {
+
+namespace {
+
+// Real handles are aligned pointers, so their low byte is never CU_STREAM_PER_THREAD's (2).
+constexpr StreamHandle kPerThreadTag = 0x2;
+constexpr StreamHandle kTagMask = 0x7;
+
+bool is_foreign_thread_stream(StreamHandle stream) noexcept {
+    return (stream & kTagMask) == kPerThreadTag && stream != kPerThreadTag;
+}
+
+CUstream raw(StreamHandle stream) noexcept { return reinterpret_cast<CUstream>(stream); }
+CUevent raw_event(EventHandle event) noexcept { return reinterpret_cast<CUevent>(event); }
+
+}  // namespace
+
+StreamHandle per_thread_stream(std::uint32_t thread) noexcept {
+    return StreamHandle{thread} << 8 | kPerThreadTag;
+}
+
+// Makes the primary context current, and a capture tolerate what the allocator does: memory taken
+// while a stream captures is not part of the graph.
+class CudaDevice::Scope {
+  public:
+    explicit Scope(const CudaDevice& device) : driver_(*device.driver_) {
+        driver_.check(driver_.push_context(device.context_), "cuCtxPushCurrent");
+        driver_.exchange_capture_mode(&mode_);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() {
+        driver_.exchange_capture_mode(&mode_);
+        CUcontext popped = nullptr;
+        driver_.pop_context(&popped);
+    }
+
+  private:
+    const CudaDriver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+CudaDevice::CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal)
+    : driver_(std::move(driver)), ordinal_(ordinal) {
+    CUdevice device = 0;
+    driver_->check(driver_->get_device(&device, ordinal), "cuDeviceGet");
+    driver_->check(driver_->retain_primary(&context_, device), "cuDevicePrimaryCtxRetain");
+    total_memory_ = driver_->total_memory(ordinal);
+    int supported = 0;
+    driver_->check(driver_->get_attribute(
+                       &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
+                   "cuDeviceGetAttribute");
+    virtual_memory_ = supported != 0;
+}
+
+MemoryInfo CudaDevice::memory_info() {
+    const Scope scope(*this);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    driver_->check(driver_->memory_info(&free, &total), "cuMemGetInfo");
+    return {free, total};
+}
+
+std::optional<Address> CudaDevice::allocate(std::uint64_t size) {
+    const Scope scope(*this);
+    CUdeviceptr address = 0;
+    const CUresult result = driver_->allocate(&address, size);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        return std::nullopt;
+    }
+    driver_->check(result, "cuMemAlloc");
+    return address;
+}
+
+void CudaDevice::free(Address address, std::uint64_t /*size*/) {
+    const Scope scope(*this);
+    driver_->check(driver_->free(address), "cuMemFree");
+}
+
+Address CudaDevice::reserve_range(std::uint64_t size) {
+    const Scope scope(*this);
+    CUdeviceptr address = 0;
+    driver_->check(driver_->reserve_address(&address, size, 0, 0, 0), "cuMemAddressReserve");
+    return address;
+}
+
+void CudaDevice::release_range(Address address, std::uint64_t size) {
+    const Scope scope(*this);
+    driver_->check(driver_->free_address(address, size), "cuMemAddressFree");
+}
+
+bool CudaDevice::map(Address address, std::uint64_t size, std::uint64_t page) {
+    const Scope scope(*this);
+    for (std::uint64_t mapped = 0; mapped < size; mapped += page) {
+        if (!map_page(address + mapped, page)) {
+            unmap(address, mapped, page);
+            return false;
+        }
+    }
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = ordinal_;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    driver_->check(driver_->set_access(address, size, &access, 1), "cuMemSetAccess");
+    return true;
+}
+
+bool CudaDevice::map_page(Address address, std::uint64_t page) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = ordinal_;
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result = driver_->create_memory(&handle, page, &properties, 0);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        return false;
+    }
+    driver_->check(result, "cuMemCreate");
+    const CUresult mapped = driver_->map_memory(address, page, 0, handle, 0);
+    if (mapped != CUDA_SUCCESS) {
+        driver_->release_memory(handle);
+        driver_->check(mapped, "cuMemMap");
+    }
+    pages_.emplace(address, handle);
+    return true;
+}
+
+void CudaDevice::unmap(Address address, std::uint64_t size, std::uint64_t page) {
+    const Scope scope(*this);
+    for (std::uint64_t done = 0; done < size; done += page) {
+        driver_->check(driver_->unmap_memory(address + done, page), "cuMemUnmap");
+        const auto handle = pages_.extract(address + done);
+        driver_->check(driver_->release_memory(handle.mapped()), "cuMemRelease");
+    }
+}
+
+EventHandle CudaDevice::record_event(StreamHandle stream) {
+    const Scope scope(*this);
+    CUevent event = nullptr;
+    if (idle_events_.empty()) {
+        driver_->check(driver_->create_event(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    } else {
+        event = idle_events_.back();
+        idle_events_.pop_back();
+    }
+    if (is_foreign_thread_stream(stream)) {
+        // Only its own thread can name that stream; waiting for everything is the safe answer.
+        driver_->check(driver_->synchronize_context(), "cuCtxSynchronize");
+        stream = 0;
+    }
+    driver_->check(driver_->record_event(event, raw(stream)), "cuEventRecord");
+    return reinterpret_cast<EventHandle>(event);
+}
+
+bool CudaDevice::is_complete(EventHandle event) {
+    const Scope scope(*this);
+    const CUresult result = driver_->query_event(raw_event(event));
+    if (result == CUDA_ERROR_NOT_READY) {
+        return false;
+    }
+    driver_->check(result, "cuEventQuery");
+    return true;
+}
+
+void CudaDevice::synchronize(EventHandle event) {
+    const Scope scope(*this);
+    driver_->check(driver_->synchronize_event(raw_event(event)), "cuEventSynchronize");
+}
+
+void CudaDevice::release(EventHandle event) { idle_events_.push_back(raw_event(event)); }
+
+void CudaDevice::synchronize_stream(StreamHandle stream) {
+    const Scope scope(*this);
+    if (is_foreign_thread_stream(stream)) {
+        driver_->check(driver_->synchronize_context(), "cuCtxSynchronize");
+        return;
+    }
+    driver_->check(driver_->synchronize_stream(raw(stream)), "cuStreamSynchronize");
+}
+
+bool CudaDevice::is_capturing(StreamHandle stream) {
+    if (is_foreign_thread_stream(stream)) {
+        return false;
+    }
+    const Scope scope(*this);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    driver_->check(driver_->is_capturing(raw(stream), &status), "cuStreamIsCapturing");
+    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+}  // namespace gpuviz

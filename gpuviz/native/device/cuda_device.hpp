@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "device/cuda_driver.hpp"
+#include "device/device.hpp"
+
+namespace gpuviz {
+
+// One real GPU through the driver API, in the primary context that CuPy uses too.
+//
+// Calls are made one at a time (the allocator's lock). Nothing is destroyed with the object: at
+// the end of a process the driver may be gone before us, and it frees what is left by itself.
+class CudaDevice final : public Device {
+  public:
+    CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal);
+
+    [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
+    [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
+    [[nodiscard]] MemoryInfo memory_info() override;
+
+    [[nodiscard]] std::optional<Address> allocate(std::uint64_t size) override;
+    void free(Address address, std::uint64_t size) override;
+
+    [[nodiscard]] bool has_virtual_memory() const noexcept override { return virtual_memory_; }
+    [[nodiscard]] Address reserve_range(std::uint64_t size) override;
+    void release_range(Address address, std::uint64_t size) override;
+    [[nodiscard]] bool map(Address address, std::uint64_t size, std::uint64_t page) override;
+    void unmap(Address address, std::uint64_t size, std::uint64_t page) override;
+
+    [[nodiscard]] EventHandle record_event(StreamHandle stream) override;
+    [[nodiscard]] bool is_complete(EventHandle event) override;
+    void synchronize(EventHandle event) override;
+    void release(EventHandle event) override;
+
+    void synchronize_stream(StreamHandle stream) override;
+    [[nodiscard]] bool is_capturing(StreamHandle stream) override;
+
+  private:
+    class Scope;
+
+    // False when out of memory; nothing is left behind then.
+    [[nodiscard]] bool map_page(Address address, std::uint64_t page);
+
+    std::shared_ptr<const CudaDriver> driver_;
+    int ordinal_;
+    CUcontext context_ = nullptr;
+    std::uint64_t total_memory_ = 0;
+    bool virtual_memory_ = false;
+    std::vector<CUevent> idle_events_;
+    std::unordered_map<Address, CUmemGenericAllocationHandle> pages_;
+};
+
+// The handle under which a per-thread default stream is known: the driver gives all threads the
+// same one (CU_STREAM_PER_THREAD), yet their work is not ordered among each other.
+[[nodiscard]] StreamHandle per_thread_stream(std::uint32_t thread) noexcept;
+
+}  // namespace gpuviz

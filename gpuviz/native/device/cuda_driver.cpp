@@ -1,0 +1,92 @@
+#include "device/cuda_driver.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+
+#include "device/device.hpp"
+
+namespace gpuviz {
+
+namespace {
+
+// CUDA 12.0: the oldest driver that the CuPy releases gpuviz supports run on.
+constexpr int kOldestDriver = 12000;
+
+std::string version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace
+
+std::shared_ptr<const CudaDriver> CudaDriver::open() {
+    std::shared_ptr<CudaDriver> driver(new CudaDriver);
+    driver->library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver->library_ == nullptr) {
+        throw DeviceError("No NVIDIA driver: libcuda.so.1 was not found.");
+    }
+    auto load = [&](auto& function, const char* symbol) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+            dlsym(driver->library_, symbol));
+        return function != nullptr;
+    };
+    // Asked first, so that an old driver is named by its version and not by what it lacks.
+    if (load(driver->driver_version, "cuDriverGetVersion")) {
+        driver->driver_version(&driver->version_);
+    }
+    if (driver->version_ < kOldestDriver) {
+        throw DeviceError("The NVIDIA driver serves CUDA " + version_text(driver->version_) +
+                          "; gpuviz needs one for CUDA " + version_text(kOldestDriver) +
+                          " or newer.");
+    }
+#define GPUVIZ_LOAD(member, function, symbol)                                      \
+    if (!load(driver->member, #symbol)) {                                          \
+        throw DeviceError("The NVIDIA driver (libcuda.so.1) has no " #symbol "."); \
+    }
+    GPUVIZ_CUDA_FUNCTIONS(GPUVIZ_LOAD)
+#undef GPUVIZ_LOAD
+    driver->check(driver->init(0), "cuInit");
+    return driver;
+}
+
+CudaDriver::~CudaDriver() {
+    if (library_ != nullptr) {
+        dlclose(library_);
+    }
+}
+
+void CudaDriver::check(CUresult result, const char* call) const {
+    if (result == CUDA_SUCCESS) {
+        return;
+    }
+    const char* name = nullptr;
+    const char* text = nullptr;
+    error_name(result, &name);
+    error_text(result, &text);
+    throw DeviceError(std::string(call) + " failed: " + (name == nullptr ? "unknown error" : name) +
+                      (text == nullptr ? "" : std::string(" (") + text + ")") + ".");
+}
+
+int CudaDriver::device_count() const {
+    int count = 0;
+    check(count_devices(&count), "cuDeviceGetCount");
+    return count;
+}
+
+std::string CudaDriver::device_name(int ordinal) const {
+    CUdevice device = 0;
+    check(get_device(&device, ordinal), "cuDeviceGet");
+    std::array<char, 256> name{};
+    check(get_device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
+    return name.data();
+}
+
+std::uint64_t CudaDriver::total_memory(int ordinal) const {
+    CUdevice device = 0;
+    check(get_device(&device, ordinal), "cuDeviceGet");
+    std::size_t total = 0;
+    check(get_total_memory(&total, device), "cuDeviceTotalMem");
+    return total;
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace gpuviz {
+
+// The CUDA driver's functions, found in libcuda.so.1 at run time so that gpuviz also imports
+// where no driver is. One instance serves all devices; its functions may be called from any thread.
+class CudaDriver {
+  public:
+    // Throws DeviceError with one sentence when the driver is missing, too old or finds no GPU.
+    static std::shared_ptr<const CudaDriver> open();
+
+    CudaDriver(const CudaDriver&) = delete;
+    CudaDriver& operator=(const CudaDriver&) = delete;
+    ~CudaDriver();
+
+    // Throws DeviceError that names the call and the driver's error unless `result` is success.
+    void check(CUresult result, const char* call) const;
+
+    [[nodiscard]] int version() const noexcept { return version_; }  // 1000 * major + 10 * minor
+    [[nodiscard]] int device_count() const;
+    [[nodiscard]] std::string device_name(int ordinal) const;
+    [[nodiscard]] std::uint64_t total_memory(int ordinal) const;
+
+#define GPUVIZ_CUDA_FUNCTIONS(X)                                          \
+    X(init, cuInit, cuInit)                                               \
+    X(driver_version, cuDriverGetVersion, cuDriverGetVersion)             \
+    X(error_name, cuGetErrorName, cuGetErrorName)                         \
+    X(error_text, cuGetErrorString, cuGetErrorString)                     \
+    X(count_devices, cuDeviceGetCount, cuDeviceGetCount)                  \
+    X(get_device, cuDeviceGet, cuDeviceGet)                               \
+    X(get_device_name, cuDeviceGetName, cuDeviceGetName)                  \
+    X(get_total_memory, cuDeviceTotalMem, cuDeviceTotalMem_v2)            \
+    X(get_attribute, cuDeviceGetAttribute, cuDeviceGetAttribute)          \
+    X(retain_primary, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain) \
+    X(push_context, cuCtxPushCurrent, cuCtxPushCurrent_v2)                \
+    X(pop_context, cuCtxPopCurrent, cuCtxPopCurrent_v2)                   \
+    X(synchronize_context, cuCtxSynchronize, cuCtxSynchronize)            \
+    X(memory_info, cuMemGetInfo, cuMemGetInfo_v2)                         \
+    X(allocate, cuMemAlloc, cuMemAlloc_v2)                                \
+    X(free, cuMemFree, cuMemFree_v2)                                      \
+    X(reserve_address, cuMemAddressReserve, cuMemAddressReserve)          \
+    X(free_address, cuMemAddressFree, cuMemAddressFree)                   \
+    X(create_memory, cuMemCreate, cuMemCreate)                            \
+    X(release_memory, cuMemRelease, cuMemRelease)                         \
+    X(map_memory, cuMemMap, cuMemMap)                                     \
+    X(unmap_memory, cuMemUnmap, cuMemUnmap)                               \
+    X(set_access, cuMemSetAccess, cuMemSetAccess)                         \
+    X(create_event, cuEventCreate, cuEventCreate)                         \
+    X(record_event, cuEventRecord, cuEventRecord)                         \
+    X(query_event, cuEventQuery, cuEventQuery)                            \
+    X(synchronize_event, cuEventSynchronize, cuEventSynchronize)          \
+    X(synchronize_stream, cuStreamSynchronize, cuStreamSynchronize)       \
+    X(is_capturing, cuStreamIsCapturing, cuStreamIsCapturing)             \
+    X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)
+
+// The header maps the unversioned names to the versions it was written for, hence decltype.
+#define GPUVIZ_DECLARE(member, function, symbol) decltype(&::function) member = nullptr;
+    GPUVIZ_CUDA_FUNCTIONS(GPUVIZ_DECLARE)
+#undef GPUVIZ_DECLARE
+
+  private:
+    CudaDriver() = default;
+
+    void* library_ = nullptr;
+    int version_ = 0;
+};
+
+}  // namespace gpuviz
