@@ -1,0 +1,209 @@
+import asyncio
+import json
+import runpy
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from textwrap import dedent
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.manager import start_new_kernel
+
+from gpuviz import _core, _testing
+from gpuviz.stacks import FrameResolver
+
+PROBE = """
+from gpuviz import _core, _testing
+from gpuviz.stacks import FrameResolver
+session, resolver = _core.Session(stack_depth=256), FrameResolver()
+frames = {}
+def capture():
+    _testing.capture_stack(session)
+    stacks, new = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+    frames.update((row["id"], row) for row in new)
+    return [
+        [frames[i][key] for key in ("name", "filename", "line", "cell", "source")]
+        for stack in stacks for i in stack["frames"]
+    ][1:]
+"""
+
+
+def resolved(session, resolver, rows):
+    """Return the newest stack as rows of frames without ids."""
+    stacks, new = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+    rows.update((row["id"], row) for row in new)
+    return [
+        tuple(rows[frame][key] for key in ("name", "filename", "line", "cell", "source"))
+        for frame in stacks[-1]["frames"]
+    ]
+
+
+@pytest.fixture
+def probe():
+    session, resolver, rows = _core.Session(stack_depth=256), FrameResolver(), {}
+
+    def capture():
+        _testing.capture_stack(session)
+        return resolved(session, resolver, rows)[1:]
+
+    return capture
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.history_manager.enabled = False
+    yield shell
+    shell.history_manager.end_session()
+    InteractiveShell.clear_instance()
+
+
+def run_cell(shell, text):
+    result = shell.run_cell(dedent(text), store_history=True)
+    result.raise_error()
+    return shell.user_ns["found"]
+
+
+def test_a_frame_has_its_function_file_line_and_source(probe):
+    class Simulation:
+        def step(self):
+            return probe()  # the line
+
+    found = Simulation().step()
+
+    name = "test_a_frame_has_its_function_file_line_and_source.<locals>.Simulation.step"
+    line = Simulation.step.__code__.co_firstlineno + 1
+    assert found[0] == (name, __file__, line, 0, "return probe()  # the line")
+    assert found[1][4] == "found = Simulation().step()"
+
+
+def test_lines_equal_those_of_tracebacks(probe):
+    def work(values):
+        return [(probe(), traceback.extract_stack()) for _ in values]
+
+    [(found, expected)] = work([1])
+
+    lines = [(frame.filename, frame.lineno) for frame in reversed(expected)]
+    assert len(found) > 10
+    assert [(row[1], row[2]) for row in found] == lines[: len(found)]
+
+
+def test_each_frame_is_one_row_however_often_it_is_met():
+    session, resolver = _core.Session(), FrameResolver()
+
+    def one():
+        _testing.capture_stack(session)
+        _testing.capture_stack(session)
+
+    one()
+    stacks, first = resolver.resolve(session.stacks.new_stacks(1))
+    one()
+    later, second = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+
+    assert [row["id"] for row in stacks + later] == [1, 2, 3, 4]
+    assert [row["id"] for row in first + second] == list(range(1, len(first + second) + 1))
+    assert stacks[0]["frames"][1:] == stacks[1]["frames"][1:]
+    assert later[0]["frames"][0] == stacks[0]["frames"][0]
+    assert len(second) == 1
+
+
+def test_a_script_run_by_runpy_begins_at_its_module(tmp_path, probe):
+    script = tmp_path / "script.py"
+    script.write_text("def work():\n    return probe()\n\nfound = work()\n")
+
+    found = runpy.run_path(str(script), init_globals={"probe": probe})["found"]
+
+    assert found[0] == ("work", str(script), 2, 0, "return probe()")
+    assert found[1] == ("<module>", str(script), 4, 0, "found = work()")
+
+
+@pytest.mark.parametrize("arguments", [["script.py"], ["-m", "script"]])
+def test_a_script_shows_neither_runpy_nor_gpuviz(tmp_path, arguments):
+    (tmp_path / "script.py").write_text(f"{PROBE}\nimport json\nprint(json.dumps(capture()))\n")
+
+    ran = subprocess.run(
+        [sys.executable, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+
+    [[name, filename, line, cell, source]] = json.loads(ran.stdout)
+    assert (name, line, cell) == ("<module>", len(PROBE.splitlines()) + 3, 0)
+    assert filename.endswith("script.py")
+    assert source == "print(json.dumps(capture()))"
+
+
+def test_a_thread_begins_at_its_function(probe):
+    found = []
+
+    def work():
+        found.extend(probe())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert [row[4] for row in found] == ["found.extend(probe())"]
+
+
+def test_a_task_of_a_loop_in_a_thread_begins_at_its_coroutine(probe):
+    found = []
+
+    async def work():
+        found.extend(probe())
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    thread.join()
+
+    assert found[0][4] == "found.extend(probe())"
+    assert found[-1][0].endswith("<lambda>")
+
+
+def test_a_cell_is_named_as_its_user_knows_it(shell, probe):
+    shell.user_ns["probe"] = probe
+    run_cell(shell, "found = None\n\ndef helper():\n    return probe()\n")
+
+    found = run_cell(shell, "# second\nfound = helper()")
+
+    assert found == [
+        ("helper", "In [1]", 4, 1, "return probe()"),
+        ("<module>", "In [2]", 2, 2, "found = helper()"),
+    ]
+
+
+def test_the_same_cell_run_again_is_another_cell(shell, probe):
+    shell.user_ns["probe"] = probe
+
+    first = run_cell(shell, "found = probe()")
+    second = run_cell(shell, "found = probe()")
+
+    assert first == [("<module>", "In [1]", 1, 1, "found = probe()")]
+    assert second == [("<module>", "In [2]", 1, 2, "found = probe()")]
+
+
+def test_a_kernel_shows_cells_and_nothing_of_jupyter():
+    manager, client = start_new_kernel()
+    try:
+        shown = []
+        for cell in (
+            PROBE,
+            "def work():\n    return capture()",
+            "import json\nprint(json.dumps(work()))",
+        ):
+            client.execute_interactive(
+                cell,
+                timeout=60,
+                output_hook=lambda message: shown.append(message["content"].get("text")),
+            )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+    text = next(text for text in shown if text)
+    assert json.loads(text) == [
+        ["work", "In [2]", 2, 2, "return capture()"],
+        ["<module>", "In [3]", 2, 3, "print(json.dumps(work()))"],
+    ]
