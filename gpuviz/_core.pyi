@@ -62,6 +62,11 @@ class Session:
     @property
     def stacks(self) -> StackTable: ...
 
+    def abandon_after_fork(self) -> None:
+        """
+        In the child after fork(): collect nothing from now on, and wait for nothing.
+        """
+
     @property
     def stack_method(self) -> str:
         """How stacks are read: frames, attributes (slow) or none."""
@@ -95,8 +100,3 @@ class Session:
     @property
     def wall_start_ns(self) -> int:
         """The same moment in nanoseconds since 1970."""
-
-    def abandon_after_fork(self) -> None:
-        """
-        In the child after fork(): collect nothing from now on, and wait for nothing.
-        """

@@ -120,6 +120,24 @@ void bind_stack_table(nb::module_& m) {
              "offset in bytes, innermost first.");
 }
 
+void bind_counters(nb::class_<Session>& session) {
+    session
+        .def_prop_ro("stack_method", &Session::stack_method,
+                     "How stacks are read: frames, attributes (slow) or none.")
+        .def_prop_ro("running", &Session::running)
+        .def_prop_ro("events", &Session::events, "Events that reached columns.")
+        .def_prop_ro("dropped", &dropped, "Events lost because a ring was full.")
+        .def_prop_ro("dropped_by_action", &dropped_by_action,
+                     nb::sig("def dropped_by_action(self) -> dict[str, int]"),
+                     "The same, by names of ACTIONS.")
+        .def_prop_ro("bytes", &Session::bytes, "Held now: rings, columns not yet taken, stacks.")
+        .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
+        .def_prop_ro("start_ns", &Session::start_ns,
+                     "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
+        .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
+                     "The same moment in nanoseconds since 1970.");
+}
+
 }  // namespace
 
 void bind_record(nb::module_& m) {
@@ -127,9 +145,11 @@ void bind_record(nb::module_& m) {
     nb::class_<EventRing, MemoryEventSink>(
         m, "EventRing", "Takes the events of one device to the collector; never waits.");
     const SessionOptions defaults;
-    nb::class_<Session>(m, "Session",
-                        "One recording: a ring for each device, the thread that drains them into "
-                        "columns, and the call stacks.")
+    nb::class_<Session> session(
+        m, "Session",
+        "One recording: a ring for each device, the thread that drains them into "
+        "columns, and the call stacks.");
+    session
         .def("__init__", &make_session, nb::kw_only(), "ring_capacity"_a = defaults.ring_capacity,
              "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
              "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
@@ -146,23 +166,9 @@ void bind_record(nb::module_& m) {
              "NumPy arrays by column, at most 65536 rows each, in order within a device.")
         .def("streams", &streams, "Rows (id, device, handle) in order of first use.")
         .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
-        .def_prop_ro("stack_method", &Session::stack_method,
-                     "How stacks are read: frames, attributes (slow) or none.")
-        .def_prop_ro("running", &Session::running)
-        .def_prop_ro("events", &Session::events, "Events that reached columns.")
-        .def_prop_ro("dropped", &dropped, "Events lost because a ring was full.")
-        .def_prop_ro("dropped_by_action", &dropped_by_action,
-                     nb::sig("def dropped_by_action(self) -> dict[str, int]"),
-                     "The same, by names of ACTIONS.")
-        .def_prop_ro("bytes", &Session::bytes, nb::call_guard<nb::gil_scoped_release>(),
-                     "Held now: rings, columns not yet taken, stacks.")
-        .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
-        .def_prop_ro("start_ns", &Session::start_ns,
-                     "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
-        .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
-                     "The same moment in nanoseconds since 1970.")
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");
+    bind_counters(session);
 }
 
 }  // namespace gpuviz

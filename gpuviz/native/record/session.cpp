@@ -69,6 +69,7 @@ void Session::start() {
     start_ns_ = now_ns();
     wall_start_ns_ = read_clock(CLOCK_REALTIME);
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
+    pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
     running_ = true;
 }
 
@@ -138,7 +139,6 @@ void Session::abandon_after_fork() noexcept {
 }
 
 void Session::collect_until_stopped(Shared& shared) {
-    pthread_setname_np(pthread_self(), "gpuviz-collect");
     std::unique_lock lock(shared.mutex);
     std::chrono::microseconds pause = options_.interval;
     while (!shared.wake.wait_for(lock, pause, [&] { return shared.stopping; })) {

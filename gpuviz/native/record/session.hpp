@@ -27,7 +27,7 @@ struct SessionOptions {
 // One recording: a ring for each device, the collector thread that drains them into columns, and
 // the call stacks. Records once: a second recording is a second session.
 //
-// Every call may come from any thread, but capture_stack() and stacks() only with the GIL held.
+// Every call may come from any thread; capture_stack(), stacks() and bytes() with the GIL held.
 // The collector never calls Python, so that stop() and the destructor may wait for it anywhere.
 // Rows are in order within a device, not across devices.
 class Session {

@@ -1,0 +1,72 @@
+"""What recording costs: a push, the collector, a call stack, and the memory of an event."""
+
+import time
+
+from gpuviz import _core, _testing
+
+EVENTS = 1_000_000
+RUNS = 7
+
+Row = tuple[str, str, str, bool]
+
+
+def push_ns() -> float:
+    """Return ns to push an event, its time and thread id included, with room in the ring."""
+    sessions = [_core.Session(ring_capacity=1 << 16) for _ in range(RUNS)]
+    return min(_testing.push_many(session.sink(0), 1 << 16) for session in sessions)
+
+
+def drained_per_second() -> float:
+    """Return the events a second that a full ring of a million drains at, threads included."""
+
+    def once() -> float:
+        session = _core.Session(ring_capacity=1 << 20)
+        _testing.push_many(session.sink(0), 1 << 20)
+        begin = time.perf_counter()
+        session.start()
+        session.stop()
+        return session.events / (time.perf_counter() - begin)
+
+    return max(once() for _ in range(RUNS))
+
+
+def capture_ns(depth: int) -> float:
+    """Return ns to capture a stack of ``depth`` frames that was seen before."""
+    session = _core.Session()
+
+    def nested(frames: int) -> float:
+        if frames > 1:
+            return nested(frames - 1)
+        return min(_testing.capture_ns(session, 200_000) for _ in range(RUNS))
+
+    return nested(depth - called_depth())
+
+
+def called_depth() -> int:
+    """Return how many frames are around the caller."""
+    session = _core.Session(stack_depth=256)
+    _testing.capture_stack(session)
+    return len(session.stacks.new_stacks(1)[0]) - 1
+
+
+def bytes_per_event() -> float:
+    """Return the bytes that a session of a million events holds, over the events."""
+    session = _core.Session()
+    session.start()
+    _testing.push_many(session.sink(0), EVENTS, pause_every=5000)
+    session.stop()
+    return session.bytes / session.events
+
+
+def rows() -> list[Row]:
+    push, drained, size = push_ns(), drained_per_second(), bytes_per_event()
+    lines = [
+        ("push of an event", "60 ns", f"{push:.0f} ns", push <= 60),
+        ("events drained", "10 M/s", f"{drained / 1e6:.0f} M/s", drained >= 10e6),
+        ("memory while recording 1 million events", "64 B/event", f"{size:.1f} B", size <= 64),
+    ]
+    for depth, limit_ns in ((5, 40), (30, 120), (60, 240)):
+        took = capture_ns(depth)
+        what = f"call stack, {depth} frames, seen before"
+        lines.append((what, f"{limit_ns} ns", f"{took:.0f} ns", took <= limit_ns))
+    return lines

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+// Ends the program with the place and the values unless both are equal.
+#define CHECK_EQUAL(actual, expected)                                                       \
+    do {                                                                                    \
+        const auto& actual_value = (actual);                                                \
+        const auto& expected_value = (expected);                                            \
+        if (!(actual_value == expected_value)) {                                            \
+            std::cerr << __FILE__ << ":" << __LINE__ << ": " #actual " is " << actual_value \
+                      << ", expected " << expected_value << std::endl;                      \
+            std::exit(1);                                                                   \
+        }                                                                                   \
+    } while (false)

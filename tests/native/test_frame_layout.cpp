@@ -1,0 +1,99 @@
+// A made-up interpreter: layouts are found, refused, and followed as they say.
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "check.hpp"
+#include "record/frame_layout.hpp"
+
+namespace {
+
+using gpuviz::FrameLayout;
+using gpuviz::known_layout;
+
+// The words of _Py_DebugOffsets that known_layout reads, as 3.13 and 3.14 lay them out.
+std::vector<std::uint64_t> debug_offsets(std::uint64_t version) {
+    const bool is_3_14 = version >> 16 == 0x030e;
+    const std::size_t thread = is_3_14 ? 22 : 19;
+    const std::size_t frame = is_3_14 ? 31 : 28;
+    const std::size_t code = is_3_14 ? 39 : 34;
+    std::vector<std::uint64_t> words(64, 0);
+    std::memcpy(words.data(), "xdebugpy", 8);
+    words[1] = version;
+    words[thread] = 300;
+    words[thread + 4] = 72;
+    words[frame] = 88;
+    words[frame + 1] = 8;
+    words[frame + 2] = 0;
+    words[frame + 3] = 56;
+    words[frame + 5] = 74;
+    words[code] = 216;
+    words[code + 9] = 200;
+    return words;
+}
+
+void layouts_from_3_13_on_stand_in_the_interpreter() {
+    for (const std::uint64_t version : {0x030d00f0u, 0x030d0cf0u, 0x030e00f0u, 0x030e05f0u}) {
+        const auto words = debug_offsets(version);
+        const FrameLayout expected{72, std::nullopt, 8, 0, 56, 74, 200, 184};
+        CHECK_EQUAL(known_layout(version, words.data()) == expected, true);
+        CHECK_EQUAL(known_layout(version, nullptr).has_value(), false);
+        CHECK_EQUAL(known_layout(version + 0x100, words.data()).has_value(), false);
+        for (const std::size_t damaged : {0, 1, 2}) {
+            auto other = words;
+            other[damaged] ^= 1;
+            CHECK_EQUAL(known_layout(version, other.data()).has_value(), false);
+        }
+    }
+}
+
+void versions_not_known_have_no_layout() {
+    const auto words = debug_offsets(0x030f00f0);
+    CHECK_EQUAL(known_layout(0x030a00f0, nullptr).has_value(), false);
+    CHECK_EQUAL(known_layout(0x030b00f0, nullptr).has_value(), true);
+    CHECK_EQUAL(known_layout(0x030c00f0, nullptr).has_value(), true);
+    CHECK_EQUAL(known_layout(0x030f00f0, words.data()).has_value(), false);
+}
+
+struct Frame {
+    std::uint64_t code;
+    Frame* previous;
+    std::uint64_t instruction;
+    std::uint8_t owner;
+};
+struct Code {
+    std::int32_t first_traceable;
+    std::uint16_t instructions[8];
+};
+
+void frames_of_the_interpreter_and_those_not_begun_are_left_out() {
+    Code code{2, {}};
+    const auto address = reinterpret_cast<std::uint64_t>(&code);
+    const auto instruction = [&](int unit) {
+        return reinterpret_cast<std::uint64_t>(&code.instructions[unit]);
+    };
+    Frame outermost{address | 1, nullptr, instruction(5), 0};
+    Frame entry{0, &outermost, 0, 3};
+    Frame generator{address, &entry, instruction(0), 1};
+    Frame not_begun{address, &generator, instruction(1), 0};
+    Frame innermost{address, &not_begun, instruction(2), 0};
+    Frame* thread = &innermost;
+    const FrameLayout layout{0, std::nullopt, 8, 0, 16, 24, offsetof(Code, instructions), 0};
+
+    std::vector<gpuviz::StackFrame> found(8);
+    found.resize(gpuviz::read_frames(layout, &thread, found));
+
+    const std::vector<gpuviz::StackFrame> expected{{address, 4}, {address, 0}, {address, 10}};
+    CHECK_EQUAL(found == expected, true);
+    CHECK_EQUAL(gpuviz::read_frames(layout, &thread, std::span(found).first(2)), 2u);
+    thread = nullptr;
+    CHECK_EQUAL(gpuviz::read_frames(layout, &thread, found), 0u);
+}
+
+}  // namespace
+
+int main() {
+    layouts_from_3_13_on_stand_in_the_interpreter();
+    versions_not_known_have_no_layout();
+    frames_of_the_interpreter_and_those_not_begun_are_left_out();
+}
