@@ -2,13 +2,59 @@
 The native core of gpuviz: devices, the caching allocator, recording and replay.
 """
 
+from collections.abc import Sequence
+import enum
 import types
+from typing import Annotated, Any
 
 import numpy
+import numpy.typing
+from numpy.typing import NDArray
 
 
 class DeviceError(RuntimeError):
     pass
+
+class Device:
+    """What a caching allocator needs of one GPU."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def total_memory(self) -> int:
+        """Bytes of the device."""
+
+    def memory_info(self) -> tuple[int, int]:
+        """Free and total bytes."""
+
+class OfflineDevice(Device):
+    """A device without hardware; its streams are told when to be busy."""
+
+    def occupy(self, stream: int) -> None:
+        """Put endless work on a stream: events recorded behind it stay pending."""
+
+    def finish(self, stream: int) -> None:
+        """End the work of a stream."""
+
+    def finish_all(self) -> None:
+        """End the work of every stream."""
+
+class SimulatedDevice(OfflineDevice):
+    """A capacity, and addresses as NVIDIA's driver hands them out."""
+
+    def __init__(self, capacity: int, ordinal: int = 0) -> None: ...
+
+    @property
+    def used(self) -> int:
+        """Bytes allocated and mapped."""
+
+class RecordedDevice(OfflineDevice):
+    """
+    Answers with a recording's addresses: those of its segment allocations and mappings.
+    """
+
+    def __init__(self, total_memory: int, segment_addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], map_addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
 class MemoryEventSink:
     """Receives the events of an allocator."""
@@ -100,3 +146,188 @@ class Session:
     @property
     def wall_start_ns(self) -> int:
         """The same moment in nanoseconds since 1970."""
+
+class AllocatorSettings:
+    """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""
+
+    @staticmethod
+    def parse(text: str) -> AllocatorSettings:
+        """
+        Return the settings that `text` names over the defaults.
+
+        Raises:
+            ValueError: An unknown key or a bad value; the message names it.
+        """
+
+    def updated(self, text: str) -> AllocatorSettings:
+        """
+        Return these settings with `text` applied as torch applies it at run time.
+        """
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def expandable_segments(self) -> bool: ...
+
+    @property
+    def garbage_collection_threshold(self) -> float: ...
+
+    @property
+    def max_split_size(self) -> int:
+        """Bytes; -1: unlimited."""
+
+    @property
+    def max_non_split_rounding_size(self) -> int: ...
+
+    @property
+    def large_segment_size(self) -> int: ...
+
+    @property
+    def per_process_memory_fraction(self) -> float | None: ...
+
+    @property
+    def roundup_power2_divisions(self) -> dict[str, int]:
+        """Divisions by interval, as torch prints them: {'1': 0, '2': 0, ...}."""
+
+class CachingAllocator:
+    """torch's CUDA caching allocator for one device."""
+
+    def __init__(self, device: Device, settings: AllocatorSettings = ...) -> None: ...
+
+    def allocate(self, size: int, stream: int = 0, stack: int = 0) -> int:
+        """
+        Return the address of at least `size` bytes for use on `stream`; 0 for size 0.
+
+        Raises:
+            OutOfMemoryError: Nothing is left after every retry.
+        """
+
+    def free(self, address: int, stack: int = 0) -> None:
+        """
+        Return a block to the cache.
+
+        Raises:
+            ValueError: No allocated block starts there.
+        """
+
+    def record_stream(self, address: int, stream: int) -> None:
+        """
+        Keep the block's memory, once freed, until `stream` has passed this point.
+        """
+
+    def empty_cache(self) -> None:
+        """Give unused segments back to the device."""
+
+    class PoolFilter(enum.Enum):
+        this_thread = 0
+
+        everything = 1
+
+    def create_pool(self, use_on_oom: bool = False, no_split: bool = False) -> int:
+        """Return the n of a new private pool's id (0, n)."""
+
+    def begin_pool(self, pool: int, filter: CachingAllocator.PoolFilter = CachingAllocator.PoolFilter.this_thread) -> None:
+        """Allocate in the pool from now on."""
+
+    def end_pool(self, pool: int) -> None: ...
+
+    def release_pool(self, pool: int) -> None:
+        """Give the pool's memory back to the device as its blocks become free."""
+
+    def memory_stats(self) -> dict[str, int]:
+        """Return every value of torch.cuda.memory_stats, by its key."""
+
+    def memory_snapshot(self) -> list[dict[str, Any]]:
+        """
+        Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.
+        """
+
+    def reset_peak_stats(self) -> None: ...
+
+    def reset_accumulated_stats(self) -> None: ...
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Limit what is reserved to a share of the device."""
+
+    @property
+    def memory_fraction(self) -> float: ...
+
+    def apply_settings(self, settings: AllocatorSettings) -> None: ...
+
+    @property
+    def settings(self) -> AllocatorSettings: ...
+
+    def identify_stream(self, stream: int, id: int) -> None: ...
+
+    def owns(self, address: int) -> bool: ...
+
+    def block_at(self, address: int) -> dict[str, Any]:
+        """
+        Return the allocated block that starts at an address; {} when there is none.
+        """
+
+    def attach(self, sink: MemoryEventSink) -> None:
+        """Push every event to `sink` from now on."""
+
+    def detach(self) -> None: ...
+
+    def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
+        """Push the events that lead to what exists now."""
+
+class Operation(enum.IntEnum):
+    """What a row of a program does."""
+
+    malloc = 0
+
+    free = 1
+
+    record_stream = 2
+
+    busy = 3
+
+    sync = 4
+
+    empty_cache = 5
+
+    begin_pool = 6
+
+    end_pool = 7
+
+    settings = 8
+
+    stats = 9
+
+class EventLog(MemoryEventSink):
+    """Keeps every event."""
+
+    def __init__(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def clear(self) -> None: ...
+
+    def events(self) -> dict[str, numpy.typing.NDArray[Any]]:
+        """Return the events as NumPy columns, by name."""
+
+class ReplayProgram:
+    """An operation stream in columns."""
+
+    def __init__(self, operation: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], id: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], argument: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], stack: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, thread: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, time_ns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, settings: Sequence[str] = []) -> None: ...
+
+    def __len__(self) -> int: ...
+
+class Replayer:
+    """Carries a program out on an allocator, once."""
+
+    def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: CachingAllocator) -> None: ...
+
+    def run(self, speed: float = 0.0) -> dict[str, Any]:
+        """
+        Return the addresses of every malloc (0: out of memory), the statistics at every
+        `stats`, the operations carried out and the nanoseconds it took. Speed 1 keeps the
+        program's pauses, 2 halves them, 0 leaves them out.
+        """
+
+    def stop(self) -> None:
+        """End run() before its next operation."""

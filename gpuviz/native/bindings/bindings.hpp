@@ -5,7 +5,10 @@
 // One function for each file of this folder; module.cpp calls them in the order of the layers.
 namespace gpuviz {
 
+void bind_device(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
+void bind_allocator(nanobind::module_& m);
+void bind_replay(nanobind::module_& m);
 
 }  // namespace gpuviz

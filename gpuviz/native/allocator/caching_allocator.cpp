@@ -1,0 +1,206 @@
+#include "allocator/caching_allocator.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+#include "record/clock.hpp"
+
+namespace gpuviz {
+
+CachingAllocator::CachingAllocator(Device& device, const Settings& settings)
+    : device_(device), events_(device) {
+    apply_settings(settings);
+    if (settings.max_split_size != Settings::kUnlimited) {
+        statistics_.max_split_size = static_cast<std::int64_t>(settings.max_split_size);
+    }
+    if (settings.per_process_memory_fraction) {
+        set_memory_fraction(*settings.per_process_memory_fraction);
+    }
+}
+
+CachingAllocator::Request CachingAllocator::make_request(std::uint64_t size, StreamHandle stream) {
+    const std::uint64_t rounded = round_size(size, settings_.roundup_power2_divisions);
+    return {.requested_size = size,
+            .size = rounded,
+            .segment_size = segment_size(rounded, settings_.large_segment_size),
+            .stream = stream,
+            .pool = &choose_pool(rounded)};
+}
+
+BlockPool& CachingAllocator::choose_pool(std::uint64_t size) {
+    const bool small = size <= kSmallSize;
+    if (!scopes_.empty()) [[unlikely]] {
+        const std::thread::id thread = std::this_thread::get_id();
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+            if (scope->filter == PoolFilter::everything || scope->thread == thread) {
+                PrivatePool& pool = *private_pools_.at(scope->pool);
+                return small ? pool.small : pool.large;
+            }
+        }
+    }
+    return small ? small_ : large_;
+}
+
+std::optional<Address> CachingAllocator::try_allocate(std::uint64_t size, StreamHandle stream,
+                                                      const CallSite& site) {
+    if (size == 0) {
+        return Address{0};
+    }
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || size >= kLargestRequest) {
+        return std::nullopt;
+    }
+    process_events(stream, site);
+    const Request request = make_request(size, stream);
+    Block* block = take_free_block(request, true);
+    if (block == nullptr) {
+        return std::nullopt;
+    }
+    return hand_out(block, request, site);
+}
+
+Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, const CallSite& site,
+                                   bool already_searched) {
+    if (size == 0) {
+        return 0;
+    }
+    const std::lock_guard lock(mutex_);
+    if (size >= kLargestRequest) {
+        throw OutOfMemory({.device = device_.ordinal(), .requested_size = size});
+    }
+    process_events(stream, site);
+    const Request request = make_request(size, stream);
+    Block* block = take_free_block(request, !already_searched);
+    if (block == nullptr) {
+        block = find_or_make_block(request, site);
+    }
+    if (block == nullptr) {
+        throw out_of_memory(request, site);
+    }
+    return hand_out(block, request, site);
+}
+
+bool CachingAllocator::try_free(Address address, const CallSite& site) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) {
+        return false;
+    }
+    release_block_to_cache(address, site);
+    return true;
+}
+
+void CachingAllocator::free(Address address, const CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    release_block_to_cache(address, site);
+}
+
+Block* CachingAllocator::block_of(Address address) const {
+    Block* block = allocated_.find(address);
+    if (block == nullptr) {
+        std::ostringstream text;
+        text << "invalid device pointer: 0x" << std::hex << address;
+        throw std::invalid_argument(text.str());
+    }
+    return block;
+}
+
+void CachingAllocator::release_block_to_cache(Address address, const CallSite& site) {
+    Block* block = block_of(address);
+    allocated_.erase(address);
+    block->allocated = false;
+    const bool small = block->pool->is_small;
+    statistics_.allocation.decrease(small, 1);
+    statistics_.allocated_bytes.decrease(small, block->size);
+    if (block->size >= settings_.max_split_size) {
+        statistics_.oversize_allocations.decrease(1);
+    }
+    trace(Action::free_requested, *block, block->size, block->requested_size, site);
+    if (block->stream_uses == nullptr) {
+        free_block(block, site);
+    } else {
+        wait_for_streams(block);
+    }
+}
+
+void CachingAllocator::push(MemoryEventSink& sink, Action action, const Block& block,
+                            std::uint64_t size, std::uint64_t requested_size,
+                            const CallSite& site) const {
+    const std::uint64_t pool = block.pool->owner == nullptr ? 0 : block.pool->owner->number;
+    sink.push({.time_ns = now_ns(),
+               .address = block.address,
+               .size = size,
+               .requested_size = requested_size,
+               .stream = block.stream,
+               .stack = site.stack,
+               .pool = static_cast<std::uint32_t>(2 * pool + (block.pool->is_small ? 0 : 1)),
+               .thread = site.thread,
+               .range = site.range,
+               .device = static_cast<std::uint16_t>(device_.ordinal()),
+               .action = action,
+               .reserved = {}});
+}
+
+void CachingAllocator::empty_cache(const CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    if (!frees_wait()) {
+        release_cached_blocks(site);
+    } else {
+        release_unused_pools(site);
+    }
+}
+
+void CachingAllocator::set_memory_fraction(double fraction) {
+    if (!(fraction >= 0.0 && fraction <= 1.0)) {
+        throw std::invalid_argument("Invalid fraction value: " + std::to_string(fraction) +
+                                    ". Allowed range: 0 to 1.");
+    }
+    const std::lock_guard lock(mutex_);
+    limit_.reset();
+    if (fraction < 1.0) {
+        limit_ = static_cast<std::uint64_t>(fraction * static_cast<double>(device_.total_memory()));
+    }
+}
+
+double CachingAllocator::memory_fraction() const {
+    const std::lock_guard lock(mutex_);
+    return limit_ ? static_cast<double>(*limit_) / static_cast<double>(device_.total_memory())
+                  : 1.0;
+}
+
+void CachingAllocator::apply_settings(const Settings& settings) {
+    const std::lock_guard lock(mutex_);
+    settings_ = settings;
+    expandable_ = settings.expandable_segments && device_.has_virtual_memory();
+}
+
+Settings CachingAllocator::settings() const {
+    const std::lock_guard lock(mutex_);
+    return settings_;
+}
+
+void CachingAllocator::identify_stream(StreamHandle stream, std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    events_.identify_stream(stream, id);
+}
+
+Statistics CachingAllocator::statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+}
+
+void CachingAllocator::reset_peak_stats() {
+    const std::lock_guard lock(mutex_);
+    statistics_.reset_peak();
+}
+
+void CachingAllocator::reset_accumulated_stats() {
+    const std::lock_guard lock(mutex_);
+    statistics_.reset_accumulated();
+}
+
+void CachingAllocator::set_event_sink(MemoryEventSink* sink) {
+    const std::lock_guard lock(mutex_);
+    sink_ = sink;
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "allocator/address_map.hpp"
+#include "allocator/block.hpp"
+#include "allocator/block_pool.hpp"
+#include "allocator/event_queue.hpp"
+#include "allocator/expandable_segment.hpp"
+#include "allocator/out_of_memory.hpp"
+#include "allocator/settings.hpp"
+#include "allocator/snapshot.hpp"
+#include "allocator/statistics.hpp"
+#include "device/device.hpp"
+#include "record/memory_event.hpp"
+
+namespace gpuviz {
+
+// Whose allocations a pool serves between begin_pool() and end_pool().
+enum class PoolFilter : std::uint8_t {
+    this_thread,  // those of the calling thread; nothing else changes
+    // All, as torch 2.11 treats a use_mem_pool block: until the end no event is processed, frees of
+    // blocks that other streams used wait, and neither empty_cache nor a retry releases the cache.
+    everything,
+};
+
+struct BlockDetails {
+    Address address;
+    std::uint64_t size;
+    std::uint64_t requested_size;
+    StreamHandle stream;
+    std::uint64_t pool;  // the n of the pool's id (0, n)
+    std::uint32_t stack;
+};
+
+// torch's CUDA caching allocator for one device. Any thread may call any method; one mutex orders
+// them, and the device is called with that mutex held. The device must outlive the allocator, which
+// gives every segment back when it goes.
+class CachingAllocator {
+  public:
+    CachingAllocator(Device& device, const Settings& settings);
+    CachingAllocator(const CachingAllocator&) = delete;
+    CachingAllocator& operator=(const CachingAllocator&) = delete;
+    ~CachingAllocator() { release_everything(); }
+
+    // An address from the cache; nothing on a miss, or while another thread holds the allocator.
+    // Never waits; of the device it only asks whether events are complete.
+    [[nodiscard]] std::optional<Address> try_allocate(std::uint64_t size, StreamHandle stream,
+                                                      const CallSite& site);
+    // The whole retry ladder. Size 0 gives address 0. `already_searched`: try_allocate() missed.
+    // Throws OutOfMemory, or DeviceError when a driver call failed for another reason.
+    [[nodiscard]] Address allocate(std::uint64_t size, StreamHandle stream, const CallSite& site,
+                                   bool already_searched = false);
+    // False: another thread holds the allocator and nothing was done.
+    // Both throw std::invalid_argument for an address that is not an allocated block's.
+    [[nodiscard]] bool try_free(Address address, const CallSite& site);
+    void free(Address address, const CallSite& site);
+
+    // Keeps the block's memory, once freed, until `stream` has passed this point.
+    void record_stream(Address address, StreamHandle stream, const CallSite& site);
+    void empty_cache(const CallSite& site);
+
+    // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
+    // does not exist or is in the wrong state.
+    [[nodiscard]] std::uint64_t create_pool(bool use_on_oom = false, bool no_split = false);
+    void begin_pool(std::uint64_t pool, PoolFilter filter);
+    void end_pool(std::uint64_t pool);
+    // The pool's memory goes back to the device as its blocks become free.
+    void release_pool(std::uint64_t pool, const CallSite& site);
+
+    void set_memory_fraction(double fraction);
+    [[nodiscard]] double memory_fraction() const;
+    void apply_settings(const Settings& settings);
+    [[nodiscard]] Settings settings() const;
+    // The id under which torch knows a stream; orders the completion of pending frees.
+    void identify_stream(StreamHandle stream, std::uint64_t id);
+
+    [[nodiscard]] Statistics statistics() const;
+    void reset_peak_stats();
+    void reset_accumulated_stats();
+    [[nodiscard]] Snapshot snapshot();
+    [[nodiscard]] bool owns(Address address) const;
+    [[nodiscard]] std::optional<BlockDetails> block_at(Address address) const;
+
+    // Events go to `sink` from now on; null ends it. The sink must outlive its use.
+    void set_event_sink(MemoryEventSink* sink);
+    // Pushes the events that lead to what exists now, so that a recording can start in the middle.
+    void describe_state(MemoryEventSink& sink, bool stacks_are_valid);
+
+    [[nodiscard]] Device& device() const noexcept { return device_; }
+
+  private:
+    struct Request {
+        std::uint64_t requested_size;
+        std::uint64_t size;  // rounded
+        std::uint64_t segment_size;
+        StreamHandle stream;
+        BlockPool* pool;
+    };
+    struct PoolScope {
+        std::uint64_t pool;
+        std::thread::id thread;
+        PoolFilter filter;
+    };
+
+    // caching_allocator.cpp
+    [[nodiscard]] Request make_request(std::uint64_t size, StreamHandle stream);
+    [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
+    [[nodiscard]] Block* block_of(Address address) const;
+    void release_block_to_cache(Address address, const CallSite& site);
+    void trace(Action action, const Block& block, std::uint64_t size, std::uint64_t requested_size,
+               const CallSite& site) const {
+        if (sink_ != nullptr) {
+            push(*sink_, action, block, size, requested_size, site);
+        }
+    }
+    void push(MemoryEventSink& sink, Action action, const Block& block, std::uint64_t size,
+              std::uint64_t requested_size, const CallSite& site) const;
+
+    // best_fit.cpp
+    [[nodiscard]] Block* take_free_block(const Request& request, bool count_search);
+    [[nodiscard]] bool should_split(const Block& block, const Request& request) const;
+    Block* split(Block* block, std::uint64_t size);
+    Address hand_out(Block* block, const Request& request, const CallSite& site);
+    void free_block(Block* block, const CallSite& site);
+    std::uint64_t merge(Block* block, Block* neighbour);
+
+    // pending_frees.cpp
+    [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
+    void process_events(StreamHandle stream, const CallSite& site);
+    void wait_for_streams(Block* block);
+    void insert_deferred_events(const CallSite& site);
+    void synchronize_events(const PrivatePool* pool, const CallSite& site);
+
+    // retry_ladder.cpp
+    [[nodiscard]] Block* find_or_make_block(const Request& request, const CallSite& site);
+    [[nodiscard]] Block* take_from_pools_used_on_oom(const Request& request);
+    [[nodiscard]] bool release_oversize_blocks(const Request& request, const CallSite& site);
+    void release_cached_blocks(const CallSite& site);
+    void release_unused_pools(const CallSite& site);
+    void release_blocks(BlockPool& pool, const CallSite& site);
+    [[nodiscard]] OutOfMemory out_of_memory(const Request& request, const CallSite& site);
+
+    // garbage_collection.cpp
+    [[nodiscard]] bool collects_garbage() const noexcept {
+        return limit_ && settings_.garbage_collection_threshold > 0;
+    }
+    void collect_garbage(const CallSite& site);
+
+    // segment.cpp
+    [[nodiscard]] Block* make_segment(const Request& request, bool is_retry, const CallSite& site);
+    void release_segment(Block* block, const CallSite& site);
+    [[nodiscard]] Block* grow_expandable_segment(const Request& request, const CallSite& site);
+    [[nodiscard]] Block* find_growable_block(const Request& request);
+    [[nodiscard]] bool map_block(Block* block, std::uint64_t size, const CallSite& site);
+    void unmap_block(Block* block, const CallSite& site);
+    void add_free_piece(Block* block, AddressRange range, Block* previous, Block* next);
+    void release_expandable_segment(Block* block);
+    void release_everything() noexcept;
+    void add_reserved(const BlockPool& pool, std::uint64_t size);
+    void subtract_reserved(const BlockPool& pool, std::uint64_t size);
+
+    // private_pool.cpp
+    [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
+
+    Device& device_;
+    Settings settings_;
+    bool expandable_ = false;             // asked for, and the device can
+    std::optional<std::uint64_t> limit_;  // of reserved bytes, from the memory fraction
+    std::uint64_t reserved_ = 0;
+
+    mutable std::mutex mutex_;
+    BlockArena arena_;
+    AddressMap allocated_;
+    BlockPool small_{true};
+    BlockPool large_{false};
+    std::list<ExpandableSegment> expandable_segments_;
+    std::map<std::uint64_t, std::unique_ptr<PrivatePool>> private_pools_;
+    std::uint64_t last_pool_ = 0;
+    std::vector<PoolScope> scopes_;
+    int open_captures_ = 0;  // scopes with PoolFilter::everything
+    EventQueue events_;
+    std::vector<Block*> deferred_;  // freed; their events are recorded when no capture is open
+    Statistics statistics_;
+    MemoryEventSink* sink_ = nullptr;
+};
+
+}  // namespace gpuviz

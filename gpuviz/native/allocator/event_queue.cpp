@@ -1,0 +1,40 @@
+#include "allocator/event_queue.hpp"
+
+#include <algorithm>
+
+namespace gpuviz {
+
+void EventQueue::identify_stream(StreamHandle stream, std::uint64_t id) {
+    std::erase_if(ids_, [&](const auto& entry) { return entry.first == stream; });
+    ids_.emplace_back(stream, id);
+}
+
+// torch packs (device type 1 = CUDA, device, stream id) into 8, 8 and 48 bits.
+std::uint64_t EventQueue::key_of(StreamHandle stream) const noexcept {
+    const auto entry = std::find_if(ids_.begin(), ids_.end(),
+                                    [&](const auto& pair) { return pair.first == stream; });
+    const std::uint64_t id = entry == ids_.end() ? stream : entry->second;
+    return (std::uint64_t{1} << 56) | (static_cast<std::uint64_t>(device_.ordinal()) << 48) | id;
+}
+
+std::vector<StreamHandle> EventQueue::in_slot_order(
+    const std::vector<StreamHandle>& streams) const {
+    SlotTable<StreamHandle> table;
+    for (const StreamHandle stream : streams) {
+        table[key_of(stream)] = stream;
+    }
+    std::vector<StreamHandle> ordered;
+    for (std::size_t slot = 0; slot < table.slot_count(); ++slot) {
+        if (table.has(slot)) {
+            ordered.push_back(table.value(slot));
+        }
+    }
+    return ordered;
+}
+
+void EventQueue::record(Block* block, StreamHandle stream) {
+    queues_[key_of(stream)].push_back({device_.record_event(stream), block});
+    ++block->event_count;
+}
+
+}  // namespace gpuviz

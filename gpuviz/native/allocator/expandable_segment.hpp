@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include "allocator/size_classes.hpp"
+#include "device/device.hpp"
+
+namespace gpuviz {
+
+struct AddressRange {
+    Address address;
+    std::uint64_t size;
+};
+
+// A range of addresses for one stream and pool, larger than the device; pages are put behind it
+// as needed. Gives the range back when it goes.
+class ExpandableSegment {
+  public:
+    ExpandableSegment(Device& device, StreamHandle stream, std::uint64_t page)
+        : device_(device),
+          stream_(stream),
+          page_(page),
+          size_(round_up(device.total_memory() + device.total_memory() / 8, page)),
+          address_(device.reserve_range(size_)) {}
+    ExpandableSegment(const ExpandableSegment&) = delete;
+    ExpandableSegment& operator=(const ExpandableSegment&) = delete;
+    ~ExpandableSegment() { device_.release_range(address_, size_); }
+
+    [[nodiscard]] Address address() const noexcept { return address_; }
+    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] bool contains(Address at) const noexcept { return at - address_ < size_; }
+
+    // Backs the range, widened to whole pages. Size 0: out of memory, nothing mapped.
+    [[nodiscard]] AddressRange map(AddressRange range) {
+        const AddressRange pages = between(left(range.address), right(range.address + range.size));
+        return device_.map(pages.address, pages.size, page_) ? pages
+                                                             : AddressRange{pages.address, 0};
+    }
+
+    // Takes the pages away that lie wholly inside the range, once its stream is idle.
+    AddressRange unmap(AddressRange range) {
+        const AddressRange pages = between(right(range.address), left(range.address + range.size));
+        if (pages.size > 0) {
+            device_.synchronize_stream(stream_);
+            device_.unmap(pages.address, pages.size, page_);
+        }
+        return pages;
+    }
+
+  private:
+    [[nodiscard]] Address left(Address at) const noexcept {
+        return address_ + (at - address_) / page_ * page_;
+    }
+    [[nodiscard]] Address right(Address at) const noexcept {
+        return address_ + round_up(at - address_, page_);
+    }
+    [[nodiscard]] static AddressRange between(Address first, Address last) noexcept {
+        return {first, last > first ? last - first : 0};
+    }
+
+    Device& device_;
+    StreamHandle stream_;
+    std::uint64_t page_;
+    std::uint64_t size_;
+    Address address_;
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+
+namespace gpuviz {
+
+// Why a request could not be served: every number of torch's message, in bytes.
+struct OutOfMemoryReport {
+    int device = 0;
+    std::uint64_t requested_size = 0;
+    std::uint64_t alloc_size = 0;  // of the segment that was wanted
+    std::uint64_t device_free = 0;
+    std::uint64_t device_total = 0;
+    std::uint64_t allocated = 0;
+    std::uint64_t reserved = 0;
+    std::uint64_t private_pools_free = 0;               // cached in private pools
+    std::optional<std::uint64_t> limit = std::nullopt;  // from the memory fraction
+    bool expandable_segments = false;
+};
+
+class OutOfMemory : public std::exception {
+  public:
+    explicit OutOfMemory(const OutOfMemoryReport& report);
+
+    [[nodiscard]] const char* what() const noexcept override { return message.c_str(); }
+
+    OutOfMemoryReport report;
+    std::string message;
+};
+
+// torch's way to print a size: "512 bytes", "1.50 MiB".
+[[nodiscard]] std::string format_size(std::uint64_t size);
+
+}  // namespace gpuviz

@@ -1,0 +1,147 @@
+#include <algorithm>
+
+#include "allocator/caching_allocator.hpp"
+
+namespace gpuviz {
+
+// The rungs below the cache, in torch's order; null: out of memory.
+Block* CachingAllocator::find_or_make_block(const Request& request, const CallSite& site) {
+    if (collects_garbage()) {
+        collect_garbage(site);
+    }
+    if (Block* block = make_segment(request, false, site)) {
+        return block;
+    }
+    if (Block* block = take_from_pools_used_on_oom(request)) {
+        return block;
+    }
+    if (release_oversize_blocks(request, site)) {
+        if (Block* block = make_segment(request, false, site)) {
+            return block;
+        }
+    }
+    if (frees_wait() || device_.is_capturing(request.stream)) {
+        return nullptr;
+    }
+    release_cached_blocks(site);
+    return make_segment(request, true, site);
+}
+
+Block* CachingAllocator::take_from_pools_used_on_oom(const Request& request) {
+    if (request.pool->owner != nullptr) {
+        return nullptr;
+    }
+    for (const auto& [number, pool] : private_pools_) {
+        if (pool->use_on_oom) {
+            Request elsewhere = request;
+            elsewhere.pool = request.pool->is_small ? &pool->small : &pool->large;
+            if (Block* block = take_free_block(elsewhere, true)) {
+                return block;
+            }
+        }
+    }
+    return nullptr;
+}
+
+// Frees one cached block that is large enough, else the largest ones downwards.
+bool CachingAllocator::release_oversize_blocks(const Request& request, const CallSite& site) {
+    const std::uint64_t oversize = settings_.max_split_size;
+    if (oversize == Settings::kUnlimited) {
+        return false;
+    }
+    const std::uint64_t wanted = std::max(request.size, oversize);
+    OrderedBlocks& blocks = request.pool->free_blocks.of(request.stream);
+    OrderedBlocks::Position at = blocks.lower_bound(wanted, 0);
+    if (!blocks.is_end(at) && blocks.at(at)->expandable_segment == nullptr) {
+        release_segment(blocks.at(at), site);
+        return true;
+    }
+    std::vector<Block*> candidates;  // downwards
+    while (!blocks.is_begin(at) && !blocks.empty()) {
+        at = blocks.previous(at);
+        if (blocks.at(at)->size < oversize) {
+            break;
+        }
+        candidates.push_back(blocks.at(at));
+    }
+    std::uint64_t released = 0;
+    for (Block* block : candidates) {
+        if (released >= wanted) {
+            break;
+        }
+        if (block->expandable_segment == nullptr) {
+            released += block->size;
+            release_segment(block, site);
+        }
+    }
+    return released >= wanted;
+}
+
+void CachingAllocator::release_cached_blocks(const CallSite& site) {
+    synchronize_events(nullptr, site);
+    release_blocks(large_, site);
+    release_blocks(small_, site);
+    release_unused_pools(site);
+}
+
+void CachingAllocator::release_unused_pools(const CallSite& site) {
+    for (auto entry = private_pools_.begin(); entry != private_pools_.end();) {
+        PrivatePool& pool = *entry->second;
+        if (pool.use_count == 0) {
+            release_blocks(pool.small, site);
+            release_blocks(pool.large, site);
+        }
+        const bool gone = pool.use_count == 0 && pool.reserved_bytes == 0;
+        entry = gone ? private_pools_.erase(entry) : std::next(entry);
+    }
+}
+
+void CachingAllocator::release_blocks(BlockPool& pool, const CallSite& site) {
+    std::vector<Block*> expandable;
+    for (Block* block : pool.free_blocks.in_order()) {
+        if (block->expandable_segment != nullptr) {
+            expandable.push_back(block);
+        } else if (!block->is_split()) {
+            release_segment(block, site);
+        }
+    }
+    for (Block* block : expandable) {
+        unmap_block(block, site);
+        if (!block->is_split()) {
+            release_expandable_segment(block);
+        }
+    }
+}
+
+OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSite& site) {
+    const MemoryInfo memory = device_.memory_info();
+    statistics_.num_ooms += 1;
+    if (sink_ != nullptr) {
+        Block failed{};
+        failed.address = memory.free;
+        failed.stream = request.stream;
+        failed.pool = request.pool;
+        push(*sink_, Action::oom, failed, request.size, request.requested_size, site);
+    }
+    std::uint64_t private_pools_free = 0;
+    for (const auto& [number, pool] : private_pools_) {
+        for (const BlockPool* part : {&pool->small, &pool->large}) {
+            for (const Block* block : part->free_blocks.in_order()) {
+                private_pools_free += block->size;
+            }
+        }
+    }
+    return OutOfMemory(
+        {.device = device_.ordinal(),
+         .requested_size = request.requested_size,
+         .alloc_size = request.segment_size,
+         .device_free = memory.free,
+         .device_total = memory.total,
+         .allocated = static_cast<std::uint64_t>(statistics_.allocated_bytes.all.current),
+         .reserved = reserved_,
+         .private_pools_free = private_pools_free,
+         .limit = limit_,
+         .expandable_segments = expandable_});
+}
+
+}  // namespace gpuviz

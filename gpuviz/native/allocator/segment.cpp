@@ -1,0 +1,223 @@
+#include <algorithm>
+
+#include "allocator/caching_allocator.hpp"
+
+namespace gpuviz {
+
+namespace {
+
+bool has_room(const Block* block, std::uint64_t size) {
+    std::uint64_t room = 0;
+    while (room < size && block != nullptr && block->is_free()) {
+        room += block->size;
+        block = block->next;
+    }
+    return room >= size;
+}
+
+}  // namespace
+
+void CachingAllocator::add_reserved(const BlockPool& pool, std::uint64_t size) {
+    reserved_ += size;
+    statistics_.reserved_bytes.increase(pool.is_small, size);
+    statistics_.num_device_alloc += 1;
+    if (pool.owner != nullptr) {
+        pool.owner->reserved_bytes += size;
+    }
+}
+
+void CachingAllocator::subtract_reserved(const BlockPool& pool, std::uint64_t size) {
+    reserved_ -= size;
+    statistics_.reserved_bytes.decrease(pool.is_small, size);
+    statistics_.num_device_free += 1;
+    if (pool.owner != nullptr) {
+        pool.owner->reserved_bytes -= size;
+    }
+}
+
+// A block of a new segment, in no set; null when the limit or the device refuses it.
+Block* CachingAllocator::make_segment(const Request& request, bool is_retry, const CallSite& site) {
+    statistics_.num_alloc_retries += is_retry ? 1 : 0;
+    if (limit_ && reserved_ + request.segment_size > *limit_) {
+        return nullptr;
+    }
+    if (expandable_) {
+        return grow_expandable_segment(request, site);
+    }
+    const std::optional<Address> address = device_.allocate(request.segment_size);
+    if (!address) {
+        return nullptr;
+    }
+    Block* block = arena_.create(*address, request.segment_size, request.stream, request.pool);
+    block->segment_stack = site.stack;
+    add_reserved(*request.pool, block->size);
+    statistics_.segment.increase(request.pool->is_small, 1);
+    if (block->size >= settings_.max_split_size) {
+        statistics_.oversize_segments.increase(1);
+    }
+    trace(Action::segment_alloc, *block, block->size, 0, site);
+    return block;
+}
+
+// Gives a whole free segment back to the device.
+void CachingAllocator::release_segment(Block* block, const CallSite& site) {
+    trace(Action::segment_free, *block, block->size, 0, site);
+    device_.free(block->address, block->size);
+    statistics_.segment.decrease(block->pool->is_small, 1);
+    if (block->size >= settings_.max_split_size) {
+        statistics_.oversize_segments.decrease(1);
+    }
+    subtract_reserved(*block->pool, block->size);
+    block->pool->free_blocks.erase(block);
+    arena_.destroy(block);
+}
+
+Block* CachingAllocator::grow_expandable_segment(const Request& request, const CallSite& site) {
+    Block* block = find_growable_block(request);
+    if (!block->mapped && !map_block(block, std::min(block->size, request.size), site)) {
+        return nullptr;
+    }
+    while (block->size < request.size) {
+        Block* next = block->next;
+        if (!map_block(next, std::min(request.size - block->size, next->size), site)) {
+            return nullptr;
+        }
+        block = next;  // which has absorbed the block before it
+    }
+    request.pool->free_blocks.erase(block);
+    return block;
+}
+
+// The lowest block from which free and unmapped neighbours cover the request.
+Block* CachingAllocator::find_growable_block(const Request& request) {
+    Block key{};
+    key.stream = request.stream;
+    auto& unmapped = request.pool->unmapped;
+    for (auto entry = unmapped.lower_bound(&key);
+         entry != unmapped.end() && (*entry)->stream == request.stream; ++entry) {
+        Block* block = *entry;
+        if (block->previous != nullptr && block->previous->is_free()) {
+            block = block->previous;
+        }
+        if (has_room(block, request.size)) {
+            return block;
+        }
+    }
+    const std::uint64_t page = request.pool->is_small ? kSmallBuffer : settings_.large_segment_size;
+    ExpandableSegment& segment = expandable_segments_.emplace_back(device_, request.stream, page);
+    Block* block = arena_.create(segment.address(), segment.size(), request.stream, request.pool);
+    block->expandable_segment = &segment;
+    block->mapped = false;
+    unmapped.insert(block);
+    return block;
+}
+
+// Backs the first `size` bytes of an unmapped block, rounded up to pages, and makes them a free
+// block, merged with its neighbours. False: out of memory, nothing changed.
+bool CachingAllocator::map_block(Block* block, std::uint64_t size, const CallSite& site) {
+    const AddressRange mapped = block->expandable_segment->map({block->address, size});
+    if (mapped.size == 0) {
+        return false;
+    }
+    BlockPool& pool = *block->pool;
+    pool.unmapped.erase(block);
+    if (mapped.size < block->size) {
+        Block* rest = arena_.create(block->address + mapped.size, block->size - mapped.size,
+                                    block->stream, &pool);
+        rest->mapped = false;
+        rest->expandable_segment = block->expandable_segment;
+        rest->previous = block;
+        rest->next = block->next;
+        if (rest->next != nullptr) {
+            rest->next->previous = rest;
+        }
+        block->next = rest;
+        block->size = mapped.size;
+        pool.unmapped.insert(rest);
+    }
+    block->mapped = true;
+    block->segment_stack = site.stack;
+    Block made{};
+    made.address = mapped.address;
+    made.stream = block->stream;
+    made.pool = &pool;
+    merge(block, block->previous);
+    merge(block, block->next);
+    pool.insert(block);
+    add_reserved(pool, mapped.size);
+    trace(Action::segment_map, made, mapped.size, 0, site);
+    return true;
+}
+
+void CachingAllocator::add_free_piece(Block* block, AddressRange range, Block* previous,
+                                      Block* next) {
+    if (range.size == 0) {
+        return;
+    }
+    Block* piece = arena_.create(range.address, range.size, block->stream, block->pool);
+    piece->expandable_segment = block->expandable_segment;
+    piece->segment_stack = block->segment_stack;
+    piece->previous = previous;
+    piece->next = next;
+    if (previous != nullptr) {
+        previous->next = piece;
+    }
+    if (next != nullptr) {
+        next->previous = piece;
+    }
+    block->pool->insert(piece);
+}
+
+// Takes the whole pages out of a free block; what is left of partial pages stays free.
+void CachingAllocator::unmap_block(Block* block, const CallSite& site) {
+    const AddressRange taken = block->expandable_segment->unmap({block->address, block->size});
+    if (taken.size == 0) {
+        return;
+    }
+    BlockPool& pool = *block->pool;
+    pool.free_blocks.erase(block);
+    const Address end = block->address + block->size;
+    const Address taken_end = taken.address + taken.size;
+    add_free_piece(block, {block->address, taken.address - block->address}, block->previous, block);
+    add_free_piece(block, {taken_end, end - taken_end}, block, block->next);
+    block->address = taken.address;
+    block->size = taken.size;
+    block->mapped = false;
+    subtract_reserved(pool, taken.size);
+    trace(Action::segment_unmap, *block, taken.size, 0, site);
+    merge(block, block->previous);
+    merge(block, block->next);
+    pool.unmapped.insert(block);
+}
+
+void CachingAllocator::release_expandable_segment(Block* block) {
+    if (block->mapped) {
+        return;
+    }
+    block->pool->unmapped.erase(block);
+    expandable_segments_.remove_if([block](const ExpandableSegment& segment) {
+        return &segment == block->expandable_segment;
+    });
+    arena_.destroy(block);
+}
+
+// A device that is already gone has taken its memory along; there is nobody left to tell.
+void CachingAllocator::release_everything() noexcept {
+    try {
+        events_.discard();
+        for (const SnapshotSegment& segment : snapshot()) {
+            if (!segment.is_expandable) {
+                device_.free(segment.address, segment.total_size);
+                continue;
+            }
+            const auto owner = std::find_if(
+                expandable_segments_.begin(), expandable_segments_.end(),
+                [&](const ExpandableSegment& range) { return range.contains(segment.address); });
+            owner->unmap({segment.address, segment.total_size});
+        }
+    } catch (const DeviceError&) {
+        return;
+    }
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "allocator/size_classes.hpp"
+
+namespace gpuviz {
+
+// The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF.
+struct Settings {
+    static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+    std::string text;  // as last parsed
+    std::uint64_t max_split_size = kUnlimited;
+    std::uint64_t large_segment_size = 20 * kMiB;
+    std::uint64_t max_non_split_rounding_size = 20 * kMiB;
+    double garbage_collection_threshold = 0;  // 0: no garbage collection
+    RoundupDivisions roundup_power2_divisions{};
+    bool expandable_segments = false;
+    std::optional<double> per_process_memory_fraction;  // read when an allocator is made
+    std::map<std::string, std::string> inert;  // accepted for torch's sake; without effect here
+
+    // These settings with `text` applied: what it names changes; max_split_size,
+    // max_non_split_rounding_size, garbage_collection_threshold and the divisions start from their
+    // defaults each time; the rest stays. Throws std::invalid_argument that names the key or value.
+    [[nodiscard]] Settings parse(const std::string& text) const;
+};
+
+}  // namespace gpuviz

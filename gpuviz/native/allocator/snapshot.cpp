@@ -1,0 +1,119 @@
+#include "allocator/snapshot.hpp"
+
+#include <algorithm>
+
+#include "allocator/caching_allocator.hpp"
+
+namespace gpuviz {
+
+namespace {
+
+bool is_first_of_segment(const Block& block) {
+    return block.mapped && (block.previous == nullptr || !block.previous->mapped);
+}
+
+BlockState state_of(const Block& block) {
+    if (block.allocated) {
+        return BlockState::active_allocated;
+    }
+    return block.pending ? BlockState::active_pending_free : BlockState::inactive;
+}
+
+SnapshotSegment describe(const Block& first, int device) {
+    const PrivatePool* owner = first.pool->owner;
+    SnapshotSegment segment{.address = first.address,
+                            .stream = first.stream,
+                            .pool = owner == nullptr ? 0 : owner->number,
+                            .device = device,
+                            .is_small = first.pool->is_small,
+                            .is_expandable = first.expandable_segment != nullptr,
+                            .stack = first.segment_stack,
+                            .blocks = {}};
+    for (const Block* block = &first; block != nullptr && block->mapped; block = block->next) {
+        const BlockState state = state_of(*block);
+        const bool active = state != BlockState::inactive;
+        segment.total_size += block->size;
+        segment.allocated_size += block->allocated ? block->size : 0;
+        segment.active_size += active ? block->size : 0;
+        segment.requested_size += active ? block->requested_size : 0;
+        segment.blocks.push_back({.address = block->address,
+                                  .size = block->size,
+                                  .requested_size = block->requested_size,
+                                  .state = state,
+                                  .stack = active ? block->stack : 0});
+    }
+    return segment;
+}
+
+}  // namespace
+
+Snapshot CachingAllocator::snapshot() {
+    const std::lock_guard lock(mutex_);
+    Snapshot segments;
+    std::uint64_t active = 0;
+    arena_.for_each([&](const Block& block) {
+        if (is_first_of_segment(block)) {
+            segments.push_back(describe(block, device_.ordinal()));
+            active += segments.back().active_size;
+        }
+    });
+    std::sort(segments.begin(), segments.end(),
+              [](const auto& left, const auto& right) { return left.address < right.address; });
+    if (sink_ != nullptr) {
+        Block everything{};
+        everything.pool = &small_;
+        push(*sink_, Action::snapshot, everything, active, 0, {});
+    }
+    return segments;
+}
+
+bool CachingAllocator::owns(Address address) const {
+    const std::lock_guard lock(mutex_);
+    return allocated_.find(address) != nullptr;
+}
+
+std::optional<BlockDetails> CachingAllocator::block_at(Address address) const {
+    const std::lock_guard lock(mutex_);
+    const Block* block = allocated_.find(address);
+    if (block == nullptr) {
+        return std::nullopt;
+    }
+    const PrivatePool* owner = block->pool->owner;
+    return BlockDetails{.address = block->address,
+                        .size = block->size,
+                        .requested_size = block->requested_size,
+                        .stream = block->stream,
+                        .pool = owner == nullptr ? 0 : owner->number,
+                        .stack = block->stack};
+}
+
+void CachingAllocator::describe_state(MemoryEventSink& sink, bool stacks_are_valid) {
+    const std::lock_guard lock(mutex_);
+    std::vector<const Block*> segments;
+    arena_.for_each([&](const Block& block) {
+        if (is_first_of_segment(block)) {
+            segments.push_back(&block);
+        }
+    });
+    std::sort(segments.begin(), segments.end(),
+              [](const Block* left, const Block* right) { return left->address < right->address; });
+    const auto site = [&](std::uint32_t stack) {
+        return CallSite{.stack = stacks_are_valid ? stack : 0};
+    };
+    for (const Block* first : segments) {
+        const SnapshotSegment segment = describe(*first, device_.ordinal());
+        push(sink, segment.is_expandable ? Action::segment_map : Action::segment_alloc, *first,
+             segment.total_size, 0, site(first->segment_stack));
+        for (const Block* block = first; block != nullptr && block->mapped; block = block->next) {
+            if (!block->is_free()) {
+                push(sink, Action::alloc, *block, block->size, block->requested_size,
+                     site(block->stack));
+            }
+            if (block->pending) {
+                push(sink, Action::free_requested, *block, block->size, block->requested_size, {});
+            }
+        }
+    }
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,174 @@
+#include "bindings/bindings.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "allocator/caching_allocator.hpp"
+#include "bindings/allocator_values.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace gpuviz;
+
+namespace {
+
+CallSite site(std::uint32_t stack = 0) {
+    return {.stack = stack, .thread = static_cast<std::uint32_t>(::syscall(SYS_gettid))};
+}
+
+Address allocate_block(CachingAllocator& allocator, std::uint64_t size, StreamHandle stream,
+                       std::uint32_t stack) {
+    if (const std::optional<Address> address = allocator.try_allocate(size, stream, site(stack))) {
+        return *address;
+    }
+    const nb::gil_scoped_release release;
+    return allocator.allocate(size, stream, site(stack), true);
+}
+
+void free_block(CachingAllocator& allocator, Address address, std::uint32_t stack) {
+    if (!allocator.try_free(address, site(stack))) {
+        const nb::gil_scoped_release release;
+        allocator.free(address, site(stack));
+    }
+}
+
+nb::dict block_at(const CachingAllocator& allocator, Address address) {
+    const std::optional<BlockDetails> block = allocator.block_at(address);
+    nb::dict values;
+    if (block) {
+        values["address"] = block->address;
+        values["size"] = block->size;
+        values["requested_size"] = block->requested_size;
+        values["stream"] = block->stream;
+        values["pool"] = nb::make_tuple(0, block->pool);
+        values["stack"] = block->stack;
+    }
+    return values;
+}
+
+void bind_out_of_memory(nb::module_& m) {
+    nb::object type = nb::steal(PyErr_NewExceptionWithDoc(
+        "gpuviz._core.OutOfMemoryError",
+        "The device, or its share, is full. Carries every number of the message, in bytes.",
+        PyExc_MemoryError, nullptr));
+    m.attr("OutOfMemoryError") = type;
+    nb::register_exception_translator(
+        [](const std::exception_ptr& pointer, void* payload) {
+            try {
+                std::rethrow_exception(pointer);
+            } catch (const OutOfMemory& error) {
+                const nb::handle error_type(static_cast<PyObject*>(payload));
+                const nb::object raised = to_python(error, error_type);
+                PyErr_SetObject(error_type.ptr(), raised.ptr());
+            }
+        },
+        type.ptr());
+}
+
+void bind_settings(nb::module_& m) {
+    nb::class_<Settings>(m, "AllocatorSettings",
+                         "The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF.")
+        .def_static(
+            "parse", [](const std::string& text) { return Settings{}.parse(text); }, "text"_a,
+            "Return the settings that `text` names over the defaults.\n\nRaises:\n    ValueError: "
+            "An unknown key or a bad value; the message names it.")
+        .def("updated", &Settings::parse, "text"_a,
+             "Return these settings with `text` applied as torch applies it at run time.")
+        .def_ro("text", &Settings::text)
+        .def_ro("expandable_segments", &Settings::expandable_segments)
+        .def_ro("garbage_collection_threshold", &Settings::garbage_collection_threshold)
+        .def_prop_ro(
+            "max_split_size",
+            [](const Settings& settings) {
+                return static_cast<std::int64_t>(settings.max_split_size);
+            },
+            "Bytes; -1: unlimited.")
+        .def_ro("max_non_split_rounding_size", &Settings::max_non_split_rounding_size)
+        .def_ro("large_segment_size", &Settings::large_segment_size)
+        .def_ro("per_process_memory_fraction", &Settings::per_process_memory_fraction)
+        .def_prop_ro("roundup_power2_divisions", &divisions_by_megabytes,
+                     nb::sig("def roundup_power2_divisions(self) -> dict[str, int]"),
+                     "Divisions by interval, as torch prints them: {'1': 0, '2': 0, ...}.");
+}
+
+void bind_pools(nb::class_<CachingAllocator>& allocator) {
+    nb::enum_<PoolFilter>(allocator, "PoolFilter")
+        .value("this_thread", PoolFilter::this_thread)
+        .value("everything", PoolFilter::everything);
+    allocator
+        .def("create_pool", &CachingAllocator::create_pool, "use_on_oom"_a = false,
+             "no_split"_a = false, "Return the n of a new private pool's id (0, n).")
+        .def("begin_pool", &CachingAllocator::begin_pool, "pool"_a,
+             "filter"_a = PoolFilter::this_thread, "Allocate in the pool from now on.")
+        .def("end_pool", &CachingAllocator::end_pool, "pool"_a)
+        .def(
+            "release_pool",
+            [](CachingAllocator& self, std::uint64_t pool) { self.release_pool(pool, site()); },
+            "pool"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Give the pool's memory back to the device as its blocks become free.");
+}
+
+void bind_state(nb::class_<CachingAllocator>& allocator) {
+    allocator
+        .def(
+            "memory_stats",
+            [](const CachingAllocator& self) { return to_python(self.statistics()); },
+            nb::sig("def memory_stats(self) -> dict[str, int]"),
+            "Return every value of torch.cuda.memory_stats, by its key.")
+        .def(
+            "memory_snapshot", [](CachingAllocator& self) { return to_python(self.snapshot()); },
+            nb::sig("def memory_snapshot(self) -> list[dict[str, typing.Any]]"),
+            "Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.")
+        .def("reset_peak_stats", &CachingAllocator::reset_peak_stats)
+        .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats)
+        .def("set_memory_fraction", &CachingAllocator::set_memory_fraction, "fraction"_a,
+             "Limit what is reserved to a share of the device.")
+        .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction)
+        .def("apply_settings", &CachingAllocator::apply_settings, "settings"_a)
+        .def_prop_ro("settings", &CachingAllocator::settings)
+        .def("identify_stream", &CachingAllocator::identify_stream, "stream"_a, "id"_a)
+        .def("owns", &CachingAllocator::owns, "address"_a)
+        .def("block_at", &block_at, "address"_a,
+             nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
+             "Return the allocated block that starts at an address; {} when there is none.")
+        .def("attach", &CachingAllocator::set_event_sink, "sink"_a, nb::keep_alive<1, 2>(),
+             "Push every event to `sink` from now on.")
+        .def("detach", [](CachingAllocator& self) { self.set_event_sink(nullptr); })
+        .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
+             "Push the events that lead to what exists now.");
+}
+
+}  // namespace
+
+void gpuviz::bind_allocator(nb::module_& m) {
+    bind_out_of_memory(m);
+    bind_settings(m);
+    nb::class_<CachingAllocator> allocator(m, "CachingAllocator",
+                                           "torch's CUDA caching allocator for one device.");
+    allocator
+        .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a = Settings{},
+             nb::keep_alive<1, 2>())
+        .def("allocate", &allocate_block, "size"_a, "stream"_a = 0, "stack"_a = 0,
+             "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.\n\n"
+             "Raises:\n    OutOfMemoryError: Nothing is left after every retry.")
+        .def("free", &free_block, "address"_a, "stack"_a = 0,
+             "Return a block to the cache.\n\nRaises:\n    ValueError: No allocated block starts "
+             "there.")
+        .def(
+            "record_stream",
+            [](CachingAllocator& self, Address address, StreamHandle stream) {
+                self.record_stream(address, stream, site());
+            },
+            "address"_a, "stream"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Keep the block's memory, once freed, until `stream` has passed this point.")
+        .def(
+            "empty_cache", [](CachingAllocator& self) { self.empty_cache(site()); },
+            nb::call_guard<nb::gil_scoped_release>(), "Give unused segments back to the device.");
+    bind_pools(allocator);
+    bind_state(allocator);
+}

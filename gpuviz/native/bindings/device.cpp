@@ -1,0 +1,51 @@
+#include "device/device.hpp"
+
+#include "bindings/bindings.hpp"
+#include "bindings/columns.hpp"
+#include "device/offline_device.hpp"
+#include "device/recorded_device.hpp"
+#include "device/simulated_device.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace gpuviz;
+
+void gpuviz::bind_device(nb::module_& m) {
+    nb::exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
+
+    nb::class_<Device>(m, "Device", "What a caching allocator needs of one GPU.")
+        .def_prop_ro("ordinal", &Device::ordinal)
+        .def_prop_ro("total_memory", &Device::total_memory, "Bytes of the device.")
+        .def(
+            "memory_info",
+            [](Device& device) {
+                const MemoryInfo memory = device.memory_info();
+                return nb::make_tuple(memory.free, memory.total);
+            },
+            nb::sig("def memory_info(self) -> tuple[int, int]"), "Free and total bytes.");
+
+    nb::class_<OfflineDevice, Device>(m, "OfflineDevice",
+                                      "A device without hardware; its streams are told when to be "
+                                      "busy.")
+        .def("occupy", &OfflineDevice::occupy, "stream"_a,
+             "Put endless work on a stream: events recorded behind it stay pending.")
+        .def("finish", &OfflineDevice::finish, "stream"_a, "End the work of a stream.")
+        .def("finish_all", &OfflineDevice::finish_all, "End the work of every stream.");
+
+    nb::class_<SimulatedDevice, OfflineDevice>(
+        m, "SimulatedDevice", "A capacity, and addresses as NVIDIA's driver hands them out.")
+        .def(nb::init<std::uint64_t, int>(), "capacity"_a, "ordinal"_a = 0)
+        .def_prop_ro("used", &SimulatedDevice::used, "Bytes allocated and mapped.");
+
+    nb::class_<RecordedDevice, OfflineDevice>(
+        m, "RecordedDevice",
+        "Answers with a recording's addresses: those of its segment allocations and mappings.")
+        .def(
+            "__init__",
+            [](RecordedDevice* device, std::uint64_t total_memory,
+               const Column<Address>& segment_addresses, const Column<Address>& map_addresses) {
+                new (device) RecordedDevice(total_memory, to_vector(segment_addresses),
+                                            to_vector(map_addresses));
+            },
+            "total_memory"_a, "segment_addresses"_a, "map_addresses"_a);
+}

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace gpuviz {
+
+// A device without hardware. Its streams are idle until occupy() puts endless work on one; events
+// recorded behind that work complete when the stream finishes. Not thread-safe by itself: the
+// allocator above makes its calls one at a time.
+class OfflineDevice : public Device {
+  public:
+    explicit OfflineDevice(std::uint64_t total_memory, int ordinal)
+        : total_memory_(total_memory), ordinal_(ordinal) {}
+
+    void occupy(StreamHandle stream);
+    void finish(StreamHandle stream);
+    void finish_all();
+    [[nodiscard]] bool is_busy(StreamHandle stream) const noexcept;
+
+    [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
+    [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
+    [[nodiscard]] bool has_virtual_memory() const noexcept override { return true; }
+    [[nodiscard]] MemoryInfo memory_info() override {
+        return {total_memory_ - used_, total_memory_};
+    }
+
+    [[nodiscard]] EventHandle record_event(StreamHandle stream) override;
+    [[nodiscard]] bool is_complete(EventHandle event) override;
+    void synchronize(EventHandle event) override;
+    void release(EventHandle event) override;
+    void synchronize_stream(StreamHandle stream) override { finish(stream); }
+    [[nodiscard]] bool is_capturing(StreamHandle) override { return false; }
+
+  protected:
+    // Takes `size` bytes of the device's memory; false when it has less.
+    [[nodiscard]] bool take(std::uint64_t size) noexcept;
+    void give_back(std::uint64_t size) noexcept { used_ -= size; }
+
+  private:
+    struct Event {
+        StreamHandle stream;
+        bool complete;
+    };
+
+    std::uint64_t total_memory_;
+    std::uint64_t used_ = 0;
+    int ordinal_;
+    std::vector<StreamHandle> busy_;
+    std::vector<Event> events_;  // a handle is the index + 1
+    std::vector<EventHandle> unused_events_;
+    std::vector<EventHandle> pending_;
+};
+
+}  // namespace gpuviz

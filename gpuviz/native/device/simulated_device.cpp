@@ -1,0 +1,91 @@
+#include "device/simulated_device.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+namespace gpuviz {
+
+namespace {
+
+constexpr std::uint64_t kGranule = std::uint64_t{1} << 9;
+constexpr std::uint64_t kRegion = std::uint64_t{32} << 20;
+// What was left of the first region of a real process, whose context holds the rest of it.
+constexpr std::uint64_t kFirstHole = std::uint64_t{420} << 20;
+constexpr Address kRegionsEnd = 0x7f00'0000'0000;
+constexpr Address kRangesEnd = 0x3f00'0000'0000;
+
+std::uint64_t round_up(std::uint64_t size, std::uint64_t multiple) {
+    return (size + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+SimulatedDevice::SimulatedDevice(std::uint64_t capacity, int ordinal)
+    : OfflineDevice(capacity, ordinal),
+      holes_{{kRegionsEnd - kFirstHole, kFirstHole}},
+      lowest_region_(kRegionsEnd - kFirstHole),
+      lowest_range_(kRangesEnd) {}
+
+std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
+    const std::uint64_t taken = round_up(size, kGranule);
+    if (taken < size || !take(taken)) {
+        return std::nullopt;
+    }
+    auto hole = std::find_if(holes_.begin(), holes_.end(),
+                             [&](const auto& entry) { return entry.second >= taken; });
+    if (hole == holes_.end()) {
+        const std::uint64_t region = round_up(taken, kRegion);
+        lowest_region_ -= region;
+        hole = holes_.emplace(lowest_region_, region).first;
+    }
+    const auto [address, room] = *hole;
+    holes_.erase(hole);
+    if (room > taken) {
+        holes_.emplace(address + taken, room - taken);
+    }
+    allocations_.emplace(address, taken);
+    return address;
+}
+
+void SimulatedDevice::free(Address address, std::uint64_t) {
+    const auto allocation = allocations_.find(address);
+    if (allocation == allocations_.end()) {
+        std::ostringstream text;
+        text << "The simulated device has no allocation at 0x" << std::hex << address << ".";
+        throw DeviceError(text.str());
+    }
+    finish_all();
+    give_back(allocation->second);
+    add_hole(address, allocation->second);
+    allocations_.erase(allocation);
+}
+
+void SimulatedDevice::add_hole(Address address, std::uint64_t size) {
+    auto after = holes_.lower_bound(address);
+    if (after != holes_.end() && address + size == after->first) {
+        size += after->second;
+        after = holes_.erase(after);
+    }
+    if (after != holes_.begin()) {
+        const auto before = std::prev(after);
+        if (before->first + before->second == address) {
+            before->second += size;
+            return;
+        }
+    }
+    holes_.emplace_hint(after, address, size);
+}
+
+Address SimulatedDevice::reserve_range(std::uint64_t size) {
+    lowest_range_ -= round_up(size, kRegion);
+    return lowest_range_;
+}
+
+void SimulatedDevice::release_range(Address, std::uint64_t) {}
+
+bool SimulatedDevice::map(Address, std::uint64_t size, std::uint64_t) { return take(size); }
+
+void SimulatedDevice::unmap(Address, std::uint64_t size, std::uint64_t) { give_back(size); }
+
+}  // namespace gpuviz

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "device/offline_device.hpp"
+
+namespace gpuviz {
+
+// A GPU without a GPU: a capacity, and addresses as NVIDIA's driver hands them out. An allocation
+// goes to the lowest hole that holds it; without one, to a new region of whole 32 MiB below all
+// others. Address ranges for mapping lie apart, each below the last.
+class SimulatedDevice final : public OfflineDevice {
+  public:
+    explicit SimulatedDevice(std::uint64_t capacity, int ordinal = 0);
+
+    [[nodiscard]] std::optional<Address> allocate(std::uint64_t size) override;
+    void free(Address address, std::uint64_t size) override;
+    [[nodiscard]] Address reserve_range(std::uint64_t size) override;
+    void release_range(Address address, std::uint64_t size) override;
+    [[nodiscard]] bool map(Address address, std::uint64_t size, std::uint64_t page) override;
+    void unmap(Address address, std::uint64_t size, std::uint64_t page) override;
+
+    [[nodiscard]] std::uint64_t used() { return total_memory() - memory_info().free; }
+
+  private:
+    void add_hole(Address address, std::uint64_t size);
+
+    std::map<Address, std::uint64_t> holes_;
+    std::map<Address, std::uint64_t> allocations_;
+    Address lowest_region_;
+    Address lowest_range_;
+};
+
+}  // namespace gpuviz

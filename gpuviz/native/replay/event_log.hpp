@@ -1,0 +1,23 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "record/memory_event.hpp"
+
+namespace gpuviz {
+
+// Keeps every event; for replays and tests. Read it when nobody pushes.
+class EventLog final : public MemoryEventSink {
+  public:
+    // An event for which there is no memory ends the process: a log with a hole would lie.
+    void push(const MemoryEvent& event) noexcept override { events_.push_back(event); }
+
+    [[nodiscard]] const std::vector<MemoryEvent>& events() const noexcept { return events_; }
+    void clear() noexcept { events_.clear(); }
+
+  private:
+    std::vector<MemoryEvent> events_;
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,106 @@
+#include "replay/replayer.hpp"
+
+#include <chrono>
+
+#include "record/clock.hpp"
+
+namespace gpuviz {
+
+Replayer::Replayer(const ReplayProgram& program, OfflineDevice& device, CachingAllocator& allocator)
+    : program_(program), device_(device), allocator_(allocator), blocks_(program.block_count(), 0) {
+    for (std::uint64_t pool = 0; pool < program.pool_count(); ++pool) {
+        pools_.push_back(allocator.create_pool());
+    }
+}
+
+ReplayResult Replayer::run(double speed) {
+    ReplayResult result;
+    const bool timed = speed > 0 && !program_.time_ns.empty();
+    const std::int64_t start_ns = now_ns();
+    for (std::size_t row = 0; row < program_.size(); ++row) {
+        if (stopped_.load(std::memory_order_relaxed)) {
+            break;
+        }
+        if (timed) {
+            const auto offset_ns = static_cast<double>(program_.time_ns[row]) / speed;
+            if (!wait_until(start_ns + static_cast<std::int64_t>(offset_ns))) {
+                break;
+            }
+        }
+        carry_out(row, result);
+        ++result.operations;
+    }
+    result.elapsed_ns = now_ns() - start_ns;
+    return result;
+}
+
+void Replayer::stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    stopping_.notify_all();
+}
+
+bool Replayer::wait_until(std::int64_t time_ns) {
+    const std::int64_t pause_ns = time_ns - now_ns();
+    if (pause_ns <= 0) {
+        return true;
+    }
+    std::unique_lock lock(mutex_);
+    return !stopping_.wait_for(lock, std::chrono::nanoseconds(pause_ns),
+                               [this] { return stopped_.load(); });
+}
+
+void Replayer::allocate(std::size_t row, const CallSite& site, ReplayResult& result) {
+    Address address = 0;
+    try {
+        address = allocator_.allocate(program_.argument[row], program_.stream[row], site);
+    } catch (const OutOfMemory&) {
+        address = 0;
+    }
+    blocks_[program_.id[row]] = address;
+    result.addresses.push_back(address);
+}
+
+void Replayer::carry_out(std::size_t row, ReplayResult& result) {
+    const CallSite site{.stack = program_.stack.empty() ? 0 : program_.stack[row],
+                        .thread = program_.thread.empty() ? 0 : program_.thread[row]};
+    const std::uint64_t argument = program_.argument[row];
+    switch (static_cast<Operation>(program_.operation[row])) {
+        case Operation::malloc:
+            allocate(row, site, result);
+            break;
+        case Operation::free:
+            if (const Address address = blocks_[program_.id[row]]; address != 0) {
+                allocator_.free(address, site);
+            }
+            break;
+        case Operation::record_stream:
+            if (const Address address = blocks_[program_.id[row]]; address != 0) {
+                allocator_.record_stream(address, program_.stream[row], site);
+            }
+            break;
+        case Operation::busy:
+            device_.occupy(program_.stream[row]);
+            break;
+        case Operation::sync:
+            device_.finish_all();
+            break;
+        case Operation::empty_cache:
+            allocator_.empty_cache(site);
+            break;
+        case Operation::begin_pool:
+            allocator_.begin_pool(pools_[argument], PoolFilter::everything);
+            break;
+        case Operation::end_pool:
+            allocator_.end_pool(pools_[argument]);
+            break;
+        case Operation::settings:
+            allocator_.apply_settings(allocator_.settings().parse(program_.settings[argument]));
+            break;
+        case Operation::stats:
+            result.statistics.push_back(allocator_.statistics());
+            break;
+    }
+}
+
+}  // namespace gpuviz
