@@ -13,8 +13,9 @@ from typing import TypedDict
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
 _RUNPY_FILENAME = "<frozen runpy>"
 _KERNEL_LAUNCHER = "ipykernel_launcher.py"
-# The demo's programs play the user.
-_USER_PART_OF_GPUVIZ = ("commands", "workloads")
+# Commands host a program; those of the demo play the user.
+_COMMANDS = ("gpuviz", "commands")
+_DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType, int]]
@@ -48,11 +49,11 @@ class _Code:
     cell: int
     is_module: bool
     is_gpuviz: bool
+    is_command: bool
     is_runner: bool
 
     def row(self, frame_id: int, line: int) -> FrameRow:
         source = linecache.getline(self.code.co_filename, line).strip()
-        # IPython up to 8.4 called the module of a cell `<cell line: 1>`.
         name = "<module>" if self.is_module else self.code.co_qualname
         return FrameRow(
             id=frame_id,
@@ -78,6 +79,7 @@ class FrameResolver:
     def __init__(self) -> None:
         self.next_stack = 1
         self._codes: dict[int, _Code] = {}
+        self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
         self._row_ids: dict[tuple[str, str, int, int], int] = {}
 
@@ -112,22 +114,37 @@ class FrameResolver:
         return self._frame_ids[key]
 
     def _user_part(self, stack: Stack) -> Stack:
-        codes = [self._code(code) for code, _ in stack]
+        codes: list[_Code] = []
+        cell = 0
+        for code, _ in reversed(stack):
+            codes.append(self._code(code, cell))
+            if codes[-1].is_module:
+                cell = cell or codes[-1].cell
+        codes.reverse()
         end = _outermost_of_user(codes) + 1
         start = 0
         while start < end and codes[start].is_gpuviz:
             start += 1
         return stack[start:end]
 
-    def _code(self, code: CodeType) -> _Code:
+    def _code(self, code: CodeType, outer_cell: int = 0) -> _Code:
+        """Return the description of a code object that a cell, if not 0, has led to."""
         known = self._codes.get(id(code))
-        if known is None:
-            known = self._codes[id(code)] = _describe(code)
-        return known
+        if known is not None:
+            return known
+        cell = _cell_of(code.co_filename)
+        # A cell magic may run its body as a cell with another number than the one on the screen.
+        if cell and _is_module(code):
+            self._cell_in_cell[code.co_filename] = outer_cell
+        cell = self._cell_in_cell.get(code.co_filename) or cell
+        self._codes[id(code)] = described = _describe(code, cell)
+        return described
 
 
 def _outermost_of_user(codes: Sequence[_Code]) -> int:
     """Return the position of the user's outermost frame, -1 if there is none."""
+    hosts = [i for i, code in enumerate(codes) if code.is_command]
+    codes = codes[: hosts[0]] if hosts else codes
     modules = [i for i, code in enumerate(codes) if code.is_module]
     # The innermost cell: a cell magic runs its body as a cell within the cell.
     for i in modules:
@@ -142,27 +159,30 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     return end
 
 
-def _describe(code: CodeType) -> _Code:
-    cell = _cell_of(code.co_filename)
-    is_gpuviz = _is_gpuviz(code.co_filename)
+def _describe(code: CodeType, cell: int) -> _Code:
+    filename = code.co_filename
+    is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
     return _Code(
         code=code,
-        filename=f"In [{cell}]" if cell else code.co_filename,
+        filename=f"In [{cell}]" if cell else filename,
         cell=cell,
-        is_module=code.co_name == "<module>" or code.co_name.startswith("<cell line:"),
+        is_module=_is_module(code),
         is_gpuviz=is_gpuviz,
+        is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
         is_runner=is_gpuviz
-        or code.co_filename == _RUNPY_FILENAME
-        or PurePath(code.co_filename).name == _KERNEL_LAUNCHER
-        or any(_within(code.co_filename, name) for name in _RUNNERS),
+        or filename == _RUNPY_FILENAME
+        or PurePath(filename).name == _KERNEL_LAUNCHER
+        or any(_within(filename, name) for name in _RUNNERS),
     )
 
 
-def _is_gpuviz(filename: str) -> bool:
-    if not _within(filename, "gpuviz"):
-        return False
-    parts = PurePath(filename).parts
-    return not any(parts[i : i + 2] == _USER_PART_OF_GPUVIZ for i in range(len(parts) - 1))
+def _is_module(code: CodeType) -> bool:
+    # IPython up to 8.4 called the module of a cell `<cell line: 1>`.
+    return code.co_name == "<module>" or code.co_name.startswith("<cell line:")
+
+
+def _has_folders(filename: str, folders: tuple[str, ...]) -> bool:
+    return f"/{'/'.join(folders)}/" in filename
 
 
 def _within(filename: str, module_name: str) -> bool:

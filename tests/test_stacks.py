@@ -12,6 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from jupyter_client.manager import start_new_kernel
 
+import gpuviz
 from gpuviz import _core, _testing
 from gpuviz.stacks import FrameResolver
 
@@ -135,6 +136,44 @@ def test_a_script_shows_neither_runpy_nor_gpuviz(tmp_path, arguments):
     assert source == "print(json.dumps(capture()))"
 
 
+def code_of(name, filename):
+    module = compile(f"def {name}(): pass", filename, "exec")
+    return module if name == "module" else module.co_consts[0]
+
+
+@pytest.mark.parametrize("program", ["/home/ada/run.py", "{gpuviz}/commands/workloads/fft.py"])
+def test_a_command_shows_its_program_and_nothing_of_gpuviz(program):
+    package = gpuviz.__path__[0]
+    program = program.format(gpuviz=package)
+    stack = [
+        (code_of("hook", f"{package}/frameworks/cupy.py"), 0),
+        (code_of("empty", "/site-packages/cupy/basic.py"), 0),
+        (code_of("work", program), 0),
+        (code_of("module", program), 0),
+        (code_of("run_code", "<frozen runpy>"), 0),
+        (code_of("run", f"{package}/commands/run.py"), 0),
+        (code_of("invoke", "/site-packages/click/core.py"), 0),
+        (code_of("module", "/bin/gpuviz"), 0),
+    ]
+
+    [row], frames = FrameResolver().resolve([stack])
+
+    assert row == {"id": 1, "frames": [1, 2, 3]}
+    assert [frame["name"] for frame in frames] == ["empty", "work", "<module>"]
+
+
+def test_a_stack_without_the_user_has_no_frames():
+    stack = [
+        (code_of("hook", f"{gpuviz.__path__[0]}/frameworks/cupy.py"), 0),
+        (code_of("run", threading.__file__), 0),
+    ]
+
+    assert FrameResolver().resolve([stack, []]) == (
+        [{"id": 1, "frames": []}, {"id": 2, "frames": []}],
+        [],
+    )
+
+
 def test_a_thread_begins_at_its_function(probe):
     found = []
 
@@ -182,6 +221,20 @@ def test_the_same_cell_run_again_is_another_cell(shell, probe):
 
     assert first == [("<module>", "In [1]", 1, 1, "found = probe()")]
     assert second == [("<module>", "In [2]", 1, 2, "found = probe()")]
+
+
+def test_the_body_of_a_cell_magic_is_the_cell(shell, probe):
+    shell.user_ns["probe"] = probe
+    shell.register_magic_function(
+        lambda _, body: shell.run_cell(body) and None, magic_kind="cell", magic_name="inner"
+    )
+
+    found = run_cell(shell, "%%inner\ndef work():\n    return probe()\nfound = work()\n")
+
+    assert found == [
+        ("work", "In [1]", 2, 1, "return probe()"),
+        ("<module>", "In [1]", 3, 1, "found = work()"),
+    ]
 
 
 def test_a_kernel_shows_cells_and_nothing_of_jupyter():

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import threading
 
@@ -28,6 +29,52 @@ def test_a_capture_finds_the_frames_and_instructions_of_the_caller(depth):
 
     assert session.stack_method == "frames"
     assert stack == expected
+
+
+@pytest.mark.parametrize("misread", [False, True])
+def test_a_python_that_is_not_as_expected_is_walked_by_attributes(misread):
+    session = _testing.session_on_unknown_python(misread=misread)
+
+    stack, expected = nested(5, lambda: captured(session))
+
+    assert session.stack_method == "attributes"
+    assert stack == expected[: len(stack)]
+    assert len(stack) > 7
+
+
+def test_the_walk_by_attributes_leaves_an_exception_that_is_passing():
+    session = _testing.session_on_unknown_python(misread=False)
+
+    def fail():
+        raise KeyError(1234)
+
+    with pytest.raises(KeyError, match="1234"):
+        [_testing.CaptureAtDeath(session), fail()]
+
+    assert len(session.stacks) == 1
+
+
+EXITS = """
+from gpuviz import _core, _testing
+session = _core.Session()
+session.start()
+sink = session.sink(0)
+class Array:
+    def __del__(self, capture=_testing.capture_stack, push=_testing.push_event, session=session):
+        push(session.sink(0), time_ns=0)
+        print(capture(session), len(session.stacks))
+array = Array()
+print(_testing.capture_stack(session))
+"""
+
+
+def test_a_recording_that_still_runs_at_exit_captures_nothing_more_and_harms_nothing():
+    ran = subprocess.run(
+        [sys.executable, "-c", EXITS], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert ran.stdout == "1\n0 1\n"
+    assert ran.stderr == ""
 
 
 def test_frames_of_generators_comprehensions_classes_and_coroutines_are_found():

@@ -103,7 +103,7 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
     };
     std::unique_ptr<StackWalker> walker;
     if (stack_depth != 0) {
-        walker = std::make_unique<PythonStackWalker>(stack_depth);
+        walker = std::make_unique<PythonStackWalker>(stack_depth, PythonStackWalker::own_layout());
     }
     new (place) Session(options, std::move(walker));
 }

@@ -89,18 +89,21 @@ bool finds_the_same(const FrameLayout& layout) {
 
 }  // namespace
 
-PythonStackWalker::PythonStackWalker(std::size_t max_depth)
+PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameLayout> layout)
     : max_depth_(max_depth), is_finalizing_(find_is_finalizing()) {
     if (max_depth == 0 || max_depth > depth_limit) {
         throw std::invalid_argument("The stack depth must be between 1 and " +
                                     std::to_string(depth_limit) + ", got " +
                                     std::to_string(max_depth) + ".");
     }
-    const auto* runtime = static_cast<const std::uint64_t*>(dlsym(RTLD_DEFAULT, "_PyRuntime"));
-    layout_ = known_layout(Py_Version, runtime);
-    if (layout_ && !finds_the_same(*layout_)) {
-        layout_.reset();
+    if (layout && finds_the_same(*layout)) {
+        layout_ = layout;
     }
+}
+
+std::optional<FrameLayout> PythonStackWalker::own_layout() noexcept {
+    const auto* runtime = static_cast<const std::uint64_t*>(dlsym(RTLD_DEFAULT, "_PyRuntime"));
+    return known_layout(Py_Version, runtime);
 }
 
 PythonStackWalker::~PythonStackWalker() {

@@ -20,8 +20,11 @@ class PythonStackWalker final : public StackWalker {
   public:
     static constexpr std::size_t depth_limit = 256;
 
-    // Of deeper stacks the innermost `max_depth` frames are taken, at most depth_limit.
-    explicit PythonStackWalker(std::size_t max_depth);
+    // Of deeper stacks the innermost `max_depth` frames are taken, at most depth_limit. A layout is
+    // used only if it finds what frame objects tell.
+    PythonStackWalker(std::size_t max_depth, std::optional<FrameLayout> layout);
+    // The layout of the running interpreter; nothing if it is not known.
+    [[nodiscard]] static std::optional<FrameLayout> own_layout() noexcept;
     PythonStackWalker(const PythonStackWalker&) = delete;
     PythonStackWalker& operator=(const PythonStackWalker&) = delete;
     ~PythonStackWalker() override;

@@ -2,8 +2,14 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "record/clock.hpp"
+#include "record/python_stack.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
 
@@ -87,6 +93,19 @@ NB_MODULE(_testing, m) {
           "pause_every"_a = 0,
           "Push `count` events whose address is their number, without the GIL, resting 1 ms before "
           "each `pause_every`; returns ns a push.");
+    m.def(
+        "session_on_unknown_python",
+        [](bool misread) {
+            std::optional<gpuviz::FrameLayout> layout;
+            if (misread) {
+                layout = gpuviz::PythonStackWalker::own_layout();
+                layout->instruction = layout->previous;
+            }
+            return new gpuviz::Session(
+                {}, std::make_unique<gpuviz::PythonStackWalker>(64, std::move(layout)));
+        },
+        nb::kw_only(), "misread"_a, nb::rv_policy::take_ownership,
+        "A session on a Python whose frames have no known layout, or another than the known.");
     m.def("capture_stack", &gpuviz::Session::capture_stack, "session"_a);
     m.def(
         "capture_ns",
