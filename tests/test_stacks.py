@@ -54,7 +54,8 @@ def probe():
 
 
 @pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
+def shell(monkeypatch) -> Iterator[InteractiveShell]:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns when it is another Python's
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False
