@@ -94,6 +94,18 @@ def test_lines_equal_those_of_tracebacks(probe):
     assert [(row[1], row[2]) for row in found] == lines[: len(found)]
 
 
+@pytest.mark.parametrize("function", [json.loads, dedent, subprocess.run, traceback.walk_tb])
+def test_every_instruction_is_on_the_line_that_python_gives_it(function):
+    code = function.__code__
+    positions = [line for line, *_ in code.co_positions()]
+
+    stacks, rows = FrameResolver().resolve([[(code, 2 * i)] for i in range(len(positions))])
+
+    lines = {row["id"]: row["line"] for row in rows}
+    found = [lines[row["frames"][0]] for row in stacks]
+    assert found == [line or code.co_firstlineno for line in positions]
+
+
 def test_each_frame_is_one_row_however_often_it_is_met():
     session, resolver = _core.Session(), FrameResolver()
 

@@ -74,9 +74,7 @@ void Session::start() {
 }
 
 void Session::stop() {
-    if (running_ && process_ != getpid()) {
-        abandon_after_fork();
-    }
+    abandon_if_forked();
     const std::lock_guard only(lifecycle_);
     if (!running_) {
         return;
@@ -91,6 +89,7 @@ void Session::stop() {
 }
 
 std::vector<EventColumns> Session::take(bool flush) {
+    abandon_if_forked();
     const std::lock_guard lock(shared_->mutex);
     if (flush && running_) {
         drain(shared_->collector);
@@ -136,6 +135,12 @@ void Session::abandon_after_fork() noexcept {
     shared_ = std::make_unique<Shared>();
     new (&lifecycle_) std::mutex;
     running_ = false;
+}
+
+void Session::abandon_if_forked() noexcept {
+    if (running_ && process_ != getpid()) {
+        abandon_after_fork();
+    }
 }
 
 void Session::collect_until_stopped(Shared& shared) {

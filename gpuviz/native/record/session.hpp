@@ -72,9 +72,10 @@ class Session {
     [[nodiscard]] std::int64_t start_ns() const noexcept { return start_ns_.load(); }
     [[nodiscard]] std::int64_t wall_start_ns() const noexcept { return wall_start_ns_.load(); }
 
-    // To be called in the child after fork(), where there is no collector thread, before take():
-    // from then on pushes fill the rings and are dropped, nothing is collected, and nothing waits.
-    // stop() and the destructor see by themselves that they run in a child.
+    // To be called in the child after fork(), where there is no collector thread: from then on
+    // pushes fill the rings and are dropped, nothing is collected, and nothing waits. take(),
+    // stop() and the destructor see by themselves that they run in a child; the other queries do
+    // not.
     void abandon_after_fork() noexcept;
 
   private:
@@ -87,6 +88,7 @@ class Session {
         std::thread thread;
     };
 
+    void abandon_if_forked() noexcept;
     void collect_until_stopped(Shared& shared);
     // Returns how many events the fullest ring held.
     std::size_t drain(Collector& collector) noexcept;
