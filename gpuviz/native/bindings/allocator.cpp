@@ -2,24 +2,22 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
 
 #include "allocator/caching_allocator.hpp"
 #include "bindings/allocator_values.hpp"
+#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace gpuviz;
+
+namespace gpuviz {
 
 namespace {
 
-CallSite site(std::uint32_t stack = 0) {
-    return {.stack = stack, .thread = static_cast<std::uint32_t>(::syscall(SYS_gettid))};
-}
+CallSite site(std::uint32_t stack = 0) { return {.stack = stack, .thread = current_thread_id()}; }
 
 Address allocate_block(CachingAllocator& allocator, std::uint64_t size, StreamHandle stream,
                        std::uint32_t stack) {
@@ -145,7 +143,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
 
 }  // namespace
 
-void gpuviz::bind_allocator(nb::module_& m) {
+void bind_allocator(nb::module_& m) {
     bind_out_of_memory(m);
     bind_settings(m);
     nb::class_<CachingAllocator> allocator(m, "CachingAllocator",
@@ -172,3 +170,5 @@ void gpuviz::bind_allocator(nb::module_& m) {
     bind_pools(allocator);
     bind_state(allocator);
 }
+
+}  // namespace gpuviz

@@ -3,7 +3,8 @@
 #include <string>
 
 namespace nb = nanobind;
-using namespace gpuviz;
+
+namespace gpuviz {
 
 namespace {
 
@@ -87,3 +88,5 @@ nb::dict divisions_by_megabytes(const Settings& settings) {
     }
     return values;
 }
+
+}  // namespace gpuviz

@@ -8,9 +8,10 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace gpuviz;
 
-void gpuviz::bind_device(nb::module_& m) {
+namespace gpuviz {
+
+void bind_device(nb::module_& m) {
     nb::exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
 
     nb::class_<Device>(m, "Device", "What a caching allocator needs of one GPU.")
@@ -49,3 +50,5 @@ void gpuviz::bind_device(nb::module_& m) {
             },
             "total_memory"_a, "segment_addresses"_a, "map_addresses"_a);
 }
+
+}  // namespace gpuviz

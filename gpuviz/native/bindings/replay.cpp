@@ -17,7 +17,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace gpuviz;
+
+namespace gpuviz {
 
 namespace {
 
@@ -94,7 +95,7 @@ nb::dict run(Replayer& replayer, double speed) {
 
 }  // namespace
 
-void gpuviz::bind_replay(nb::module_& m) {
+void bind_replay(nb::module_& m) {
     nb::enum_<Operation>(m, "Operation", nb::is_arithmetic(), "What a row of a program does.")
         .value("malloc", Operation::malloc)
         .value("free", Operation::free)
@@ -129,3 +130,5 @@ void gpuviz::bind_replay(nb::module_& m) {
              "program's pauses, 2 halves them, 0 leaves them out.")
         .def("stop", &Replayer::stop, "End run() before its next operation.");
 }
+
+}  // namespace gpuviz
