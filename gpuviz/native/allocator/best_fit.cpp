@@ -153,10 +153,14 @@ std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
     return gained;
 }
 
-void CachingAllocator::free_block(Block* block, const CallSite& site) {
+void CachingAllocator::complete_free(Block* block, const CallSite& site) {
+    trace(Action::free_completed, *block, block->size, block->requested_size, site);
+    free_block(block);
+}
+
+void CachingAllocator::free_block(Block* block) {
     const bool small = block->pool->is_small;
     const std::uint64_t size = block->size;
-    trace(Action::free_completed, *block, size, block->requested_size, site);
     block->pending = false;
     std::int64_t split_count = 0;
     std::int64_t split_bytes = 0;

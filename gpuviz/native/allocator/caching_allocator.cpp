@@ -8,7 +8,7 @@
 namespace gpuviz {
 
 CachingAllocator::CachingAllocator(Device& device, const Settings& settings)
-    : device_(device), events_(device) {
+    : device_(device), ordinal_(static_cast<std::uint16_t>(device.ordinal())), events_(device) {
     apply_settings(settings);
     if (settings.max_split_size != Settings::kUnlimited) {
         statistics_.max_split_size = static_cast<std::int64_t>(settings.max_split_size);
@@ -114,30 +114,34 @@ void CachingAllocator::release_block_to_cache(Address address, const CallSite& s
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_allocations.decrease(1);
     }
-    trace(Action::free_requested, *block, block->size, block->requested_size, site);
-    if (block->stream_uses == nullptr) {
-        free_block(block, site);
+    const bool completes = block->stream_uses == nullptr;
+    if (sink_ != nullptr) {
+        MemoryEvent event =
+            event_of(Action::free_requested, *block, block->size, block->requested_size, site);
+        event.completed = completes;
+        sink_->push(event);
+    }
+    if (completes) {
+        free_block(block);
     } else {
         wait_for_streams(block);
     }
 }
 
-void CachingAllocator::push(MemoryEventSink& sink, Action action, const Block& block,
-                            std::uint64_t size, std::uint64_t requested_size,
-                            const CallSite& site) const {
+MemoryEvent CachingAllocator::event_of(Action action, const Block& block, std::uint64_t size,
+                                       std::uint64_t requested_size, const CallSite& site) const {
     const std::uint64_t pool = block.pool->owner == nullptr ? 0 : block.pool->owner->number;
-    sink.push({.time_ns = now_ns(),
-               .address = block.address,
-               .size = size,
-               .requested_size = requested_size,
-               .stream = block.stream,
-               .stack = site.stack,
-               .pool = static_cast<std::uint32_t>(2 * pool + (block.pool->is_small ? 0 : 1)),
-               .thread = site.thread,
-               .range = site.range,
-               .device = static_cast<std::uint16_t>(device_.ordinal()),
-               .action = action,
-               .reserved = {}});
+    return {.time_ns = now_ns(),
+            .address = block.address,
+            .size = size,
+            .requested_size = requested_size,
+            .stream = block.stream,
+            .stack = site.stack,
+            .pool = static_cast<std::uint32_t>(2 * pool + (block.pool->is_small ? 0 : 1)),
+            .thread = site.thread,
+            .range = site.range,
+            .device = ordinal_,
+            .action = action};
 }
 
 void CachingAllocator::empty_cache(const CallSite& site) {

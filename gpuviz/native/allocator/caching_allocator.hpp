@@ -118,18 +118,19 @@ class CachingAllocator {
     void trace(Action action, const Block& block, std::uint64_t size, std::uint64_t requested_size,
                const CallSite& site) const {
         if (sink_ != nullptr) {
-            push(*sink_, action, block, size, requested_size, site);
+            sink_->push(event_of(action, block, size, requested_size, site));
         }
     }
-    void push(MemoryEventSink& sink, Action action, const Block& block, std::uint64_t size,
-              std::uint64_t requested_size, const CallSite& site) const;
+    [[nodiscard]] MemoryEvent event_of(Action action, const Block& block, std::uint64_t size,
+                                       std::uint64_t requested_size, const CallSite& site) const;
 
     // best_fit.cpp
     [[nodiscard]] Block* take_free_block(const Request& request, bool count_search);
     [[nodiscard]] bool should_split(const Block& block, const Request& request) const;
     Block* split(Block* block, std::uint64_t size);
     Address hand_out(Block* block, const Request& request, const CallSite& site);
-    void free_block(Block* block, const CallSite& site);
+    void complete_free(Block* block, const CallSite& site);
+    void free_block(Block* block);
     std::uint64_t merge(Block* block, Block* neighbour);
 
     // pending_frees.cpp
@@ -171,6 +172,7 @@ class CachingAllocator {
     [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
 
     Device& device_;
+    std::uint16_t ordinal_;
     Settings settings_;
     bool expandable_ = false;             // asked for, and the device can
     std::optional<std::uint64_t> limit_;  // of reserved bytes, from the memory fraction

@@ -15,7 +15,7 @@ void CachingAllocator::record_stream(Address address, StreamHandle stream, const
         use.address = block->address;
         use.stream = stream;
         use.pool = block->pool;
-        push(*sink_, Action::record_stream, use, block->size, block->requested_size, site);
+        sink_->push(event_of(Action::record_stream, use, block->size, block->requested_size, site));
     }
     if (stream == block->stream) {
         return;
@@ -60,7 +60,7 @@ void CachingAllocator::insert_deferred_events(const CallSite& site) {
         });
         wait_for_streams(block);
         if (block->event_count == 0 && block->stream_uses == nullptr) {
-            free_block(block, site);
+            complete_free(block, site);
         }
     }
 }
@@ -70,7 +70,7 @@ void CachingAllocator::process_events(StreamHandle stream, const CallSite& site)
         return;
     }
     insert_deferred_events(site);
-    events_.reap([&](Block* block) { free_block(block, site); });
+    events_.reap([&](Block* block) { complete_free(block, site); });
 }
 
 void CachingAllocator::synchronize_events(const PrivatePool* pool, const CallSite& site) {
@@ -78,7 +78,7 @@ void CachingAllocator::synchronize_events(const PrivatePool* pool, const CallSit
     insert_deferred_events(site);
     events_.synchronize(
         [pool](const Block* block) { return pool == nullptr || block->pool->owner == pool; },
-        [&](Block* block) { free_block(block, site); });
+        [&](Block* block) { complete_free(block, site); });
 }
 
 }  // namespace gpuviz

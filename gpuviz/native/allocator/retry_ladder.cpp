@@ -121,7 +121,7 @@ OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSi
         failed.address = memory.free;
         failed.stream = request.stream;
         failed.pool = request.pool;
-        push(*sink_, Action::oom, failed, request.size, request.requested_size, site);
+        sink_->push(event_of(Action::oom, failed, request.size, request.requested_size, site));
     }
     std::uint64_t private_pools_free = 0;
     for (const auto& [number, pool] : private_pools_) {

@@ -62,7 +62,7 @@ Snapshot CachingAllocator::snapshot() {
     if (sink_ != nullptr) {
         Block everything{};
         everything.pool = &small_;
-        push(*sink_, Action::snapshot, everything, active, 0, {});
+        sink_->push(event_of(Action::snapshot, everything, active, 0, {}));
     }
     return segments;
 }
@@ -102,15 +102,16 @@ void CachingAllocator::describe_state(MemoryEventSink& sink, bool stacks_are_val
     };
     for (const Block* first : segments) {
         const SnapshotSegment segment = describe(*first, device_.ordinal());
-        push(sink, segment.is_expandable ? Action::segment_map : Action::segment_alloc, *first,
-             segment.total_size, 0, site(first->segment_stack));
+        sink.push(event_of(segment.is_expandable ? Action::segment_map : Action::segment_alloc,
+                           *first, segment.total_size, 0, site(first->segment_stack)));
         for (const Block* block = first; block != nullptr && block->mapped; block = block->next) {
             if (!block->is_free()) {
-                push(sink, Action::alloc, *block, block->size, block->requested_size,
-                     site(block->stack));
+                sink.push(event_of(Action::alloc, *block, block->size, block->requested_size,
+                                   site(block->stack)));
             }
             if (block->pending) {
-                push(sink, Action::free_requested, *block, block->size, block->requested_size, {});
+                sink.push(event_of(Action::free_requested, *block, block->size,
+                                   block->requested_size, {}));
             }
         }
     }

@@ -9,17 +9,26 @@ std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t 
     std::size_t done = 0;
     try {
         for (; done < events.size(); ++done) {
-            if (open_.rows() == open_.capacity()) {
-                EventColumns next(rows_per_chunk);
-                full_.push_back(std::move(open_));
-                open_ = std::move(next);
-            }
-            open_.append(events[done], start_ns, stream_id(events[done]));
+            make_room_for_one_record();
+            const std::uint32_t stream = stream_id(events[done]);
+            for_each_row(events[done], [&](const MemoryEvent& row) {
+                open_.append(row, start_ns, stream);
+                ++rows_;
+            });
         }
     } catch (const std::bad_alloc&) {
         return done;
     }
     return done;
+}
+
+void Collector::make_room_for_one_record() {
+    constexpr std::size_t most_rows = 2;
+    if (open_.rows() + most_rows > open_.capacity()) {
+        EventColumns next(rows_per_chunk);
+        full_.push_back(std::move(open_));
+        open_ = std::move(next);
+    }
 }
 
 std::vector<EventColumns> Collector::take(bool flush) {

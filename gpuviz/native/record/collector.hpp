@@ -23,18 +23,21 @@ class Collector {
   public:
     static constexpr std::size_t rows_per_chunk = std::size_t{1} << 16;
 
-    // How many events became rows: all, or fewer when memory for columns ran out.
+    // How many records became rows: all, or fewer when memory for columns ran out.
     std::size_t append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept;
 
     // Full chunks, oldest first; with `flush` the begun one too.
     [[nodiscard]] std::vector<EventColumns> take(bool flush);
 
+    [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
     [[nodiscard]] const std::vector<Stream>& streams() const noexcept { return streams_; }
     [[nodiscard]] std::size_t bytes() const noexcept;
 
   private:
+    void make_room_for_one_record();
     [[nodiscard]] std::uint32_t stream_id(const MemoryEvent& event);
 
+    std::uint64_t rows_ = 0;  // appended so far
     EventColumns open_{rows_per_chunk};
     std::vector<EventColumns> full_;
     std::vector<Stream> streams_;

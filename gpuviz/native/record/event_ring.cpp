@@ -4,7 +4,9 @@ namespace gpuviz {
 
 void EventRing::push(const MemoryEvent& event) noexcept {
     if (!ring_.push(event)) {
-        dropped_[std::size_t(event.action)].fetch_add(1, std::memory_order_relaxed);
+        for_each_row(event, [&](const MemoryEvent& row) {
+            dropped_[std::size_t(row.action)].fetch_add(1, std::memory_order_relaxed);
+        });
     }
 }
 

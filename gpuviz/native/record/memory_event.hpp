@@ -26,8 +26,8 @@ enum class Action : std::uint8_t {
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
 // oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
 // caller's. record_stream: `stream` is the stream that uses the block.
-struct MemoryEvent {
-    std::int64_t time_ns;  // of clock.hpp
+struct alignas(64) MemoryEvent {  // one cache line
+    std::int64_t time_ns;         // of clock.hpp
     std::uint64_t address;
     std::uint64_t size;
     std::uint64_t requested_size;
@@ -39,9 +39,21 @@ struct MemoryEvent {
     std::uint32_t range;   // 0: outside every range
     std::uint16_t device;
     Action action;
-    std::uint8_t reserved[5];
+    bool completed = false;  // of a free_requested: free_completed follows at once, in the same record
+    std::uint8_t reserved[4] = {};
 };
 static_assert(sizeof(MemoryEvent) == 64);
+
+// Calls `take` with each row that a record stands for: one, or two for a free that completed.
+template <typename Take>
+void for_each_row(const MemoryEvent& record, Take&& take) {
+    take(record);
+    if (record.completed) {
+        MemoryEvent second = record;
+        second.action = Action::free_completed;
+        take(second);
+    }
+}
 
 // Receives events in the order in which they happened on one device. Implementations: the ring
 // of a recording, and a vector in replays. push() runs under the allocator's lock.

@@ -165,7 +165,7 @@ std::size_t Session::drain(Collector& collector) noexcept {
             const std::size_t taken = ring->drain([&](std::span<const MemoryEvent> events) {
                 return collector.append(events, start_ns_);
             });
-            events_ += taken;
+            events_ = collector.rows();
             fullest = std::max(fullest, taken);
         }
     }

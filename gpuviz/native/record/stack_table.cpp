@@ -18,13 +18,17 @@ std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
     return std::uint64_t(product) ^ std::uint64_t(product >> 64);
 }
 
-// The constants are the fractional parts of the square roots of 2 and 3, made odd.
+// Each frame is multiplied by itself, so that no product waits for another; its place in the stack
+// enters both factors. The constants are the fractional parts of the square roots of 2, 3 and 5,
+// made odd.
 std::uint64_t hash_of(std::span<const StackFrame> frames) noexcept {
-    std::uint64_t hash = frames.size() ^ 0x6a09e667f3bcc909;
+    std::uint64_t hash = 0;
+    std::uint64_t place = 0x6a09e667f3bcc909;
     for (const StackFrame& frame : frames) {
-        hash = fold(hash ^ frame.code, std::uint64_t(frame.instruction) ^ 0xbb67ae8584caa73b);
+        hash += fold(frame.code ^ place, std::uint64_t(frame.instruction) + place);
+        place += 0xbb67ae8584caa73b;
     }
-    return fold(hash, 0x6a09e667f3bcc909);
+    return fold(hash ^ frames.size(), 0x3c6ef372fe94f82b);
 }
 
 }  // namespace

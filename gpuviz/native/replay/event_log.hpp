@@ -11,7 +11,9 @@ namespace gpuviz {
 class EventLog final : public MemoryEventSink {
   public:
     // An event for which there is no memory ends the process: a log with a hole would lie.
-    void push(const MemoryEvent& event) noexcept override { events_.push_back(event); }
+    void push(const MemoryEvent& event) noexcept override {
+        for_each_row(event, [&](const MemoryEvent& row) { events_.push_back(row); });
+    }
 
     [[nodiscard]] const std::vector<MemoryEvent>& events() const noexcept { return events_; }
     void clear() noexcept { events_.clear(); }
