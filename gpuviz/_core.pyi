@@ -2,7 +2,7 @@
 The native core of gpuviz: devices, the caching allocator, recording and replay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import enum
 import types
 from typing import Annotated, Any
@@ -55,6 +55,27 @@ class RecordedDevice(OfflineDevice):
     """
 
     def __init__(self, total_memory: int, segment_addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], map_addresses: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+class CudaDriver:
+    @staticmethod
+    def open() -> CudaDriver:
+        """
+        Return the driver of libcuda.so.1; DeviceError when it is missing or too old.
+        """
+
+    @property
+    def version(self) -> int:
+        """The CUDA version it serves: 1000 * major + 10 * minor."""
+
+    def device_count(self) -> int: ...
+
+    def device_name(self, ordinal: int) -> str: ...
+
+    def total_memory(self, ordinal: int) -> int:
+        """Return the memory of a device in bytes; makes no context."""
+
+class CudaDevice(Device):
+    def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
 
 class MemoryEventSink:
     """Receives the events of an allocator."""
@@ -331,3 +352,38 @@ class Replayer:
 
     def stop(self) -> None:
         """End run() before its next operation."""
+
+class CupyAllocator:
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable, current_stream: Callable, open_device: Callable, out_of_memory: Callable) -> None: ...
+
+    @property
+    def malloc(self) -> object:
+        """The function for cupy.cuda.set_allocator."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    @property
+    def is_direct(self) -> bool:
+        """
+        Whether CuPy's objects are written directly; slower calls build them if not.
+        """
+
+    @property
+    def lost_frees(self) -> int:
+        """Frees that failed and were given up."""
+
+class CupyObserver:
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable, current_stream: Callable, allocator: Callable, total_bytes: object | None) -> None: ...
+
+    @property
+    def malloc(self) -> object:
+        """The function for cupy.cuda.set_allocator."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
+
+    def devices(self) -> list[int]:
+        """Return the devices on which it has allocated."""
+
+    def abandon(self) -> None: ...

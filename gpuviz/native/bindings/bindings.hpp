@@ -6,9 +6,12 @@
 namespace gpuviz {
 
 void bind_device(nanobind::module_& m);
+void bind_cuda(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
+void bind_cupy_allocator(nanobind::module_& m);
+void bind_cupy_observer(nanobind::module_& m);
 
 }  // namespace gpuviz

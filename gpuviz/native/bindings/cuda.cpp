@@ -1,0 +1,34 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings/bindings.hpp"
+#include "device/cuda_device.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz {
+
+void bind_cuda(nb::module_& m) {
+    nb::class_<CudaDriver>(m, "CudaDriver")
+        .def_static(
+            "open", [] { return std::const_pointer_cast<CudaDriver>(CudaDriver::open()); },
+            "Return the driver of libcuda.so.1; DeviceError when it is missing or too old.")
+        .def_prop_ro("version", &CudaDriver::version,
+                     "The CUDA version it serves: 1000 * major + 10 * minor.")
+        .def("device_count", &CudaDriver::device_count)
+        .def("device_name", &CudaDriver::device_name, "ordinal"_a)
+        .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
+             "Return the memory of a device in bytes; makes no context.");
+
+    nb::class_<CudaDevice, Device>(m, "CudaDevice")
+        .def(
+            "__init__",
+            [](CudaDevice* self, std::shared_ptr<CudaDriver> driver, int ordinal) {
+                new (self) CudaDevice(std::move(driver), ordinal);
+            },
+            "driver"_a, "ordinal"_a);
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "bindings/cupy_pointer.hpp"
+#include "bindings/cupy_state.hpp"
+#include "record/observed_pool.hpp"
+#include "record/session.hpp"
+
+namespace gpuviz {
+
+// An allocator for cupy.cuda.set_allocator that leaves allocating to the program's own one and
+// records what it does.
+//
+// Each pointer that the program's allocator returns is held here and a pointer to the same memory
+// is handed out instead, whose end is recorded before the held one is let go. The GIL is held
+// throughout. Never destroyed once it served memory, since arrays outlive everything.
+class CupyObserver {
+  public:
+    // `total_bytes()` tells what the program's pool holds of the current device, or is None where
+    // that cannot be known; segments are recorded only with it.
+    CupyObserver(nanobind::handle memory_module, CupyState state, nanobind::callable allocator,
+                 nanobind::object total_bytes);
+    CupyObserver(const CupyObserver&) = delete;
+    CupyObserver& operator=(const CupyObserver&) = delete;
+
+    // A new cupy.cuda.MemoryPointer, or null with a Python exception set, the program's own.
+    [[nodiscard]] PyObject* malloc(PyObject* size) noexcept;
+
+    // Events go to this session from now on; null ends that.
+    void set_session(Session* session, bool stacks);
+
+    [[nodiscard]] std::vector<int> devices() const;
+
+    // In the child of a fork: nothing is recorded, memory still goes back to its allocator.
+    void abandon() noexcept { session_ = nullptr; }
+
+  private:
+    static void* take_allocated(void* self, std::size_t size, int device);
+    static void free_callback(void* self, void* address, int device) noexcept;
+
+    [[nodiscard]] nanobind::object observe(nanobind::object pointer, std::size_t requested_size);
+    [[nodiscard]] ObservedPool& pool(int device);
+    [[nodiscard]] CallSite call_site() const noexcept;
+    [[nodiscard]] std::uint64_t pool_bytes() const;
+
+    CupyPointer pointer_;
+    CupyState state_;
+    nanobind::callable allocator_;
+    nanobind::object total_bytes_;
+    // What the program's allocator returned, by address; two pointers may name one address.
+    std::unordered_multimap<std::uint64_t, nanobind::object> held_;
+    std::unordered_map<int, ObservedPool> pools_;
+    Session* session_ = nullptr;
+    bool stacks_ = true;
+    std::uint64_t allocated_ = 0;
+};
+
+}  // namespace gpuviz
