@@ -1,7 +1,8 @@
 """Builds the programs of this folder with each sanitizer and runs them.
 
-Each ``test_*.cpp`` is one program, linked with all of the core that knows no Python. The compiler
-is ``CXX``, else ``g++``. Objects stay in pytest's cache until a source changes.
+Each ``test_*.cpp`` is one program, linked with all of the core that needs neither Python nor CUDA's
+headers, so that a compiler is all this takes: ``CXX``, else ``g++``. Objects stay in pytest's cache
+until a source changes.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ FLAGS = ["-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", f"-I{
 def core_sources():
     folders = ("device", "allocator", "record", "replay")
     sources = [source for folder in folders for source in sorted((NATIVE / folder).glob("*.cpp"))]
-    return [source for source in sources if source.name != "python_stack.cpp"]
+    return [source for source in sources if not source.name.startswith(("python_", "cuda_"))]
 
 
 def headers_text():
