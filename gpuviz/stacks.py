@@ -12,7 +12,8 @@ from typing import TypedDict
 # Modules that run a user's code without being part of it.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
 _RUNPY_FILENAME = "<frozen runpy>"
-_KERNEL_LAUNCHER = "ipykernel_launcher.py"
+# ipykernel's, and Colab's of its own.
+_KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
 # Commands host a program; those of the demo play the user.
 _COMMANDS = ("gpuviz", "commands")
 _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
@@ -171,7 +172,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
         is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
         is_runner=is_gpuviz
         or filename == _RUNPY_FILENAME
-        or PurePath(filename).name == _KERNEL_LAUNCHER
+        or PurePath(filename).name in _KERNEL_LAUNCHERS
         or any(_within(filename, name) for name in _RUNNERS),
     )
 

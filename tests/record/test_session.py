@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import threading
@@ -18,8 +19,13 @@ COLUMN_TYPES = {
 }
 
 
-def thread_count():
-    return len(list(Path("/proc/self/task").iterdir()))
+def collectors():
+    """Return the ids of the threads that collect."""
+    threads = {}
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            threads[task.name] = (task / "comm").read_text().strip()
+    return {thread for thread, name in threads.items() if name == "gpuviz-collect"}
 
 
 def joined(chunks):
@@ -137,15 +143,20 @@ def test_arrays_outlive_the_session():
 
 
 def test_a_session_may_die_while_it_records():
+    before = collectors()
     session = _core.Session(interval_ms=0.1)
     session.start()
     sink = session.sink(0)
     _testing.push_many(sink, 1000)
-    threads = thread_count()
+    [own] = collectors() - before
 
     del session, sink
 
-    assert thread_count() == threads - 1
+    # The system lists a thread for a moment after it was joined.
+    deadline = time.monotonic() + 10
+    while own in collectors() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert own not in collectors()
 
 
 def test_a_flush_shows_events_that_the_collector_has_not_reached():
@@ -172,15 +183,13 @@ def test_times_count_from_the_start_on_both_clocks():
     session.stop()
 
 
-def test_the_collector_reports_its_name_and_its_cpu_time():
+def test_the_collector_reports_its_cpu_time():
     session = _core.Session()
     session.start()
-    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
 
     _testing.push_many(session.sink(0), 50_000)
     session.stop()
 
-    assert names.count("gpuviz-collect") == 1
     assert 0 < session.collector_cpu_ns < 10**9
 
 
