@@ -32,12 +32,11 @@ void Collector::make_room_for_one_record() {
 }
 
 std::vector<EventColumns> Collector::take(bool flush) {
-    std::vector<EventColumns> chunks = std::exchange(full_, {});
     if (flush && open_.rows() != 0) {
-        chunks.push_back(EventColumns::tight_copy(open_));
+        full_.push_back(EventColumns::tight_copy(open_));
         open_.clear();
     }
-    return chunks;
+    return std::exchange(full_, {});
 }
 
 std::size_t Collector::bytes() const noexcept {
@@ -52,8 +51,9 @@ std::uint32_t Collector::stream_id(const MemoryEvent& event) {
     auto found = stream_ids_.find(key);
     if (found == stream_ids_.end()) {
         const auto id = std::uint32_t(streams_.size() + 1);
-        streams_.push_back({id, event.device, event.stream});
+        streams_.reserve(streams_.size() + 1);  // so that both lists grow or neither
         found = stream_ids_.emplace(key, id).first;
+        streams_.push_back({id, event.device, event.stream});
     }
     last_ = {found->second, event.device, event.stream};
     return last_.id;

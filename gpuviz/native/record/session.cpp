@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -13,15 +12,6 @@
 #include "record/clock.hpp"
 
 namespace gpuviz {
-namespace {
-
-std::int64_t read_clock(clockid_t clock) noexcept {
-    timespec now;
-    clock_gettime(clock, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-}  // namespace
 
 Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> walker)
     : options_(options),
@@ -67,7 +57,7 @@ void Session::start() {
     }
     process_ = getpid();
     start_ns_ = now_ns();
-    wall_start_ns_ = read_clock(CLOCK_REALTIME);
+    wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
     running_ = true;
@@ -151,10 +141,10 @@ void Session::collect_until_stopped(Shared& shared) {
         // A producer never signals, which would cost it a system call; instead a burst is met by
         // looking sooner again.
         pause = fullest > options_.ring_capacity / 8 ? options_.interval / 16 : options_.interval;
-        collector_cpu_ns_ = read_clock(CLOCK_THREAD_CPUTIME_ID);
+        collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     }
     drain(shared.collector);
-    collector_cpu_ns_ = read_clock(CLOCK_THREAD_CPUTIME_ID);
+    collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Without memory for more columns the events stay in the rings, which then count drops.
