@@ -11,6 +11,8 @@
 
 namespace gpuviz {
 
+using namespace std::string_view_literals;
+
 namespace {
 
 [[noreturn]] void fail(const std::string& text) { throw std::invalid_argument(text); }
@@ -195,36 +197,49 @@ std::string take_backend(Tokens& tokens) {
     return value;
 }
 
-// The keys that torch has and that mean nothing here; false for any other.
-bool take_inert(const std::string& key, Tokens& tokens, Settings& settings) {
-    static constexpr std::array booleans{
-        "release_lock_on_cudamalloc",    "graph_capture_record_stream_reuse",
-        "throw_on_cudamalloc_oom",       "pinned_use_cuda_host_register",
-        "pinned_use_background_threads", "pinned_free_catch_all"};
-    static constexpr std::array sizes{"pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"};
-    std::string& value = settings.inert[key];
-    if (std::find(booleans.begin(), booleans.end(), key) != booleans.end()) {
-        value = tokens.take_boolean() ? "True" : "False";
-    } else if (std::find(sizes.begin(), sizes.end(), key) != sizes.end()) {
-        value = std::to_string(tokens.take_megabytes(key));
-    } else if (key == "pinned_num_register_threads") {
-        value = take_register_threads(tokens);
-    } else if (key == "pinned_reserve_segment_size_mb") {
-        const std::uint64_t megabytes = tokens.take_megabytes(key);
-        if (megabytes == 0) {
-            fail("Pinned reserve segment size has to be greater than 0, got 0");
-        }
-        value = std::to_string(megabytes);
-    } else if (key == "backend") {
-        value = take_backend(tokens);
-    } else if (key == "expandable_segments_reserve" ||
-               key == "expandable_segments_reserve_by_class") {
-        value = tokens.take_rest_of_value();
-    } else {
-        settings.inert.erase(key);
-        return false;
+constexpr std::array kBooleans{
+    "release_lock_on_cudamalloc"sv,    "throw_on_cudamalloc_oom"sv,
+    "pinned_use_background_threads"sv, "pinned_use_cuda_host_register"sv,
+    "pinned_free_catch_all"sv,         "graph_capture_record_stream_reuse"sv};
+constexpr std::array kOthers{"max_split_size_mb"sv,
+                             "max_non_split_rounding_mb"sv,
+                             "large_segment_size_mb"sv,
+                             "garbage_collection_threshold"sv,
+                             "per_process_memory_fraction"sv,
+                             "expandable_segments"sv,
+                             "roundup_power2_divisions"sv,
+                             "pinned_max_round_threshold_mb"sv,
+                             "pinned_max_cached_size_mb"sv,
+                             "pinned_num_register_threads"sv,
+                             "pinned_reserve_segment_size_mb"sv,
+                             "backend"sv,
+                             "expandable_segments_reserve"sv,
+                             "expandable_segments_reserve_by_class"sv};
+
+template <std::size_t count>
+bool has(const std::array<std::string_view, count>& keys, std::string_view key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// The keys that torch has and that mean nothing here.
+std::string take_inert(const std::string& key, Tokens& tokens) {
+    if (has(kBooleans, key)) {
+        return tokens.take_boolean() ? "True" : "False";
     }
-    return true;
+    if (key == "backend") {
+        return take_backend(tokens);
+    }
+    if (key == "pinned_num_register_threads") {
+        return take_register_threads(tokens);
+    }
+    if (key.starts_with("expandable_segments_reserve")) {
+        return tokens.take_rest_of_value();
+    }
+    const std::uint64_t megabytes = tokens.take_megabytes(key);
+    if (key == "pinned_reserve_segment_size_mb" && megabytes == 0) {
+        fail("Pinned reserve segment size has to be greater than 0, got 0");
+    }
+    return std::to_string(megabytes);
 }
 
 void take_option(const std::string& key, Tokens& tokens, Settings& settings) {
@@ -244,8 +259,8 @@ void take_option(const std::string& key, Tokens& tokens, Settings& settings) {
         settings.roundup_power2_divisions = take_division_list(tokens);
     } else if (key == "roundup_power2_divisions") {
         settings.roundup_power2_divisions.fill(take_divisions(tokens));
-    } else if (!take_inert(key, tokens, settings)) {
-        fail("Unrecognized key '" + key + "' in CUDA allocator config.");
+    } else {
+        settings.inert[key] = take_inert(key, tokens);
     }
 }
 
@@ -273,7 +288,7 @@ Settings Settings::parse(const std::string& parsed) const {
     settings.roundup_power2_divisions.fill(0);
     while (!tokens.at_end()) {
         const std::string key = tokens.take("a key");
-        if (!tokens.sees(":")) {
+        if (!has(kBooleans, key) && !has(kOthers, key)) {
             fail("Unrecognized key '" + key + "' in CUDA allocator config.");
         }
         tokens.expect(":");

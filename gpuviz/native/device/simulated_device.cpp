@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::uint64_t kGranule = std::uint64_t{1} << 9;
 constexpr std::uint64_t kRegion = std::uint64_t{32} << 20;
-// What was left of the first region of a real process, whose context holds the rest of it.
+// The first region of real processes starts with this hole; their context holds the rest of it.
 constexpr std::uint64_t kFirstHole = std::uint64_t{420} << 20;
-constexpr Address kRegionsEnd = 0x7f00'0000'0000;
+constexpr std::uint64_t kFirstRegion = std::uint64_t{448} << 20;
+constexpr Address kFirstRegionStart = 0x7f00'0000'0000 - kFirstRegion;
 constexpr Address kRangesEnd = 0x3f00'0000'0000;
 
 std::uint64_t round_up(std::uint64_t size, std::uint64_t multiple) {
@@ -23,8 +24,7 @@ std::uint64_t round_up(std::uint64_t size, std::uint64_t multiple) {
 
 SimulatedDevice::SimulatedDevice(std::uint64_t capacity, int ordinal)
     : OfflineDevice(capacity, ordinal),
-      holes_{{kRegionsEnd - kFirstHole, kFirstHole}},
-      lowest_region_(kRegionsEnd - kFirstHole),
+      holes_{{kFirstRegionStart, kFirstHole}},
       lowest_range_(kRangesEnd) {}
 
 std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
@@ -36,8 +36,7 @@ std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
                              [&](const auto& entry) { return entry.second >= taken; });
     if (hole == holes_.end()) {
         const std::uint64_t region = round_up(taken, kRegion);
-        lowest_region_ -= region;
-        hole = holes_.emplace(lowest_region_, region).first;
+        hole = holes_.emplace(lowest_region() - region, region).first;
     }
     const auto [address, room] = *hole;
     holes_.erase(hole);
@@ -61,20 +60,44 @@ void SimulatedDevice::free(Address address, std::uint64_t) {
     allocations_.erase(allocation);
 }
 
+Address SimulatedDevice::lowest_region() const noexcept {
+    Address lowest = kFirstRegionStart;
+    if (!holes_.empty()) {
+        lowest = std::min(lowest, holes_.begin()->first);
+    }
+    if (!allocations_.empty()) {
+        lowest = std::min(lowest, allocations_.begin()->first);
+    }
+    return lowest / kRegion * kRegion;
+}
+
+// Joins the hole with its neighbours, less the whole 32 MiB outside the first region.
 void SimulatedDevice::add_hole(Address address, std::uint64_t size) {
+    Address end = address + size;
     auto after = holes_.lower_bound(address);
-    if (after != holes_.end() && address + size == after->first) {
-        size += after->second;
+    if (after != holes_.end() && end == after->first) {
+        end += after->second;
         after = holes_.erase(after);
     }
     if (after != holes_.begin()) {
         const auto before = std::prev(after);
         if (before->first + before->second == address) {
-            before->second += size;
-            return;
+            address = before->first;
+            holes_.erase(before);
         }
     }
-    holes_.emplace_hint(after, address, size);
+    const Address released = round_up(address, kRegion);
+    const Address kept = std::max(end / kRegion * kRegion, released);
+    if (address >= kFirstRegionStart || released >= end) {
+        holes_.emplace(address, end - address);
+        return;
+    }
+    if (released > address) {
+        holes_.emplace(address, released - address);
+    }
+    if (end > kept) {
+        holes_.emplace(kept, end - kept);
+    }
 }
 
 Address SimulatedDevice::reserve_range(std::uint64_t size) {

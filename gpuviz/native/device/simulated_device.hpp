@@ -9,8 +9,9 @@
 namespace gpuviz {
 
 // A GPU without a GPU: a capacity, and addresses as NVIDIA's driver hands them out. An allocation
-// goes to the lowest hole that holds it; without one, to a new region of whole 32 MiB below all
-// others. Address ranges for mapping lie apart, each below the last.
+// goes to the lowest hole of a region that holds it; without one, to a new region of whole 32 MiB
+// below all others. Regions vanish by 32 MiB as they become free. Address ranges for mapping lie
+// apart, each below the last.
 class SimulatedDevice final : public OfflineDevice {
   public:
     explicit SimulatedDevice(std::uint64_t capacity, int ordinal = 0);
@@ -27,9 +28,10 @@ class SimulatedDevice final : public OfflineDevice {
   private:
     void add_hole(Address address, std::uint64_t size);
 
-    std::map<Address, std::uint64_t> holes_;
+    [[nodiscard]] Address lowest_region() const noexcept;
+
+    std::map<Address, std::uint64_t> holes_;  // size by address, within regions
     std::map<Address, std::uint64_t> allocations_;
-    Address lowest_region_;
     Address lowest_range_;
 };
 
