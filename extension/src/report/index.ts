@@ -1,1 +1,97 @@
-export {};
+import "./report.css";
+
+import { Scope } from "../base/scope.ts";
+import { DeviceTimeline } from "../model/device_timeline.ts";
+import { readMemoryEvents, type MemoryEvents } from "../model/events.ts";
+import { readNames, type Names } from "../model/names.ts";
+import { readStacks, type Stacks } from "../model/stacks.ts";
+import { deviceView } from "../view/device_view.ts";
+import { Frames } from "../view/frames.ts";
+import { makeSortable } from "../view/sortable_table.ts";
+import { decodeBase64 } from "../wire/base64.ts";
+import { RecordingFile } from "../wire/recording_file.ts";
+import { redrawForPrint } from "./print.ts";
+
+interface Contents {
+  readonly durationNs: number;
+  readonly events: ReadonlyMap<number, MemoryEvents>;
+  readonly stacks: Stacks;
+  readonly names: Names;
+}
+
+async function readContents(): Promise<Contents> {
+  const embedded = document.getElementById("gpuviz-recording");
+  const file = await RecordingFile.open(
+    decodeBase64(embedded?.textContent ?? ""),
+  );
+  embedded?.remove();
+  const [events, stacks, names] = await Promise.all([
+    readMemoryEvents(file),
+    readStacks(file),
+    readNames(file),
+  ]);
+  return { durationNs: file.durationNs, events, stacks, names };
+}
+
+/** Shows the parts of the page that belong to a device and draws its charts. */
+class Report {
+  readonly #frames = new Frames();
+  readonly #contents: Contents;
+  #shown = new Scope();
+
+  constructor(contents: Contents) {
+    this.#contents = contents;
+  }
+
+  show(device: number): void {
+    this.#shown.dispose();
+    this.#shown = new Scope();
+    for (const part of document.querySelectorAll<HTMLElement>(
+      "[data-device]",
+    )) {
+      part.hidden = Number(part.dataset["device"]) !== device;
+    }
+    const charts = document.querySelector<HTMLElement>(
+      `[data-charts="${device}"]`,
+    );
+    const events = this.#contents.events.get(device);
+    if (charts === null || events === undefined) {
+      return;
+    }
+    const { stacks, names, durationNs } = this.#contents;
+    const timeline = new DeviceTimeline(events, durationNs);
+    this.#shown = deviceView(charts, this.#frames, timeline, stacks, names);
+  }
+
+  redraw(): void {
+    this.#frames.redrawAll();
+  }
+}
+
+async function start(): Promise<void> {
+  document
+    .querySelectorAll<HTMLTableElement>("table[data-sortable]")
+    .forEach(makeSortable);
+  const report = new Report(await readContents());
+  const choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
+  const first = document.querySelector<HTMLElement>("[data-device]");
+  const show = (): void => {
+    report.show(Number(choice?.value ?? first?.dataset["device"] ?? 0));
+  };
+  choice?.addEventListener("change", show);
+  show();
+  redrawForPrint(() => {
+    report.redraw();
+  });
+  document.documentElement.dataset["gpuviz"] = "ready";
+}
+
+start().catch((error: unknown) => {
+  const notice = document.getElementById("gpuviz-notice");
+  if (notice !== null) {
+    const reason = error instanceof Error ? error.message : String(error);
+    notice.textContent = `The charts cannot be drawn: ${reason} The numbers and tables of this page are whole.`;
+    notice.hidden = false;
+  }
+  document.documentElement.dataset["gpuviz"] = "failed";
+});

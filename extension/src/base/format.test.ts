@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatExactBytes,
+  formatTime,
+} from "./format.ts";
+
+test("bytes are written in binary units with three digits", () => {
+  assert.equal(formatBytes(0), "0 B");
+  assert.equal(formatBytes(1023), "1023 B");
+  assert.equal(formatBytes(1.5 * 1024 ** 2), "1.50 MiB");
+  assert.equal(formatBytes(12.34 * 1024), "12.3 KiB");
+  assert.equal(formatBytes(80 * 1024 ** 3), "80.0 GiB");
+  assert.equal(formatBytes(-2048), "-2.00 KiB");
+  assert.equal(formatExactBytes(1572864), "1.50 MiB (1,572,864 B)");
+});
+
+test("durations take the unit that fits them", () => {
+  assert.equal(formatDuration(7), "7 ns");
+  assert.equal(formatDuration(12345), "12.3 µs");
+  assert.equal(formatDuration(1.5e9), "1.50 s");
+  assert.equal(formatDuration(125e9), "2 min 05 s");
+  assert.equal(formatDuration(3725e9), "1 h 02 min 05 s");
+});
+
+test("a point in time has the digits that its resolution needs", () => {
+  assert.equal(formatTime(1_234_567_890, 1e6), "1.235 s");
+  assert.equal(formatTime(1_234_567_890, 1), "1.234567890 s");
+  assert.equal(formatTime(1500, 100), "1.5 µs");
+});
+
+test("counts have their thousands apart", () => {
+  assert.equal(formatCount(1234567), "1,234,567");
+  assert.equal(formatCount(999), "999");
+});

@@ -1,0 +1,75 @@
+const BINARY_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes in IEC units with three significant digits and more where needed: `1.50 MiB`, `512 B`. */
+export function formatBytes(bytes: number): string {
+  let value = Math.abs(bytes);
+  let unit = 0;
+  while (value >= 1024 && unit < BINARY_UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const sign = bytes < 0 ? "-" : "";
+  const digits =
+    unit === 0
+      ? String(value)
+      : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+  return `${sign}${digits} ${BINARY_UNITS[unit] ?? "B"}`;
+}
+
+/** Bytes as a reader can check them: `1.50 MiB (1,572,864 B)`. */
+export function formatExactBytes(bytes: number): string {
+  return Math.abs(bytes) < 1024
+    ? `${bytes} B`
+    : `${formatBytes(bytes)} (${formatCount(bytes)} B)`;
+}
+
+export function formatCount(count: number): string {
+  return String(Math.trunc(count)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+const TIME_UNITS = [
+  { name: "s", ns: 1e9 },
+  { name: "ms", ns: 1e6 },
+  { name: "µs", ns: 1e3 },
+  { name: "ns", ns: 1 },
+] as const;
+
+/** A duration in its own scale: `12.3 µs`, `1.50 s`, `2 min 05 s`. */
+export function formatDuration(ns: number): string {
+  const size = Math.abs(ns);
+  const sign = ns < 0 ? "-" : "";
+  if (size >= 60e9) {
+    return sign + formatMinutes(Math.round(size / 1e9));
+  }
+  const unit =
+    TIME_UNITS.find((candidate) => size >= candidate.ns) ?? TIME_UNITS[3];
+  const value = size / unit.ns;
+  if (unit.name === "ns") {
+    return `${sign}${Math.round(value)} ns`;
+  }
+  return `${sign}${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit.name}`;
+}
+
+function formatMinutes(totalSeconds: number): string {
+  const hours = Math.floor(totalSeconds / 3600);
+  const minutes = Math.floor(totalSeconds / 60) % 60;
+  const seconds = String(totalSeconds % 60).padStart(2, "0");
+  return hours > 0
+    ? `${hours} h ${String(minutes).padStart(2, "0")} min ${seconds} s`
+    : `${minutes} min ${seconds} s`;
+}
+
+/** A point in time, with the digits that tell it from another one `resolutionNs` away. */
+export function formatTime(ns: number, resolutionNs: number): string {
+  const unit =
+    TIME_UNITS.find((candidate) => Math.abs(ns) >= candidate.ns) ??
+    TIME_UNITS[3];
+  const digits = Math.ceil(
+    Math.log10(unit.ns / Math.max(resolutionNs, 1)) - 1e-9,
+  );
+  return `${(ns / unit.ns).toFixed(Math.min(Math.max(digits, 0), 9))} ${unit.name}`;
+}
+
+export function formatAddress(address: number): string {
+  return `0x${address.toString(16)}`;
+}

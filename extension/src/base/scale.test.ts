@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { binaryTicks, decimalTicks, fromPixel, toPixel } from "./scale.ts";
+
+test("a pixel maps back to the value it came from", () => {
+  const scale = { from: 10, to: 30, fromPx: 100, toPx: 500 };
+
+  assert.equal(toPixel(scale, 15), 200);
+  assert.equal(fromPixel(scale, 200), 15);
+});
+
+test("byte ticks are multiples of a power of two inside the range", () => {
+  assert.deepEqual(
+    binaryTicks(0, 10 * 1024, 5),
+    [0, 2048, 4096, 6144, 8192, 10240],
+  );
+});
+
+test("time ticks are round and stay inside the range", () => {
+  assert.deepEqual(decimalTicks(0.9e9, 3.1e9, 3), [1e9, 2e9, 3e9]);
+});

@@ -1,0 +1,56 @@
+/** A linear map from data to pixels and back. */
+export interface Scale {
+  readonly from: number;
+  readonly to: number;
+  readonly fromPx: number;
+  readonly toPx: number;
+}
+
+export function toPixel(scale: Scale, value: number): number {
+  const share = (value - scale.from) / (scale.to - scale.from || 1);
+  return scale.fromPx + share * (scale.toPx - scale.fromPx);
+}
+
+export function fromPixel(scale: Scale, px: number): number {
+  const share = (px - scale.fromPx) / (scale.toPx - scale.fromPx || 1);
+  return scale.from + share * (scale.to - scale.from);
+}
+
+/** Round values of step 1, 2 or 5 times a power of ten inside [from, to], about `count` of them. */
+export function decimalTicks(
+  from: number,
+  to: number,
+  count: number,
+): number[] {
+  const step = decimalStep((to - from) / Math.max(count, 1));
+  return multiples(from, to, step);
+}
+
+/** Round values in bytes: steps are 1, 2, 4, ... 512 of a binary unit. */
+export function binaryTicks(from: number, to: number, count: number): number[] {
+  const wanted = Math.max((to - from) / Math.max(count, 1), 1);
+  return multiples(from, to, 2 ** Math.ceil(Math.log2(wanted)));
+}
+
+function decimalStep(wanted: number): number {
+  if (!(wanted > 0)) {
+    return 1;
+  }
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const factor =
+    [1, 2, 5, 10].find((candidate) => candidate * power >= wanted) ?? 10;
+  return factor * power;
+}
+
+function multiples(from: number, to: number, step: number): number[] {
+  const ticks: number[] = [];
+  const last = Math.floor(to / step + 1e-9);
+  for (
+    let index = Math.ceil(from / step - 1e-9) + 0;
+    index <= last;
+    index += 1
+  ) {
+    ticks.push(index * step);
+  }
+  return ticks;
+}

@@ -1,0 +1,120 @@
+import {
+  formatAddress,
+  formatDuration,
+  formatExactBytes,
+} from "../base/format.ts";
+import { NO_EVENT, originOf } from "./blocks.ts";
+import type { DeviceTimeline } from "./device_timeline.ts";
+import type { Names } from "./names.ts";
+import { describeFrame, type Stacks } from "./stacks.ts";
+
+const FRAMES_SHOWN = 6;
+
+/** Turns blocks and segments into lines of text for a reader. */
+export class Descriptions {
+  readonly #timeline: DeviceTimeline;
+  readonly #stacks: Stacks;
+  readonly #names: Names;
+
+  constructor(timeline: DeviceTimeline, stacks: Stacks, names: Names) {
+    this.#timeline = timeline;
+    this.#stacks = stacks;
+    this.#names = names;
+  }
+
+  block(block: number): string[] {
+    const { blocks, events } = this.#timeline;
+    const allocated = blocks.allocated[block] ?? NO_EVENT;
+    const requested = events.requestedSize[originOf(blocks, block)] ?? 0;
+    return [
+      `Block of ${formatExactBytes(blocks.size[block] ?? 0)}`,
+      `requested: ${formatExactBytes(requested)}`,
+      ...this.#place(originOf(blocks, block), blocks.address[block] ?? 0),
+      ...this.#lifetime(block),
+      ...(allocated === NO_EVENT
+        ? ["allocated: before the recording"]
+        : this.#stack("allocated", allocated)),
+      ...this.#freeLines(block),
+    ];
+  }
+
+  segment(origin: number, from: number, to: number): string[] {
+    return [
+      `Segment of ${formatExactBytes(to - from)}, unused here`,
+      ...this.#place(origin, from),
+      ...this.#stack("reserved", origin),
+    ];
+  }
+
+  gap(origin: number, from: number, bytes: number): string[] {
+    return [
+      `Free (cached) space of ${formatExactBytes(bytes)}`,
+      ...this.#place(origin, from),
+      ...this.#stack("segment reserved", origin),
+    ];
+  }
+
+  #place(row: number, address: number): string[] {
+    const { events } = this.#timeline;
+    return [
+      `address: ${formatAddress(address)}`,
+      `stream: ${this.#names.stream(events.stream[row] ?? 0)}`,
+      `pool: ${this.#names.pool(events.pool[row] ?? 0)}`,
+    ];
+  }
+
+  #lifetime(block: number): string[] {
+    const { blocks, events, endNs } = this.#timeline;
+    const completed = blocks.freeCompleted[block] ?? NO_EVENT;
+    const begin = events.timeNs[blocks.allocated[block] ?? NO_EVENT] ?? 0;
+    const end =
+      completed === NO_EVENT ? endNs : (events.timeNs[completed] ?? endNs);
+    const tail = completed === NO_EVENT ? " until the end, not freed" : "";
+    return [`lived: ${formatDuration(end - begin)}${tail}`];
+  }
+
+  #freeLines(block: number): string[] {
+    const { blocks, events } = this.#timeline;
+    const request = blocks.freeRequested[block] ?? NO_EVENT;
+    const completed = blocks.freeCompleted[block] ?? NO_EVENT;
+    if (request === NO_EVENT) {
+      return [];
+    }
+    const waited =
+      (events.timeNs[completed] ?? 0) - (events.timeNs[request] ?? 0);
+    const pending =
+      completed === NO_EVENT
+        ? ["free pending until the end: a stream may still use it"]
+        : completed === request + 1
+          ? []
+          : [
+              `free pending for ${formatDuration(waited)}: a stream could still use it`,
+            ];
+    return [...this.#stack("freed", request), ...pending];
+  }
+
+  #stack(verb: string, row: number): string[] {
+    const { events, endNs } = this.#timeline;
+    const frames = this.#stacks.framesOf(events.stack[row] ?? 0);
+    const time = formatDuration(Math.min(events.timeNs[row] ?? 0, endNs));
+    const [first, ...callers] = frames;
+    if (first === undefined) {
+      return [`${verb} at ${time}, no call stack`];
+    }
+    const source =
+      first.source.trim() === "" ? [] : [`    ${first.source.trim()}`];
+    const shown = callers
+      .slice(0, FRAMES_SHOWN - 1)
+      .map((frame) => `  ← ${describeFrame(frame)}`);
+    const more =
+      callers.length > shown.length
+        ? [`  ← ${callers.length - shown.length} more`]
+        : [];
+    return [
+      `${verb} at ${time}: ${describeFrame(first)}`,
+      ...source,
+      ...shown,
+      ...more,
+    ];
+  }
+}

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  eventsOf,
+  randomProgram,
+  type EventRow,
+} from "../testing/random_program.ts";
+import { findBlocks } from "./blocks.ts";
+import { columnExtremes } from "./decimation.ts";
+import { Action } from "./events.ts";
+import { peakRow, runningLevels } from "./levels.ts";
+
+/** The totals after `count` events, counted anew from the start. */
+function totalsAfter(
+  rows: readonly EventRow[],
+  count: number,
+): Record<string, number> {
+  const live = new Map<
+    number,
+    { size: number; requested: number; pending: boolean }
+  >();
+  let reserved = 0;
+  for (const { action, address, size, requestedSize } of rows.slice(0, count)) {
+    if (action === Action.alloc) {
+      live.set(address, {
+        size,
+        requested: requestedSize ?? 0,
+        pending: false,
+      });
+    } else if (action === Action.freeRequested) {
+      const block = live.get(address);
+      live.set(address, {
+        size,
+        requested: block?.requested ?? 0,
+        pending: true,
+      });
+    } else if (action === Action.freeCompleted) {
+      live.delete(address);
+    } else {
+      reserved += action === Action.segmentAlloc ? size : -size;
+    }
+  }
+  const blocks = [...live.values()];
+  const sum = (values: readonly number[]): number =>
+    values.reduce((a, b) => a + b, 0);
+  return {
+    reserved,
+    active: sum(blocks.map((block) => block.size)),
+    allocated: sum(blocks.map((block) => (block.pending ? 0 : block.size))),
+    requested: sum(blocks.map((block) => block.requested)),
+  };
+}
+
+test("running levels equal totals counted anew after every event", () => {
+  for (const seed of [1, 2, 3]) {
+    const rows = randomProgram(seed, 300);
+    const events = eventsOf(rows);
+    const levels = runningLevels(events, findBlocks(events));
+    rows.forEach((_, row) => {
+      const found = {
+        reserved: levels.reserved[row],
+        active: levels.active[row],
+        allocated: levels.allocated[row],
+        requested: levels.requested[row],
+      };
+      assert.deepEqual(
+        found,
+        totalsAfter(rows, row + 1),
+        `seed ${seed}, row ${row}`,
+      );
+    });
+  }
+});
+
+test("the peak is the first of the largest totals once the recording has begun", () => {
+  const level = Float64Array.from([9, 4, 6, 7, 7, 2]);
+
+  assert.equal(peakRow(level, 0), 0);
+  assert.equal(peakRow(level, 2), 3);
+});
+
+test("every pixel column holds the extremes of its events and where it started", () => {
+  const rows = randomProgram(7, 400);
+  const events = eventsOf(rows);
+  const { active } = runningLevels(events, findBlocks(events));
+  const from = 3000;
+  const to = 21_000;
+  const columns = 37;
+  const found = columnExtremes(events.timeNs, active, from, to, columns);
+  for (let column = 0; column < columns; column += 1) {
+    const start = from + ((to - from) * column) / columns;
+    const end = from + ((to - from) * (column + 1)) / columns;
+    const before = rows.filter((row) => row.timeNs <= start).length;
+    const last = rows.filter((row) => row.timeNs <= end).length;
+    const seen = [...active.slice(Math.max(before - 1, 0), last)];
+    assert.equal(found.largest[column], Math.max(...seen), `column ${column}`);
+    assert.equal(found.smallest[column], Math.min(...seen), `column ${column}`);
+    assert.equal(found.last[column], seen.at(-1), `column ${column}`);
+  }
+});

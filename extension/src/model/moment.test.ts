@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  eventsOf,
+  randomProgram,
+  type EventRow,
+} from "../testing/random_program.ts";
+import { barPieces } from "./bar_rects.ts";
+import { packBars } from "./bars.ts";
+import { findBlocks, isPendingAfter } from "./blocks.ts";
+import { DeviceTimeline } from "./device_timeline.ts";
+import { Action } from "./events.ts";
+import { RectKind } from "./map_rects.ts";
+import { freeBytes, segmentsAfter } from "./moment.ts";
+import { findSegments } from "./segments.ts";
+
+interface State {
+  readonly segments: ReadonlyMap<number, number>;
+  readonly blocks: ReadonlyMap<number, "inUse" | "pending">;
+}
+
+function stateAfter(rows: readonly EventRow[], count: number): State {
+  const segments = new Map<number, number>();
+  const blocks = new Map<number, "inUse" | "pending">();
+  for (const { action, address, size } of rows.slice(0, count)) {
+    if (action === Action.segmentAlloc) segments.set(address, address + size);
+    if (action === Action.segmentFree) segments.delete(address);
+    if (action === Action.alloc) blocks.set(address, "inUse");
+    if (action === Action.freeRequested) blocks.set(address, "pending");
+    if (action === Action.freeCompleted) blocks.delete(address);
+  }
+  return { segments, blocks };
+}
+
+test("the segments and blocks at any moment equal a replay up to it", () => {
+  const rows = randomProgram(11, 250);
+  const events = eventsOf(rows);
+  const blocks = findBlocks(events);
+  const segments = findSegments(events);
+  rows.forEach((_, row) => {
+    const expected = stateAfter(rows, row + 1);
+    const found = segmentsAfter(events, segments, blocks, row);
+    assert.deepEqual(
+      found.map(({ from, to }) => [from, to]),
+      [...expected.segments].sort(([left], [right]) => left - right),
+    );
+    const active = found.flatMap((segment) => segment.blocks);
+    assert.deepEqual(
+      active.map((block) => [
+        blocks.address[block],
+        isPendingAfter(blocks, block, row) ? "pending" : "inUse",
+      ]),
+      [...expected.blocks].sort(([left], [right]) => left - right),
+    );
+  });
+});
+
+test("the bars hold every byte of every segment once, in blocks and gaps", () => {
+  const rows = randomProgram(5, 120);
+  const events = eventsOf(rows);
+  const blocks = findBlocks(events);
+  const segments = segmentsAfter(
+    events,
+    findSegments(events),
+    blocks,
+    rows.length - 1,
+  );
+  const layout = packBars(segments);
+  const pieces = barPieces(segments, layout, blocks);
+  const bytes = (isFree: boolean): number =>
+    pieces
+      .filter((piece) => (piece.block === undefined) === isFree)
+      .reduce((sum, piece) => sum + piece.to - piece.from, 0);
+  const reserved = segments.reduce(
+    (sum, segment) => sum + segment.to - segment.from,
+    0,
+  );
+
+  assert.equal(bytes(true) + bytes(false), reserved);
+  assert.equal(bytes(true), freeBytes(segments, blocks).total);
+  assert.ok(
+    pieces.every(
+      (piece) => piece.to <= layout.widthBytes && piece.row < layout.rows,
+    ),
+  );
+});
+
+test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {
+  const events = eventsOf([
+    { timeNs: 0, action: Action.segmentMap, address: 1000, size: 100 },
+    { timeNs: 1, action: Action.segmentMap, address: 1100, size: 100 },
+    { timeNs: 2, action: Action.segmentAlloc, address: 5000, size: 100 },
+    { timeNs: 3, action: Action.segmentAlloc, address: 5100, size: 100 },
+    { timeNs: 4, action: Action.segmentUnmap, address: 1050, size: 50 },
+  ]);
+  const segments = findSegments(events);
+  const ranges = (row: number): number[][] =>
+    segmentsAfter(events, segments, findBlocks(events), row).map(
+      ({ from, to }) => [from, to],
+    );
+
+  assert.deepEqual(ranges(1), [[1000, 1200]]);
+  assert.deepEqual(ranges(4), [
+    [1000, 1050],
+    [1100, 1200],
+    [5000, 5100],
+    [5100, 5200],
+  ]);
+});
+
+test("no two blocks of the map cover the same bytes at the same time", () => {
+  const timeline = new DeviceTimeline(eventsOf(randomProgram(3, 300)), 0);
+  const { rects } = timeline;
+  const used = new Map<string, number>();
+  for (let rect = 0; rect < rects.count; rect += 1) {
+    if (rects.kind[rect] === RectKind.segment) continue;
+    const from = rects.fromNs[rect] ?? 0;
+    const to = rects.toNs[rect] ?? 0;
+    for (let time = from; time < to; time += 100) {
+      const place = `${time} ${rects.fromByte[rect]}`;
+      assert.equal(used.get(place), undefined, place);
+      used.set(place, rect);
+    }
+  }
+  assert.equal(timeline.layout.totalBytes, 4 * 8000);
+});
+
+test("blocks outside known segments have a place of their own", () => {
+  const events = eventsOf([
+    { timeNs: 0, action: Action.alloc, address: 9000, size: 512 },
+    { timeNs: 1, action: Action.alloc, address: 512, size: 512 },
+  ]);
+  const timeline = new DeviceTimeline(events, 10);
+
+  assert.equal(timeline.layout.totalBytes, 1024);
+  assert.equal(timeline.layout.offsetOf(9000), 512);
+});

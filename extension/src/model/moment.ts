@@ -1,0 +1,131 @@
+import { countAtMost } from "../base/search.ts";
+import { isActiveAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
+import { Action, type MemoryEvents } from "./events.ts";
+import type { Segments } from "./segments.ts";
+
+/** A segment as it was after one event; neighbours of one expandable segment are one. */
+export interface SegmentAtMoment {
+  readonly from: number;
+  readonly to: number;
+  /** The event that reserved it, or the first block where the allocator's segments are unknown. */
+  readonly origin: number;
+  /** Indices in `Blocks`, by address. */
+  readonly blocks: readonly number[];
+}
+
+/** The segments after the event at `row`, by address. */
+export function segmentsAfter(
+  events: MemoryEvents,
+  segments: Segments,
+  blocks: Blocks,
+  row: number,
+): SegmentAtMoment[] {
+  const ranges = joinMapped(events, segments, openSegments(segments, row));
+  const starts = ranges.map((range) => range.from);
+  const strays: SegmentAtMoment[] = [];
+  for (const block of activeBlocks(blocks, row)) {
+    const from = blocks.address[block] ?? 0;
+    const home = ranges[countAtMost(starts, from) - 1];
+    if (home !== undefined && from < home.to) {
+      home.blocks.push(block);
+    } else {
+      const to = from + (blocks.size[block] ?? 0);
+      strays.push({
+        from,
+        to,
+        origin: originOf(blocks, block),
+        blocks: [block],
+      });
+    }
+  }
+  return [...ranges, ...strays].sort((left, right) => left.from - right.from);
+}
+
+function activeBlocks(blocks: Blocks, row: number): number[] {
+  const active: number[] = [];
+  for (let block = 0; block < blocks.count; block += 1) {
+    if (isActiveAfter(blocks, block, row)) {
+      active.push(block);
+    }
+  }
+  return active.sort(
+    (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
+  );
+}
+
+function openSegments(segments: Segments, row: number): number[] {
+  const open: number[] = [];
+  for (let index = 0; index < segments.count; index += 1) {
+    const ended = segments.ended[index] ?? NO_EVENT;
+    if (
+      (segments.begun[index] ?? 0) <= row &&
+      (ended === NO_EVENT || ended > row)
+    ) {
+      open.push(index);
+    }
+  }
+  return open.sort(
+    (left, right) => (segments.from[left] ?? 0) - (segments.from[right] ?? 0),
+  );
+}
+
+interface OpenRange {
+  readonly from: number;
+  to: number;
+  readonly origin: number;
+  readonly blocks: number[];
+}
+
+function joinMapped(
+  events: MemoryEvents,
+  segments: Segments,
+  open: readonly number[],
+): OpenRange[] {
+  const ranges: OpenRange[] = [];
+  for (const index of open) {
+    const from = segments.from[index] ?? 0;
+    const to = segments.to[index] ?? 0;
+    const origin = segments.begun[index] ?? 0;
+    const last = ranges.at(-1);
+    if (last?.to === from && isSameExpandable(events, last.origin, origin)) {
+      last.to = to;
+    } else {
+      ranges.push({ from, to, origin, blocks: [] });
+    }
+  }
+  return ranges;
+}
+
+function isSameExpandable(
+  events: MemoryEvents,
+  left: number,
+  right: number,
+): boolean {
+  return (
+    events.action[left] === Action.segmentMap &&
+    events.action[right] === Action.segmentMap &&
+    events.stream[left] === events.stream[right] &&
+    events.pool[left] === events.pool[right]
+  );
+}
+
+/** The largest gap between blocks in bytes, and all gaps together. */
+export function freeBytes(
+  segments: readonly SegmentAtMoment[],
+  blocks: Blocks,
+): { readonly largest: number; readonly total: number } {
+  let largest = 0;
+  let total = 0;
+  for (const segment of segments) {
+    let end = segment.from;
+    for (const block of segment.blocks) {
+      const from = blocks.address[block] ?? 0;
+      largest = Math.max(largest, from - end);
+      total += from - end;
+      end = from + (blocks.size[block] ?? 0);
+    }
+    largest = Math.max(largest, segment.to - end);
+    total += segment.to - end;
+  }
+  return { largest, total };
+}

@@ -1,0 +1,66 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import { line } from "./axes.ts";
+import type { Drawing } from "./plot.ts";
+
+/** A line through the plot where the pointer is. */
+export function drawCursor(
+  drawing: Drawing,
+  time: Scale,
+  cursorNs: number | undefined,
+): void {
+  if (cursorNs !== undefined) {
+    vertical(drawing, time, cursorNs, drawing.theme.text, [3, 3]);
+  }
+}
+
+/** A line through the plot at the chosen moment. */
+export function drawMoment(
+  drawing: Drawing,
+  time: Scale,
+  momentNs: number,
+): void {
+  vertical(drawing, time, momentNs, drawing.theme.accent, []);
+}
+
+/** The range that a drag has marked so far. */
+export function drawMark(
+  drawing: Drawing,
+  marked: { readonly fromPx: number; readonly toPx: number } | undefined,
+): void {
+  if (marked !== undefined) {
+    const { context, area, theme } = drawing;
+    const from = Math.min(marked.fromPx, marked.toPx);
+    context.globalAlpha = 0.2;
+    context.fillStyle = theme.accent;
+    context.fillRect(
+      from,
+      area.top,
+      Math.abs(marked.toPx - marked.fromPx),
+      area.height,
+    );
+    context.globalAlpha = 1;
+  }
+}
+
+function vertical(
+  drawing: Drawing,
+  time: Scale,
+  timeNs: number,
+  colour: string,
+  dashPx: number[],
+): void {
+  if (timeNs < time.from || timeNs > time.to) {
+    return;
+  }
+  const { context, area, theme } = drawing;
+  const x = Math.round(toPixel(time, timeNs)) + 0.5;
+  context.save();
+  context.strokeStyle = theme.background;
+  context.lineWidth = 3;
+  line(context, x, area.top, x, area.top + area.height);
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.setLineDash(dashPx);
+  line(context, x, area.top, x, area.top + area.height);
+  context.restore();
+}

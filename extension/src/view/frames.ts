@@ -1,0 +1,34 @@
+/** Runs each requested drawing once before the next frame is shown. */
+export class Frames {
+  readonly #waiting = new Set<() => void>();
+  readonly #all = new Set<() => void>();
+  #handle: number | undefined;
+
+  /** Remembers a drawing for `redrawAll` until the returned function is called. */
+  add(draw: () => void): () => void {
+    this.#all.add(draw);
+    return () => {
+      this.#all.delete(draw);
+      this.#waiting.delete(draw);
+    };
+  }
+
+  /** Draws everything now, as when the colours have changed. */
+  redrawAll(): void {
+    for (const draw of this.#all) {
+      draw();
+    }
+  }
+
+  request(draw: () => void): void {
+    this.#waiting.add(draw);
+    this.#handle ??= requestAnimationFrame(() => {
+      this.#handle = undefined;
+      const draws = [...this.#waiting];
+      this.#waiting.clear();
+      for (const draw of draws) {
+        draw();
+      }
+    });
+  }
+}

@@ -1,0 +1,160 @@
+import { Signal } from "../base/signal.ts";
+import { fromPixel, type Scale } from "../base/scale.ts";
+import type { Plot } from "./plot.ts";
+import type { Selection } from "./selection.ts";
+
+const CLICK_SLACK_PX = 4;
+const WHEEL_ZOOM_PER_PX = 0.0015;
+const KEY_ZOOM = 0.6;
+const KEY_STEP = 0.01;
+const KEY_PAN = 0.2;
+
+export interface TimeGestures {
+  /** The part of the axis that a drag has marked so far. */
+  readonly marked: Signal<{ fromPx: number; toPx: number } | undefined>;
+}
+
+/** Lets a plot with a time axis zoom, pan, show a cursor and choose a moment. */
+export function addTimeGestures(
+  plot: Plot,
+  selection: Selection,
+  scale: () => Scale,
+  choose: (timeNs: number) => void,
+): TimeGestures {
+  const marked: TimeGestures["marked"] = new Signal(undefined);
+  const time = (event: MouseEvent): number => {
+    const { left, width } = plot.area;
+    return fromPixel(
+      scale(),
+      Math.min(Math.max(event.offsetX, left), left + width),
+    );
+  };
+  addPointer(plot, selection, marked, time, choose);
+  addWheel(plot, selection, time);
+  addKeys(plot, selection, choose);
+  return { marked };
+}
+
+function addPointer(
+  plot: Plot,
+  selection: Selection,
+  marked: TimeGestures["marked"],
+  time: (event: MouseEvent) => number,
+  choose: (timeNs: number) => void,
+): void {
+  const { scope, host } = plot;
+  let down: { readonly x: number; readonly timeNs: number } | undefined;
+  scope.listen(host, "pointerdown", (event) => {
+    if (event.button === 0) {
+      down = { x: event.offsetX, timeNs: time(event) };
+      host.setPointerCapture(event.pointerId);
+    }
+  });
+  scope.listen(host, "pointermove", (event) => {
+    selection.cursorNs.value = time(event);
+    const isDrag =
+      down !== undefined && Math.abs(event.offsetX - down.x) > CLICK_SLACK_PX;
+    if (!isDrag || down === undefined) {
+      marked.value = undefined;
+    } else if (event.shiftKey) {
+      const { fromNs, toNs } = selection.window.range.value;
+      selection.window.pan((down.timeNs - time(event)) / (toNs - fromNs));
+    } else {
+      marked.value = { fromPx: down.x, toPx: event.offsetX };
+    }
+  });
+  scope.listen(host, "pointerup", (event) => {
+    const start = down;
+    down = undefined;
+    if (start === undefined) {
+      return;
+    }
+    const end = time(event);
+    if (marked.value !== undefined) {
+      marked.value = undefined;
+      selection.window.show(
+        Math.min(start.timeNs, end),
+        Math.max(start.timeNs, end),
+      );
+    } else if (Math.abs(event.offsetX - start.x) <= CLICK_SLACK_PX) {
+      choose(end);
+    }
+  });
+  scope.listen(host, "pointerleave", () => {
+    selection.cursorNs.value = undefined;
+  });
+  scope.listen(host, "dblclick", () => {
+    selection.window.reset();
+  });
+}
+
+function addWheel(
+  plot: Plot,
+  selection: Selection,
+  time: (event: MouseEvent) => number,
+): void {
+  plot.scope.listen(
+    plot.host,
+    "wheel",
+    (event) => {
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        event.preventDefault();
+        selection.window.pan(event.deltaX / plot.area.width);
+        return;
+      }
+      const leavesChart = event.deltaY > 0 && selection.window.isFull;
+      if (!leavesChart) {
+        event.preventDefault();
+        selection.window.zoom(
+          Math.exp(event.deltaY * WHEEL_ZOOM_PER_PX),
+          time(event),
+        );
+      }
+    },
+    { passive: false },
+  );
+}
+
+function addKeys(
+  plot: Plot,
+  selection: Selection,
+  choose: (timeNs: number) => void,
+): void {
+  plot.scope.listen(plot.host, "keydown", (event) => {
+    const { window: shown, cursorNs } = selection;
+    const { fromNs, toNs } = shown.range.value;
+    const cursor = cursorNs.value ?? (fromNs + toNs) / 2;
+    const step =
+      (event.key === "ArrowLeft" ? -1 : 1) * KEY_STEP * (toNs - fromNs);
+    const actions: Readonly<Record<string, () => void>> = {
+      ArrowLeft: () => {
+        cursorNs.value = Math.max(cursor + step, fromNs);
+      },
+      ArrowRight: () => {
+        cursorNs.value = Math.min(cursor + step, toNs);
+      },
+      Enter: () => {
+        choose(cursor);
+      },
+      "+": () => {
+        shown.zoom(KEY_ZOOM, cursor);
+      },
+      "-": () => {
+        shown.zoom(1 / KEY_ZOOM, cursor);
+      },
+      "0": () => {
+        shown.reset();
+      },
+    };
+    const isPan = event.shiftKey && event.key.startsWith("Arrow");
+    const action = isPan
+      ? () => {
+          shown.pan(Math.sign(step) * KEY_PAN);
+        }
+      : actions[event.key];
+    if (action !== undefined) {
+      event.preventDefault();
+      action();
+    }
+  });
+}

@@ -1,0 +1,73 @@
+import { formatBytes, formatCount, formatTime } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { freeBytes, segmentsAfter } from "../model/moment.ts";
+import { button, element } from "./dom.ts";
+import type { Selection } from "./selection.ts";
+
+/** Says which moment is shown, with its totals, and moves it. */
+export function momentControls(
+  parent: HTMLElement,
+  timeline: DeviceTimeline,
+  selection: Selection,
+): Scope {
+  const scope = new Scope();
+  const bar = element("div", "gpuviz-controls");
+  const last = Math.max(timeline.events.count - 1, 0);
+  const go = (
+    label: string,
+    title: string,
+    row: () => number,
+  ): HTMLButtonElement => {
+    const created = button(label, title);
+    scope.listen(created, "click", () => {
+      selection.momentRow.value = Math.min(
+        Math.max(row(), timeline.firstRow),
+        last,
+      );
+    });
+    return created;
+  };
+  bar.append(
+    go(
+      "Start",
+      "Show what existed when the recording began",
+      () => timeline.firstRow,
+    ),
+    go(
+      "Peak",
+      "Show the moment with the most allocated bytes",
+      () => timeline.peak,
+    ),
+    go("End", "Show what existed when the recording ended", () => last),
+    go("◀ Event", "One event back", () => selection.momentRow.value - 1),
+    go("Event ▶", "One event on", () => selection.momentRow.value + 1),
+  );
+  const where = element("p", "gpuviz-moment");
+  where.setAttribute("aria-live", "polite");
+  parent.append(bar, where);
+  const show = (): void => {
+    where.textContent = describeMoment(timeline, selection.momentRow.value);
+  };
+  show();
+  scope.defer(selection.momentRow.subscribe(show));
+  return scope;
+}
+
+function describeMoment(timeline: DeviceTimeline, row: number): string {
+  const { events, blocks, segments, levels } = timeline;
+  const shown = segmentsAfter(events, segments, blocks, row);
+  const free = freeBytes(shown, blocks);
+  const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
+  const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);
+  const counted = (count: number, noun: string): string =>
+    `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
+  const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
+  return (
+    `${name}, ${time}, ${timeline.placeOf(row)}: ` +
+    `${formatBytes(levels.allocated[row] ?? 0)} allocated of ` +
+    `${formatBytes(levels.reserved[row] ?? 0)} reserved; ` +
+    `${counted(held, "block")} in ${counted(shown.length, "segment")}; ` +
+    `${formatBytes(free.total)} free in segments, the largest piece ${formatBytes(free.largest)}.`
+  );
+}

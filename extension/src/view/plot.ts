@@ -1,0 +1,124 @@
+import { Scope } from "../base/scope.ts";
+import { context2d, element } from "./dom.ts";
+import type { Frames } from "./frames.ts";
+import { themeOf, type Theme } from "./theme.ts";
+
+/** The plot area inside a canvas, in CSS pixels. */
+export interface PlotArea {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Drawing {
+  readonly context: CanvasRenderingContext2D;
+  readonly area: PlotArea;
+  readonly theme: Theme;
+  readonly pixelRatio: number;
+}
+
+export interface PlotOptions {
+  readonly label: string;
+  readonly heightPx: number;
+  readonly marginsPx: {
+    left: number;
+    right: number;
+    top: number;
+    bottom: number;
+  };
+}
+
+/** A canvas for the drawing and one above it for what follows the pointer. */
+export class Plot {
+  readonly host: HTMLElement;
+  readonly scope = new Scope();
+  readonly #base: HTMLCanvasElement;
+  readonly #overlay: HTMLCanvasElement;
+  readonly #frames: Frames;
+  readonly #margins: PlotOptions["marginsPx"];
+  #heightPx: number;
+  #drawBase: (drawing: Drawing) => void = () => undefined;
+  #drawOverlay: (drawing: Drawing) => void = () => undefined;
+
+  constructor(parent: HTMLElement, frames: Frames, options: PlotOptions) {
+    this.host = element("div", "gpuviz-plot");
+    this.host.tabIndex = 0;
+    this.host.setAttribute("role", "application");
+    this.host.setAttribute("aria-label", options.label);
+    this.#base = element("canvas", "gpuviz-plot__canvas");
+    this.#overlay = element(
+      "canvas",
+      "gpuviz-plot__canvas gpuviz-plot__canvas--overlay",
+    );
+    this.host.append(this.#base, this.#overlay);
+    this.#frames = frames;
+    this.#margins = options.marginsPx;
+    this.#heightPx = options.heightPx;
+    this.host.style.height = `${options.heightPx}px`;
+    parent.append(this.host);
+    const observer = new ResizeObserver(() => {
+      this.redraw();
+    });
+    observer.observe(this.host);
+    this.scope.defer(() => {
+      observer.disconnect();
+      this.host.remove();
+    });
+    this.scope.defer(frames.add(this.#paintBase));
+    this.scope.defer(frames.add(this.#paintOverlay));
+  }
+
+  onDraw(
+    drawBase: (drawing: Drawing) => void,
+    drawOverlay: (drawing: Drawing) => void,
+  ): void {
+    this.#drawBase = drawBase;
+    this.#drawOverlay = drawOverlay;
+    this.redraw();
+  }
+
+  get area(): PlotArea {
+    const { left, right, top, bottom } = this.#margins;
+    return {
+      left,
+      top,
+      width: Math.max(this.host.clientWidth - left - right, 1),
+      height: Math.max(this.#heightPx - top - bottom, 1),
+    };
+  }
+
+  setHeight(heightPx: number): void {
+    this.#heightPx = heightPx;
+    this.host.style.height = `${heightPx}px`;
+  }
+
+  redraw(): void {
+    this.#frames.request(this.#paintBase);
+    this.redrawOverlay();
+  }
+
+  redrawOverlay(): void {
+    this.#frames.request(this.#paintOverlay);
+  }
+
+  readonly #paintBase = (): void => {
+    this.#drawBase(this.#prepare(this.#base));
+  };
+
+  readonly #paintOverlay = (): void => {
+    this.#drawOverlay(this.#prepare(this.#overlay));
+  };
+
+  #prepare(canvas: HTMLCanvasElement): Drawing {
+    const pixelRatio = window.devicePixelRatio || 1;
+    const width = Math.max(Math.round(this.host.clientWidth * pixelRatio), 1);
+    const height = Math.max(Math.round(this.#heightPx * pixelRatio), 1);
+    canvas.width = width;
+    canvas.height = height;
+    const context = context2d(canvas);
+    context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+    context.font = "12px system-ui, sans-serif";
+    return { context, area: this.area, theme: themeOf(this.host), pixelRatio };
+  }
+}

@@ -1,0 +1,55 @@
+import { pixelOf, shade } from "../render/colour.ts";
+import type { Palette } from "../render/raster.ts";
+
+/** The colours in force where an element stands. */
+export interface Theme {
+  readonly text: string;
+  readonly muted: string;
+  readonly grid: string;
+  readonly background: string;
+  readonly accent: string;
+  readonly alarm: string;
+  readonly reserved: string;
+  readonly reservedFill: string;
+  readonly allocated: string;
+  readonly allocatedFill: string;
+  readonly active: string;
+  readonly requested: string;
+  readonly cached: string;
+  readonly categories: readonly string[];
+}
+
+const CATEGORY_COUNT = 8;
+
+export function themeOf(host: HTMLElement): Theme {
+  const style = getComputedStyle(host);
+  const colour = (name: string): string =>
+    style.getPropertyValue(`--gpuviz-${name}`).trim();
+  return {
+    text: colour("text"),
+    muted: colour("muted"),
+    grid: colour("grid"),
+    background: colour("background"),
+    accent: colour("accent"),
+    alarm: colour("alarm"),
+    reserved: colour("reserved"),
+    reservedFill: colour("reserved-fill"),
+    allocated: colour("allocated"),
+    allocatedFill: colour("allocated-fill"),
+    active: colour("active"),
+    requested: colour("requested"),
+    cached: colour("cached"),
+    categories: Array.from({ length: CATEGORY_COUNT }, (_, index) =>
+      colour(`category-${index}`),
+    ),
+  };
+}
+
+/** The place of cached space in the palette of blocks; the categories come before it. */
+export const CACHED_COLOUR = CATEGORY_COUNT;
+
+export function blockPalette(theme: Theme): Palette {
+  const fill = [...theme.categories, theme.cached].map(pixelOf);
+  const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
+  return { fill, edge: fill.map((pixel) => shade(pixel, towards)) };
+}

@@ -1,0 +1,46 @@
+import { element } from "./dom.ts";
+
+const DISTANCE_PX = 14;
+
+/** Lines of text beside the pointer. */
+export class Tooltip {
+  readonly #box = element("div", "gpuviz-tooltip");
+
+  constructor(parent: HTMLElement) {
+    this.#box.hidden = true;
+    this.#box.setAttribute("role", "status");
+    parent.append(this.#box);
+  }
+
+  show(lines: readonly string[], clientX: number, clientY: number): void {
+    this.#box.replaceChildren(
+      ...lines.map((text, index) =>
+        element(
+          "div",
+          index === 0 ? "gpuviz-tooltip__title" : "gpuviz-tooltip__line",
+          text,
+        ),
+      ),
+    );
+    this.#box.hidden = false;
+    const { width, height } = this.#box.getBoundingClientRect();
+    const fitsRight = clientX + DISTANCE_PX + width < window.innerWidth;
+    const fitsBelow = clientY + DISTANCE_PX + height < window.innerHeight;
+    const left = fitsRight
+      ? clientX + DISTANCE_PX
+      : clientX - DISTANCE_PX - width;
+    const top = fitsBelow
+      ? clientY + DISTANCE_PX
+      : clientY - DISTANCE_PX - height;
+    this.#box.style.left = `${Math.max(left, 4)}px`;
+    this.#box.style.top = `${Math.max(top, 4)}px`;
+  }
+
+  hide(): void {
+    this.#box.hidden = true;
+  }
+
+  dispose(): void {
+    this.#box.remove();
+  }
+}

@@ -1,0 +1,57 @@
+import { formatDuration, formatTime } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { button, element } from "./dom.ts";
+import type { Selection } from "./selection.ts";
+
+const BUTTON_ZOOM = 0.5;
+
+/** Buttons for the time axis, and what part of it is shown. */
+export function windowControls(
+  parent: HTMLElement,
+  selection: Selection,
+): Scope {
+  const scope = new Scope();
+  const bar = element("div", "gpuviz-controls");
+  const shown = element("span", "gpuviz-controls__text");
+  const act = (
+    label: string,
+    title: string,
+    action: () => void,
+  ): HTMLButtonElement => {
+    const created = button(label, title);
+    scope.listen(created, "click", action);
+    return created;
+  };
+  const time = selection.window;
+  const middle = (): number =>
+    (time.range.value.fromNs + time.range.value.toNs) / 2;
+  bar.append(
+    act("Zoom in", "Also: wheel, or drag a range in a chart", () => {
+      time.zoom(BUTTON_ZOOM, middle());
+    }),
+    act("Zoom out", "Also: wheel", () => {
+      time.zoom(1 / BUTTON_ZOOM, middle());
+    }),
+    act("◀", "Earlier; also: Shift and drag", () => {
+      time.pan(-BUTTON_ZOOM);
+    }),
+    act("▶", "Later; also: Shift and drag", () => {
+      time.pan(BUTTON_ZOOM);
+    }),
+    act("All", "Show the whole recording; also: double click", () => {
+      time.reset();
+    }),
+    shown,
+  );
+  parent.append(bar);
+  const show = (): void => {
+    const { fromNs, toNs } = time.range.value;
+    const digits = (toNs - fromNs) / 1000;
+    shown.textContent = time.isFull
+      ? `all ${formatDuration(toNs)} shown`
+      : `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${formatDuration(time.full.toNs)} shown`;
+  };
+  show();
+  scope.defer(time.range.subscribe(show));
+  return scope;
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  columnFromArray,
+  dictionary,
+  int16,
+  int64,
+  list,
+  tableFromColumns,
+  tableToIPC,
+  uint32,
+  uint64,
+  utf8,
+} from "@uwdata/flechette";
+
+import { ArrowTable, UNKNOWN_CODE } from "./arrow.ts";
+
+function roundTrip(
+  columns: Record<string, ReturnType<typeof columnFromArray>>,
+): ArrowTable {
+  const stream = tableToIPC(tableFromColumns(columns), { format: "stream" });
+  assert.ok(stream !== null);
+  return new ArrowTable("memory_events", new Uint8Array(stream));
+}
+
+test("64-bit integers are exact up to 2^53 and keep their sign", () => {
+  const times = [0n, -5n, 4294967296n, 9007199254740991n];
+  const addresses = [0n, 140704638566400n, 4294967295n, 1n];
+  const table = roundTrip({
+    time: columnFromArray(times, int64(), { maxBatchRows: 3 }),
+    address: columnFromArray(addresses, uint64(), { maxBatchRows: 3 }),
+    device: columnFromArray([0, -1, 7, 3], int16(), { maxBatchRows: 3 }),
+  });
+
+  assert.deepEqual([...table.numbers("time")], times.map(Number));
+  assert.deepEqual([...table.numbers("address")], addresses.map(Number));
+  assert.deepEqual([...table.numbers("device")], [0, -1, 7, 3]);
+});
+
+test("dictionary texts become codes in the reader's own order", () => {
+  const actions = ["free", "alloc", "from a newer version", "free"];
+  const table = roundTrip({
+    action: columnFromArray(actions, dictionary(utf8())),
+  });
+
+  assert.deepEqual(
+    [...table.codes("action", ["alloc", "free"])],
+    [1, 0, UNKNOWN_CODE, 1],
+  );
+  assert.deepEqual(table.texts("action"), actions);
+});
+
+test("lists of ids are read as numbers", () => {
+  const table = roundTrip({
+    frames: columnFromArray([[3, 1], [], [2]], list(uint32())),
+  });
+
+  assert.deepEqual(table.lists("frames"), [[3, 1], [], [2]]);
+});
+
+test("a missing column is named", () => {
+  const table = roundTrip({ id: columnFromArray([1], uint32()) });
+
+  assert.throws(
+    () => table.numbers("stack"),
+    /memory_events has no column stack/,
+  );
+});

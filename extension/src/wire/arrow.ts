@@ -1,0 +1,116 @@
+import { tableFromIPC, type Column, type Table } from "@uwdata/flechette";
+
+type Numbers = Float64Array<ArrayBuffer>;
+
+/** The code of a text that the reader does not know, as one of a newer version may be. */
+export const UNKNOWN_CODE = 255;
+
+/** One Arrow table as columns that the browser computes with. */
+export class ArrowTable {
+  readonly name: string;
+  readonly #table: Table;
+
+  constructor(name: string, stream: Uint8Array<ArrayBuffer>) {
+    this.name = name;
+    this.#table = tableFromIPC(stream, { useBigInt: true });
+  }
+
+  get rows(): number {
+    return this.#table.numRows;
+  }
+
+  /** A numeric column; 64-bit integers become doubles, exact up to 2^53. */
+  numbers(column: string): Numbers {
+    const result = new Float64Array(this.rows);
+    let start = 0;
+    for (const batch of this.#column(column).data) {
+      copyNumbers(result, start, batch.values, batch.length);
+      start += batch.length;
+    }
+    return result;
+  }
+
+  /** A text column, plain or dictionary-encoded. */
+  texts(column: string): readonly string[] {
+    return Array.from(this.#column(column), (value) => String(value ?? ""));
+  }
+
+  /** A column of lists of numbers. */
+  lists(column: string): readonly (readonly number[])[] {
+    return Array.from(this.#column(column), (value) =>
+      value === null ? [] : Array.from(value as Iterable<number>, Number),
+    );
+  }
+
+  /** For each row of a dictionary column the place of its text in `texts`. */
+  codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
+    const codes = new Uint8Array(this.rows);
+    let start = 0;
+    for (const batch of this.#column(column).data) {
+      codes.set(codesOfBatch(batch, texts), start);
+      start += batch.length;
+    }
+    return codes;
+  }
+
+  #column(name: string): Column<unknown> {
+    const column: Column<unknown> | null = this.#table.getChild(name);
+    if (column === null || column === undefined) {
+      throw new Error(`The table ${this.name} has no column ${name}.`);
+    }
+    return column;
+  }
+}
+
+/** The part of flechette's dictionary batch that is used here. */
+interface DictionaryKeys {
+  readonly length: number;
+  readonly values: ArrayLike<number>;
+  readonly cache: readonly unknown[];
+}
+
+function codesOfBatch(
+  batch: unknown,
+  texts: readonly string[],
+): Uint8Array<ArrayBuffer> {
+  const { length, values, cache } = batch as DictionaryKeys;
+  const codeOfKey = Uint8Array.from(cache, (text) => {
+    const code = texts.indexOf(String(text));
+    return code < 0 ? UNKNOWN_CODE : code;
+  });
+  const codes = new Uint8Array(length);
+  for (let index = 0; index < length; index += 1) {
+    codes[index] = codeOfKey[values[index] ?? 0] ?? UNKNOWN_CODE;
+  }
+  return codes;
+}
+
+function copyNumbers(
+  result: Numbers,
+  start: number,
+  values: unknown,
+  length: number,
+): void {
+  if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
+    // Two 32-bit halves instead of one BigInt each: no allocation, four times as fast.
+    const low = new Uint32Array(
+      values.buffer,
+      values.byteOffset,
+      values.length * 2,
+    );
+    const high = new Int32Array(
+      values.buffer,
+      values.byteOffset,
+      values.length * 2,
+    );
+    for (let index = 0; index < length; index += 1) {
+      result[start + index] =
+        (high[2 * index + 1] ?? 0) * 2 ** 32 + (low[2 * index] ?? 0);
+    }
+    return;
+  }
+  const numbers = values as ArrayLike<number>;
+  for (let index = 0; index < length; index += 1) {
+    result[start + index] = numbers[index] ?? 0;
+  }
+}

@@ -1,0 +1,47 @@
+"""How sizes, times and counts are written, as in extension/src/base/format.ts."""
+
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BINARY_STEP = 1024
+_MINUTE_NS = 60_000_000_000
+_TIME_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000))
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in IEC units: ``1.50 MiB``, ``512 B``."""
+    value = float(abs(size))
+    unit = 0
+    while value >= _BINARY_STEP and unit < len(_BINARY_UNITS) - 1:
+        value /= _BINARY_STEP
+        unit += 1
+    digits = f"{value:.0f}" if unit == 0 else _three_digits(value)
+    return f"{'-' if size < 0 else ''}{digits} {_BINARY_UNITS[unit]}"
+
+
+def format_duration(ns: int) -> str:
+    """Return a duration in its own scale: ``12.3 µs``, ``1.50 s``, ``2 min 05 s``."""
+    sign, size = ("-" if ns < 0 else ""), abs(ns)
+    if size >= _MINUTE_NS:
+        minutes, seconds = divmod(round(size / 1_000_000_000), 60)
+        hours, minutes = divmod(minutes, 60)
+        if hours:
+            return f"{sign}{hours} h {minutes:02d} min {seconds:02d} s"
+        return f"{sign}{minutes} min {seconds:02d} s"
+    for name, unit_ns in _TIME_UNITS:
+        if size >= unit_ns:
+            return f"{sign}{_three_digits(size / unit_ns)} {name}"
+    return f"{sign}{size} ns"
+
+
+def format_count(count: int) -> str:
+    """Return a count with its thousands apart: ``52,864``."""
+    return f"{count:,}"
+
+
+def format_share(share: float) -> str:
+    """Return a share of 1 as a percentage: ``12 %``, ``0.4 %``."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %"  # noqa: PLR2004
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"  # noqa: PLR2004
