@@ -8,7 +8,7 @@ import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Names } from "./names.ts";
 import { describeFrame, type Stacks } from "./stacks.ts";
 
-const FRAMES_SHOWN = 6;
+const FRAMES_SHOWN = 5;
 
 /** Turns blocks and segments into lines of text for a reader. */
 export class Descriptions {
@@ -95,26 +95,24 @@ export class Descriptions {
 
   #stack(verb: string, row: number): string[] {
     const { events, endNs } = this.#timeline;
-    const frames = this.#stacks.framesOf(events.stack[row] ?? 0);
+    const stack = events.stack[row] ?? 0;
     const time = formatDuration(Math.min(events.timeNs[row] ?? 0, endNs));
-    const [first, ...callers] = frames;
-    if (first === undefined) {
+    const own = this.#stacks.userFrameOf(stack);
+    if (own === undefined) {
       return [`${verb} at ${time}, no call stack`];
     }
-    const source =
-      first.source.trim() === "" ? [] : [`    ${first.source.trim()}`];
-    const shown = callers
-      .slice(0, FRAMES_SHOWN - 1)
+    const frames = this.#stacks.framesOf(stack);
+    const source = own.source.trim() === "" ? [] : [`    ${own.source.trim()}`];
+    const shown = frames
+      .slice(0, FRAMES_SHOWN)
       .map((frame) => `  ← ${describeFrame(frame)}`);
-    const more =
-      callers.length > shown.length
-        ? [`  ← ${callers.length - shown.length} more`]
-        : [];
+    const rest = frames.length - shown.length;
+    const more = rest > 0 ? [`  ← ${rest} more`] : [];
+    const isWhole = frames.length === 1;
     return [
-      `${verb} at ${time}: ${describeFrame(first)}`,
+      `${verb} at ${time}: ${describeFrame(own)}`,
       ...source,
-      ...shown,
-      ...more,
+      ...(isWhole ? [] : [...shown, ...more]),
     ];
   }
 }

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import {
-  eventsOf,
-  randomProgram,
-  type EventRow,
-} from "../testing/random_program.ts";
+import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
 import { findBlocks } from "./blocks.ts";
 import { columnExtremes } from "./decimation.ts";
 import { Action } from "./events.ts";

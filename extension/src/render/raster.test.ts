@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { seeded } from "../testing/random_program.ts";
+import { seeded } from "../base/seeded.ts";
 import { pixelOf, shade } from "./colour.ts";
 import { createRaster, paintRects, rectAt, type Rects } from "./raster.ts";
 

@@ -1,3 +1,5 @@
+import "../view/theme.css";
+import "../view/charts.css";
 import "./report.css";
 
 import { Scope } from "../base/scope.ts";

@@ -81,14 +81,12 @@ export function drawByteAxis(
   context.textAlign = "left";
   context.textBaseline = "bottom";
   context.fillStyle = theme.muted;
-  context.fillText(title, area.left, area.top - 5);
+  context.fillText(title, area.left - 76, area.top - 8);
 }
 
 /** Ticks are round, so `2.00 GiB` reads better as `2 GiB`. */
 function shortBytes(bytes: number): string {
-  return formatBytes(bytes)
-    .replace(/\.?0+ /, " ")
-    .replace(/^ /, "0 ");
+  return formatBytes(bytes).replace(/\.0+ /, " ");
 }
 
 export function line(

@@ -43,6 +43,7 @@ function addPointer(
   choose: (timeNs: number) => void,
 ): void {
   const { scope, host } = plot;
+  let dragged = false;
   let down: { readonly x: number; readonly timeNs: number } | undefined;
   scope.listen(host, "pointerdown", (event) => {
     if (event.button === 0) {
@@ -66,24 +67,42 @@ function addPointer(
   scope.listen(host, "pointerup", (event) => {
     const start = down;
     down = undefined;
-    if (start === undefined) {
-      return;
-    }
-    const end = time(event);
-    if (marked.value !== undefined) {
+    if (start !== undefined && marked.value !== undefined) {
       marked.value = undefined;
+      const end = time(event);
       selection.window.show(
         Math.min(start.timeNs, end),
         Math.max(start.timeNs, end),
       );
-    } else if (Math.abs(event.offsetX - start.x) <= CLICK_SLACK_PX) {
-      choose(end);
     }
+    dragged =
+      start !== undefined && Math.abs(event.offsetX - start.x) > CLICK_SLACK_PX;
   });
   scope.listen(host, "pointerleave", () => {
     selection.cursorNs.value = undefined;
   });
-  scope.listen(host, "dblclick", () => {
+  addClicks(plot, selection, () => dragged, time, choose);
+}
+
+/** A click chooses a moment; a double click shows the whole axis and chooses none. */
+function addClicks(
+  plot: Plot,
+  selection: Selection,
+  dragged: () => boolean,
+  time: (event: MouseEvent) => number,
+  choose: (timeNs: number) => void,
+): void {
+  let before = selection.momentRow.value;
+  plot.scope.listen(plot.host, "click", (event) => {
+    if (event.detail <= 1) {
+      before = selection.momentRow.value;
+    }
+    if (!dragged()) {
+      choose(time(event));
+    }
+  });
+  plot.scope.listen(plot.host, "dblclick", () => {
+    selection.momentRow.value = before;
     selection.window.reset();
   });
 }

@@ -1,4 +1,4 @@
-import type { Raster } from "../render/raster.ts";
+import { createRaster, type Raster } from "../render/raster.ts";
 import type { Drawing } from "./plot.ts";
 import { context2d } from "./dom.ts";
 
@@ -15,4 +15,11 @@ export function paintImage(drawing: Drawing, raster: Raster): void {
     0,
   );
   context.drawImage(sheet, area.left, area.top, area.width, area.height);
+}
+
+/** An empty raster with one pixel for each of the screen's in the plot area. */
+export function rasterFor({ area, pixelRatio }: Drawing): Raster {
+  const width = Math.max(Math.round(area.width * pixelRatio), 1);
+  const height = Math.max(Math.round(area.height * pixelRatio), 1);
+  return createRaster(width, height);
 }

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { element } from "./dom.ts";
-import { LEVEL_STYLES } from "./levels_view.ts";
+import { LEVEL_STYLES } from "./step_lines.ts";
 import type { Selection } from "./selection.ts";
 
 const MEANINGS = {

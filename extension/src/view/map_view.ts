@@ -1,4 +1,3 @@
-import type { Scale } from "../base/scale.ts";
 import type { Signal } from "../base/signal.ts";
 import { COLOURED, type Categories } from "../model/categories.ts";
 import type { Descriptions } from "../model/description.ts";
@@ -11,17 +10,21 @@ import {
   type Raster,
   type Rects,
 } from "../render/raster.ts";
-import { drawByteAxis, drawTimeAxis } from "./axes.ts";
-import { drawCursor, drawMark, drawMoment } from "./cursor.ts";
+import { drawByteAxis } from "./axes.ts";
 import type { Frames } from "./frames.ts";
-import { addTimeGestures } from "./gestures.ts";
-import { paintImage } from "./image.ts";
-import { Plot } from "./plot.ts";
+import { paintImage, rasterFor } from "./image.ts";
+import type { Plot } from "./plot.ts";
 import type { Selection } from "./selection.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
+import { timePlot } from "./time_plot.ts";
 import type { Tooltip } from "./tooltip.ts";
 
-const HEIGHT_PX = 420;
+const OPTIONS = {
+  label:
+    "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
+  heightPx: 430,
+  marginsPx: { left: 84, right: 16, top: 26, bottom: 42 },
+};
 
 /** Blocks over time at their addresses. */
 export function mapView(
@@ -33,47 +36,30 @@ export function mapView(
   describe: Descriptions,
   tooltip: Tooltip,
 ): Plot {
-  const plot = new Plot(parent, frames, {
-    label:
-      "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
-    heightPx: HEIGHT_PX,
-    marginsPx: { left: 84, right: 16, top: 26, bottom: 42 },
-  });
-  const timeScale = (): Scale => {
-    const { fromNs, toNs } = selection.window.range.value;
-    return {
-      from: fromNs,
-      to: toNs,
-      fromPx: plot.area.left,
-      toPx: plot.area.left + plot.area.width,
-    };
-  };
-  const gestures = addTimeGestures(plot, selection, timeScale, (timeNs) => {
-    selection.momentRow.value = timeline.rowAt(timeNs);
-  });
-  let raster: Raster = createRaster(1, 1);
-  plot.onDraw(
-    (drawing) => {
-      const { area, pixelRatio, theme } = drawing;
-      const total = Math.max(timeline.layout.totalBytes, 1);
-      const byteScale = {
+  const totalBytes = Math.max(timeline.layout.totalBytes, 1);
+  let raster = createRaster(1, 1);
+  const plot = timePlot(
+    parent,
+    frames,
+    timeline,
+    selection,
+    OPTIONS,
+    (drawing, time) => {
+      const { area, theme } = drawing;
+      const bytes = {
         from: 0,
-        to: total,
+        to: totalBytes,
         fromPx: area.top + area.height,
         toPx: area.top,
       };
-      raster = createRaster(
-        Math.max(Math.round(area.width * pixelRatio), 1),
-        Math.max(Math.round(area.height * pixelRatio), 1),
-      );
-      const { from, to } = timeScale();
-      const viewport = { left: from, right: to, top: total, bottom: 0 };
-      drawByteAxis(
-        drawing,
-        byteScale,
-        "reserved addresses, stacked without gaps",
-      );
-      drawTimeAxis(drawing, timeScale(), "time since the recording began");
+      drawByteAxis(drawing, bytes, "reserved addresses, stacked without gaps");
+      raster = rasterFor(drawing);
+      const viewport = {
+        left: time.from,
+        right: time.to,
+        top: totalBytes,
+        bottom: 0,
+      };
       paintRects(
         raster,
         mapColours(timeline, categories.value),
@@ -82,27 +68,9 @@ export function mapView(
       );
       paintImage(drawing, raster);
     },
-    (drawing) => {
-      drawMoment(
-        drawing,
-        timeScale(),
-        timeline.events.timeNs[selection.momentRow.value] ?? 0,
-      );
-      drawCursor(drawing, timeScale(), selection.cursorNs.value);
-      drawMark(drawing, gestures.marked.value);
-    },
   );
   addHover(plot, () => raster, timeline, describe, tooltip);
-  for (const changed of [selection.window.range, categories]) {
-    plot.scope.defer(changed.subscribe(() => plot.redraw()));
-  }
-  for (const changed of [
-    selection.cursorNs,
-    selection.momentRow,
-    gestures.marked,
-  ]) {
-    plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
-  }
+  plot.scope.defer(categories.subscribe(() => plot.redraw()));
   return plot;
 }
 

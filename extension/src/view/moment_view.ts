@@ -15,7 +15,7 @@ import {
 } from "../render/raster.ts";
 import type { Frames } from "./frames.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
-import { paintImage } from "./image.ts";
+import { paintImage, rasterFor } from "./image.ts";
 import { Plot } from "./plot.ts";
 import type { Selection } from "./selection.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
@@ -59,11 +59,8 @@ export function momentView(
   };
   plot.onDraw(
     (drawing) => {
-      const { area, pixelRatio, theme } = drawing;
-      raster = createRaster(
-        Math.max(Math.round(area.width * pixelRatio), 1),
-        Math.max(Math.round(area.height * pixelRatio), 1),
-      );
+      const { theme } = drawing;
+      raster = rasterFor(drawing);
       const viewport = {
         left: 0,
         right: moment.widthBytes,

@@ -1,0 +1,106 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import { columnExtremes, type ColumnExtremes } from "../model/decimation.ts";
+import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { LevelName } from "../model/levels.ts";
+import type { Drawing } from "./plot.ts";
+import type { Theme } from "./theme.ts";
+
+interface LevelStyle {
+  readonly name: LevelName;
+  readonly dashPx: readonly number[];
+  readonly line: (theme: Theme) => string;
+  readonly fill: ((theme: Theme) => string) | undefined;
+}
+
+/** In the order of painting; dashes keep lines apart that lie on each other. */
+export const LEVEL_STYLES: readonly LevelStyle[] = [
+  {
+    name: "reserved",
+    dashPx: [],
+    line: (t) => t.reserved,
+    fill: (t) => t.reservedFill,
+  },
+  {
+    name: "allocated",
+    dashPx: [],
+    line: (t) => t.allocated,
+    fill: (t) => t.allocatedFill,
+  },
+  { name: "active", dashPx: [7, 5], line: (t) => t.active, fill: undefined },
+  {
+    name: "requested",
+    dashPx: [2, 3],
+    line: (t) => t.requested,
+    fill: undefined,
+  },
+];
+
+/** The levels as step lines; a pixel column shows every level that occurs in it. */
+export function drawLevels(
+  drawing: Drawing,
+  timeline: DeviceTimeline,
+  time: Scale,
+  bytes: Scale,
+): void {
+  const { context, area, theme, pixelRatio } = drawing;
+  const columns = Math.max(Math.round(area.width * pixelRatio), 1);
+  const { timeNs } = timeline.events;
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top - 2, area.width, area.height + 4);
+  context.clip();
+  for (const style of LEVEL_STYLES) {
+    const level = timeline.levels[style.name];
+    const extremes = columnExtremes(timeNs, level, time.from, time.to, columns);
+    if (style.fill !== undefined) {
+      context.fillStyle = style.fill(theme);
+      fillBelow(drawing, extremes, bytes);
+    }
+    context.strokeStyle = style.line(theme);
+    context.lineWidth = 1.5;
+    context.setLineDash([...style.dashPx]);
+    strokeSteps(drawing, extremes, bytes);
+  }
+  context.restore();
+}
+
+function fillBelow(
+  drawing: Drawing,
+  extremes: ColumnExtremes,
+  bytes: Scale,
+): void {
+  const { context, area } = drawing;
+  const step = area.width / extremes.largest.length;
+  context.beginPath();
+  context.moveTo(area.left, area.top + area.height);
+  extremes.largest.forEach((level, column) => {
+    const y = toPixel(bytes, level);
+    context.lineTo(area.left + column * step, y);
+    context.lineTo(area.left + (column + 1) * step, y);
+  });
+  context.lineTo(area.left + area.width, area.top + area.height);
+  context.fill();
+}
+
+function strokeSteps(
+  drawing: Drawing,
+  extremes: ColumnExtremes,
+  bytes: Scale,
+): void {
+  const { context, area } = drawing;
+  const step = area.width / extremes.last.length;
+  context.beginPath();
+  extremes.last.forEach((last, column) => {
+    const x = area.left + (column + 0.5) * step;
+    const before = column === 0 ? last : (extremes.last[column - 1] ?? last);
+    const high = extremes.largest[column] ?? last;
+    const low = extremes.smallest[column] ?? last;
+    context.lineTo(x, toPixel(bytes, before));
+    if (high !== before || low !== before) {
+      context.lineTo(x, toPixel(bytes, high));
+      context.lineTo(x, toPixel(bytes, low));
+      context.lineTo(x, toPixel(bytes, last));
+    }
+  });
+  context.stroke();
+}

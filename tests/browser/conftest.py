@@ -1,0 +1,57 @@
+"""A Chromium without a network."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from gpuviz.recording import Recording
+from tests.report.recordings import make_recording
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.fail("Chromium is missing: apt-get install -y chromium fonts-dejavu")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """Yield an offline page; whatever it printed, threw or asked the network for fails the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+    page.on(
+        "request",
+        lambda request: (
+            None
+            if request.url.startswith("file:") or request.url.startswith("blob:")
+            else complaints.append(f"request: {request.url}")
+        ),
+    )
+    yield page
+    context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return make_recording()

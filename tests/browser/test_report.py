@@ -1,0 +1,198 @@
+"""The report in a real browser, opened from disk with the network off."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from gpuviz.recording import Recording
+from gpuviz.report.page import write_report
+from tests.report.recordings import MIB, make_recording, small_program
+from tests.report.test_page import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+LEVELS, MAP, MOMENT = 0, 1, 2
+LEFT_PX, RIGHT_PX = 84, 16
+
+
+def open_report(page: Page, recording: Recording, folder: Path) -> None:
+    path = write_report(recording, folder / "run.html")
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz=ready]", state="attached")
+
+
+def plot(page: Page, index: int) -> Locator:
+    return page.locator(".gpuviz-plot").nth(index)
+
+
+def point(page: Page, index: int, time_share: float, height_share: float) -> tuple[float, float]:
+    """Return where in the window a share of a chart's time axis and height is."""
+    plot(page, index).scroll_into_view_if_needed()
+    box = plot(page, index).bounding_box()
+    width = box["width"] - LEFT_PX - RIGHT_PX
+    return box["x"] + LEFT_PX + time_share * width, box["y"] + height_share * box["height"]
+
+
+def level(page: Page, name: str) -> str:
+    return page.locator(f"[data-level={name}]").inner_text().replace("\n", " ")
+
+
+def test_the_page_opens_and_shows_the_peak(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+
+    assert page.locator(".gpuviz-plot").count() == 3
+    assert f"{recording.peak(0).bytes:,} B" in level(page, "allocated")
+    assert f"{recording.peak(0).reserved_bytes:,} B" in level(page, "reserved")
+    assert page.locator(".gpuviz-moment").inner_text().startswith("Peak of allocated memory, 200")
+    assert page.locator("#gpuviz-notice").is_hidden()
+
+
+def test_the_last_levels_are_those_of_the_statistics(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    stats = recording.memory_stats(0)
+
+    page.get_by_role("button", name="End", exact=True).click()
+
+    for name in ("allocated", "active", "reserved", "requested"):
+        assert f"{stats[f'{name}_bytes.all.current']:,} B" in level(page, name)
+
+
+def test_pointing_at_the_levels_reads_out_the_values_there(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+
+    page.mouse.move(*point(page, LEVELS, 350 / 600, 0.5))
+
+    assert "At the cursor" in page.locator(".gpuviz-readout__where").inner_text()
+    assert f"{12 * MIB:,} B" in level(page, "active")
+    assert f"{6 * MIB:,} B" in level(page, "allocated")
+
+
+def test_pointing_at_a_block_names_its_lines(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    tooltip = page.locator(".gpuviz-tooltip")
+
+    page.mouse.move(*point(page, MAP, 200 / 600, 0.65))
+
+    tooltip.wait_for()
+    text = tooltip.inner_text()
+    assert "Block of 6.00 MiB (6,291,456 B)" in text
+    assert "requested: 6.00 MiB (6,291,356 B)" in text
+    assert "allocated at 100 µs: train.py:12 train.py" in text
+    assert "freed at 300 µs: main.py:34 main" in text
+    assert "free pending for 200 µs" in text
+
+
+def test_a_click_moves_the_moment_and_a_double_click_does_not(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    moment = page.locator(".gpuviz-moment")
+
+    page.mouse.click(*point(page, LEVELS, 350 / 600, 0.5))
+    clicked = moment.inner_text()
+    page.wait_for_timeout(600)
+    page.mouse.dblclick(*point(page, LEVELS, 150 / 600, 0.5))
+
+    assert "after event 3 of 5" in clicked
+    assert "6.00 MiB allocated of 20.0 MiB reserved; 3 blocks in 1 segment" in clicked
+    assert moment.inner_text() == clicked
+
+
+def test_wheel_drag_and_double_click_zoom_the_shared_axis(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    shown = page.locator(".gpuviz-controls__text")
+
+    page.mouse.move(*point(page, LEVELS, 0.25, 0.5))
+    page.mouse.down()
+    page.mouse.move(*point(page, LEVELS, 0.5, 0.5), steps=4)
+    page.mouse.up()
+    dragged = shown.inner_text()
+    page.mouse.wheel(0, -300)
+    page.wait_for_function(
+        "text => document.querySelector('.gpuviz-controls__text').textContent !== text",
+        arg=dragged,
+    )
+    page.mouse.dblclick(*point(page, MAP, 0.5, 0.5))
+
+    assert re.fullmatch(r"(149|150)\.\d µs to (299|300)\.\d µs of 600 µs shown", dragged)
+    assert shown.inner_text() == "all 600 µs shown"
+
+
+def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+
+    plot(page, LEVELS).focus()
+    for key in ("+", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    zoomed = page.locator(".gpuviz-controls__text").inner_text()
+    page.keyboard.press("0")
+    plot(page, MOMENT).focus()
+    page.keyboard.press("ArrowRight")
+
+    assert zoomed.endswith("of 600 µs shown")
+    assert page.locator(".gpuviz-controls__text").inner_text() == "all 600 µs shown"
+    assert "after event 3 of 5" in page.locator(".gpuviz-moment").inner_text()
+    assert "Block of 2.00 MiB" in page.locator(".gpuviz-tooltip").inner_text()
+
+
+def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    legend = page.locator(".gpuviz-legend")
+    by_line = legend.inner_text()
+
+    page.get_by_label("Colour by").select_option("stream")
+
+    assert "train.py:12 train.py" in by_line
+    assert "main.py:34 main" in by_line
+    assert legend.inner_text().splitlines()[0] == "train.py"
+
+
+def test_the_table_sorts_by_any_column(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    places = page.locator("tbody > tr > td:first-child > details > summary .gpuviz-table__place")
+
+    page.get_by_role("button", name="At the end").click()
+    descending = places.all_inner_texts()
+    page.get_by_role("button", name="At the end").click()
+
+    assert descending[0] == "main (main.py:34)"
+    assert places.all_inner_texts() == descending[::-1]
+
+
+def test_hostile_names_are_shown_and_do_not_run(page, tmp_path):
+    open_report(page, make_recording(text=HOSTILE, label=HOSTILE), tmp_path)
+
+    page.mouse.move(*point(page, MAP, 200 / 600, 0.65))
+    page.locator(".gpuviz-tooltip").wait_for()
+
+    shown = HOSTILE.replace("\n", " ")
+    assert shown in page.locator(".gpuviz-tooltip").inner_text().replace("\n", " ")
+    assert shown in page.locator(".gpuviz-label").inner_text().replace("\n", " ")
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 1
+
+
+def test_the_device_choice_shows_one_device_at_a_time(page, tmp_path):
+    second = [row | {"size": row["size"] // 2} for row in small_program(1)]
+    rows = sorted([*small_program(0), *second], key=lambda row: row["time"])
+    open_report(page, make_recording(rows, initial_events=4, devices=2), tmp_path)
+    first = level(page, "allocated")
+
+    page.locator("#gpuviz-device").select_option("1")
+
+    assert f"{12 * MIB:,} B" in first
+    assert f"{6 * MIB:,} B" in level(page, "allocated")
+    assert page.locator("article:visible").count() == 1
+
+
+def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, tmp_path):
+    path = write_report(recording, tmp_path / "run.html")
+    damaged = re.sub(r'(data-encoding="base64">)[^<]{200}', r"\1" + "A" * 200, path.read_text())
+    path.write_text(damaged)
+
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
+
+    notice = page.locator("#gpuviz-notice").inner_text()
+    assert notice.startswith("The charts cannot be drawn: The member ")
+    assert page.locator(".gpuviz-number").first.is_visible()

@@ -1,0 +1,11 @@
+"""Small recordings to make reports of."""
+
+import pytest
+
+from gpuviz.recording import Recording
+from tests.report.recordings import make_recording
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return make_recording()
