@@ -17,6 +17,12 @@ std::string describe(const OutOfMemoryReport& report) {
                        ". GPU " + std::to_string(report.device) + " has a total capacity of " +
                        format_size(report.device_total) + " of which " +
                        format_size(report.device_free) + " is free. ";
+    for (const ProcessMemory& each : report.processes) {
+        text += each.process == report.this_process
+                    ? "Including memory outside gpuviz, this process has "
+                    : "Process " + std::to_string(each.process) + " has ";
+        text += format_size(each.used) + " memory in use. ";
+    }
     if (report.limit) {
         text += format_size(*report.limit) + " allowed; ";
     }

@@ -4,6 +4,9 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "device/device.hpp"
 
 namespace gpuviz {
 
@@ -19,6 +22,8 @@ struct OutOfMemoryReport {
     std::uint64_t private_pools_free = 0;               // cached in private pools
     std::optional<std::uint64_t> limit = std::nullopt;  // from the memory fraction
     bool expandable_segments = false;
+    std::vector<ProcessMemory> processes = {};
+    std::uint32_t this_process = 0;
 };
 
 class OutOfMemory : public std::exception {

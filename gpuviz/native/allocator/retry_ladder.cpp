@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "allocator/caching_allocator.hpp"
@@ -141,7 +143,9 @@ OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSi
          .reserved = reserved_,
          .private_pools_free = private_pools_free,
          .limit = limit_,
-         .expandable_segments = expandable_});
+         .expandable_segments = expandable_,
+         .processes = device_.processes(),
+         .this_process = static_cast<std::uint32_t>(::getpid())});
 }
 
 }  // namespace gpuviz

@@ -1,6 +1,9 @@
 #include "device/cuda_device.hpp"
 
+#include <array>
 #include <string>
+
+#include "device/nvml.hpp"
 
 namespace gpuviz {
 
@@ -63,6 +66,14 @@ MemoryInfo CudaDevice::memory_info() {
     std::size_t total = 0;
     driver_->check(driver_->memory_info(&free, &total), "cuMemGetInfo");
     return {free, total};
+}
+
+std::vector<ProcessMemory> CudaDevice::processes() {
+    std::array<char, 32> pci_bus_id{};
+    driver_->check(
+        driver_->get_pci_bus_id(pci_bus_id.data(), static_cast<int>(pci_bus_id.size()), ordinal_),
+        "cuDeviceGetPCIBusId");
+    return compute_processes(pci_bus_id.data());
 }
 
 std::optional<Address> CudaDevice::allocate(std::uint64_t size) {

@@ -20,6 +20,7 @@ class CudaDevice final : public Device {
     [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
     [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
     [[nodiscard]] MemoryInfo memory_info() override;
+    [[nodiscard]] std::vector<ProcessMemory> processes() override;
 
     [[nodiscard]] std::optional<Address> allocate(std::uint64_t size) override;
     void free(Address address, std::uint64_t size) override;

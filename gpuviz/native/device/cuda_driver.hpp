@@ -36,6 +36,7 @@ class CudaDriver {
     X(get_device, cuDeviceGet, cuDeviceGet)                               \
     X(get_device_name, cuDeviceGetName, cuDeviceGetName)                  \
     X(get_total_memory, cuDeviceTotalMem, cuDeviceTotalMem_v2)            \
+    X(get_pci_bus_id, cuDeviceGetPCIBusId, cuDeviceGetPCIBusId)           \
     X(get_attribute, cuDeviceGetAttribute, cuDeviceGetAttribute)          \
     X(retain_primary, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain) \
     X(push_context, cuCtxPushCurrent, cuCtxPushCurrent_v2)                \

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 namespace gpuviz {
 
@@ -21,6 +22,11 @@ struct MemoryInfo {
     std::uint64_t total;
 };
 
+struct ProcessMemory {
+    std::uint32_t process;  // the operating system's id
+    std::uint64_t used;
+};
+
 // What a caching allocator needs of one GPU. Implementations: CUDA, simulated, recorded.
 //
 // Every call may come from any thread; the allocator makes them one at a time. Sizes are bytes.
@@ -34,6 +40,9 @@ class Device {
     [[nodiscard]] virtual int ordinal() const noexcept = 0;
     [[nodiscard]] virtual std::uint64_t total_memory() const noexcept = 0;
     [[nodiscard]] virtual MemoryInfo memory_info() = 0;
+
+    // Who uses the device's memory, as far as that can be known.
+    [[nodiscard]] virtual std::vector<ProcessMemory> processes() { return {}; }
 
     // Returns nothing when the device is out of memory.
     [[nodiscard]] virtual std::optional<Address> allocate(std::uint64_t size) = 0;
