@@ -26,7 +26,9 @@ constexpr int steps = 3'000;
 // Keeps all events; the allocator's lock puts them in order.
 class EventList final : public gpuviz::MemoryEventSink {
   public:
-    void push(const MemoryEvent& event) noexcept override { events.push_back(event); }
+    void push(const MemoryEvent& event) noexcept override {
+        gpuviz::for_each_row(event, [&](const MemoryEvent& row) { events.push_back(row); });
+    }
 
     std::vector<MemoryEvent> events;
 };

@@ -105,6 +105,22 @@ def test_a_full_ring_counts_drops_by_action_and_keeps_the_oldest_events():
     }
 
 
+def test_a_free_that_completed_at_once_is_two_rows_or_two_drops():
+    session = _core.Session(ring_capacity=2)
+    sink = session.sink(0)
+
+    for number in range(3):
+        _testing.push_event(sink, time_ns=0, action=1, address=number, completed=True)
+    session.start()
+    session.stop()
+    [chunk] = session.take(flush=True)
+
+    assert chunk["action"].tolist() == [1, 2, 1, 2]
+    assert chunk["address"].tolist() == [0, 0, 1, 1]
+    assert (session.events, session.dropped) == (4, 2)
+    assert session.dropped_by_action == {"free_requested": 1, "free_completed": 1}
+
+
 def test_taking_while_threads_push_loses_and_repeats_nothing():
     session = _core.Session(interval_ms=0.5)
     session.start()

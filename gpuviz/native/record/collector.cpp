@@ -9,7 +9,7 @@ std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t 
     std::size_t done = 0;
     try {
         for (; done < events.size(); ++done) {
-            make_room_for_one_record();
+            make_room(events[done].completed ? 2 : 1);
             const std::uint32_t stream = stream_id(events[done]);
             for_each_row(events[done], [&](const MemoryEvent& row) {
                 open_.append(row, start_ns, stream);
@@ -22,9 +22,9 @@ std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t 
     return done;
 }
 
-void Collector::make_room_for_one_record() {
-    constexpr std::size_t most_rows = 2;
-    if (open_.rows() + most_rows > open_.capacity()) {
+// A record's rows share a chunk, which may therefore end one row early.
+void Collector::make_room(std::size_t rows) {
+    if (open_.rows() + rows > open_.capacity()) {
         EventColumns next(rows_per_chunk);
         full_.push_back(std::move(open_));
         open_ = std::move(next);

@@ -34,7 +34,7 @@ class Collector {
     [[nodiscard]] std::size_t bytes() const noexcept;
 
   private:
-    void make_room_for_one_record();
+    void make_room(std::size_t rows);
     [[nodiscard]] std::uint32_t stream_id(const MemoryEvent& event);
 
     std::uint64_t rows_ = 0;  // appended so far

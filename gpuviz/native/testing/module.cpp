@@ -31,7 +31,7 @@ double mean_ns(std::int64_t count, Step&& step) {
 void push_event(gpuviz::MemoryEventSink& sink, std::int64_t time_ns, unsigned action,
                 std::uint64_t address, std::uint64_t size, std::uint64_t requested_size, int device,
                 std::uint64_t stream, std::uint32_t pool, std::uint32_t stack, std::uint32_t thread,
-                std::uint32_t range) {
+                std::uint32_t range, bool completed) {
     if (action >= gpuviz::action_count) {
         throw std::invalid_argument("Not the index of an action: " + std::to_string(action) + ".");
     }
@@ -46,6 +46,7 @@ void push_event(gpuviz::MemoryEventSink& sink, std::int64_t time_ns, unsigned ac
                range,
                std::uint16_t(device),
                gpuviz::Action(action),
+               completed,
                {}});
 }
 
@@ -88,7 +89,7 @@ NB_MODULE(_testing, m) {
 
     m.def("push_event", &push_event, "sink"_a, nb::kw_only(), "time_ns"_a, "action"_a = 0,
           "address"_a = 0, "size"_a = 0, "requested_size"_a = 0, "device"_a = 0, "stream"_a = 0,
-          "pool"_a = 0, "stack"_a = 0, "thread"_a = 0, "range"_a = 0);
+          "pool"_a = 0, "stack"_a = 0, "thread"_a = 0, "range"_a = 0, "completed"_a = false);
     m.def("push_many", &push_many, "sink"_a, "count"_a, nb::kw_only(), "device"_a = 0,
           "pause_every"_a = 0,
           "Push `count` events whose address is their number, without the GIL, resting 1 ms before "
