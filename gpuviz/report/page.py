@@ -6,13 +6,14 @@ import os
 import re
 import secrets
 import tempfile
+from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.report.quantities import format_count, format_duration
+from gpuviz.report.quantities import format_count, format_duration, format_share
 from gpuviz.report.sites import find_sites, sites_table
 from gpuviz.report.summary import DeviceSummary, findings, headline, summarize
 
@@ -146,9 +147,7 @@ def _facts(recording: "Recording", summaries: list[DeviceSummary]) -> str:
             if part
         ),
         "Settings": manifest.settings or "defaults",
-        "Recorded": f"{manifest.created}, for {format_duration(recording.duration_ns)}".lstrip(
-            ", "
-        ),
+        "Recorded": _recorded(recording),
         "Events": _events(recording),
         "Own cost": _own_cost(recording),
     }
@@ -165,7 +164,21 @@ def _events(recording: "Recording") -> str:
 
 def _own_cost(recording: "Recording") -> str:
     cost = recording.manifest.own_cost_ns
-    return f"recording took {format_duration(cost)}" if cost else ""
+    share = cost / max(recording.duration_ns, 1)
+    return (
+        f"recording took {format_duration(cost)}, {format_share(share)} of the time" if cost else ""
+    )
+
+
+def _recorded(recording: "Recording") -> str:
+    created = recording.manifest.created
+    try:
+        began = datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        began = created
+    return ", ".join(
+        part for part in (began, f"for {format_duration(recording.duration_ns)}") if part
+    )
 
 
 def _device_choice(summaries: list[DeviceSummary]) -> str:
@@ -189,12 +202,13 @@ def _device(recording: "Recording", summary: DeviceSummary) -> str:
         for number in headline(summary)
     )
     found = "".join(f"<li>{escape(finding)}</li>" for finding in findings(summary))
+    found = f'<ul class="gpuviz-findings">{found}</ul>' if found else ""
     return f"""<article data-device="{summary.device}">
 <h2>{escape(summary.title)}</h2>
 <dl class="gpuviz-numbers">
 {numbers}
 </dl>
-<ul class="gpuviz-findings">{found}</ul>
+{found}
 <div data-charts="{summary.device}"></div>
 <section class="gpuviz-sites">
 <h3>Lines that allocated</h3>

@@ -27,7 +27,8 @@ class Site:
     Attributes:
         site: ``function (file:line)``.
         source: The line's text; empty where unknown.
-        stacks: Ids of the call stacks that lead to it, the largest first.
+        stacks: The ids of the call stacks that lead to it and their bytes at the peak, the largest
+            first.
     """
 
     site: str
@@ -38,15 +39,15 @@ class Site:
     end_count: int
     total_bytes: int
     total_count: int
-    stacks: tuple[int, ...]
+    stacks: tuple[tuple[int, int], ...]
 
 
 def find_sites(recording: "Recording", device: int) -> list[Site]:
     """Return the lines that allocated on a device, most bytes at the peak first."""
     at_end = {row["site"]: row for row in _rows(recording, "line", "end", device)}
-    stacks: dict[str, list[int]] = {}
+    stacks: dict[str, list[tuple[int, int]]] = {}
     for row in _rows(recording, "stack", "peak", device):
-        stacks.setdefault(row["site"], []).append(row["stack"])
+        stacks.setdefault(row["site"], []).append((row["stack"], row["live_bytes"]))
     return [
         Site(
             site=row["site"],
@@ -83,17 +84,14 @@ def sites_table(recording: "Recording", sites: list[Site]) -> str:
         else ""
     )
     return (
-        '<table class="gpuviz-table" data-sortable>\n'
-        f"<thead><tr>{headings}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n{more}"
+        '<div class="gpuviz-scroll" tabindex="0"><table class="gpuviz-table" data-sortable>\n'
+        f"<thead><tr>{headings}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n{more}"
     )
 
 
 def _row(recording: "Recording", site: Site) -> str:
     code = site.source.strip() or "(source text unknown)"
-    summary = (
-        f'<summary><code class="gpuviz-code">{escape(code)}</code>'
-        f'<div class="gpuviz-table__place">{escape(site.site)}</div></summary>'
-    )
+    summary = f"<summary>{_source(code)}{_place(site.site)}</summary>"
     return (
         f'<tr><td data-sort="{escape(site.site)}"><details>{summary}'
         f"{_stacks(recording, site)}</details></td>"
@@ -116,7 +114,10 @@ def _blocks(count: int) -> str:
 
 
 def _stacks(recording: "Recording", site: Site) -> str:
-    shown = "".join(_stack(recording, stack) for stack in site.stacks[:_MOST_STACKS])
+    shown = "".join(
+        _stack(recording, stack, f"Call stack {number} of {len(site.stacks)}", size)
+        for number, (stack, size) in enumerate(site.stacks[:_MOST_STACKS], 1)
+    )
     hidden = len(site.stacks) - _MOST_STACKS
     more = (
         f"<p>{format_count(hidden)} more call stacks lead to this line.</p>" if hidden > 0 else ""
@@ -124,13 +125,21 @@ def _stacks(recording: "Recording", site: Site) -> str:
     return shown + more
 
 
-def _stack(recording: "Recording", stack: int) -> str:
+def _stack(recording: "Recording", stack: int, name: str, size: int) -> str:
     frames = recording.call_stacks.frames(stack)
     if not frames:
         return "<p>No call stack was captured.</p>"
-    items = "".join(
-        f'<li><code class="gpuviz-code">{escape(frame.source.strip())}</code>'
-        f'<div class="gpuviz-table__place">{escape(frame.site)}</div></li>'
-        for frame in frames
+    items = "".join(f"<li>{_source(frame.source)}{_place(frame.site)}</li>" for frame in frames)
+    return (
+        f'<p class="gpuviz-stack__title">{name}, {format_bytes(size)} at the peak, '
+        f'innermost call first</p><ol class="gpuviz-stack">{items}</ol>'
     )
-    return f'<ol class="gpuviz-stack">{items}</ol>'
+
+
+def _source(source: str) -> str:
+    text = source.strip()
+    return f'<code class="gpuviz-code">{escape(text)}</code>' if text else ""
+
+
+def _place(site: str) -> str:
+    return f'<div class="gpuviz-table__place">{escape(site)}</div>'

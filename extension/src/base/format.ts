@@ -9,18 +9,13 @@ export function formatBytes(bytes: number): string {
     unit += 1;
   }
   const sign = bytes < 0 ? "-" : "";
-  const digits =
-    unit === 0
-      ? String(value)
-      : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+  const digits = unit === 0 ? String(value) : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
   return `${sign}${digits} ${BINARY_UNITS[unit] ?? "B"}`;
 }
 
 /** Bytes as a reader can check them: `1.50 MiB (1,572,864 B)`. */
 export function formatExactBytes(bytes: number): string {
-  return Math.abs(bytes) < 1024
-    ? `${bytes} B`
-    : `${formatBytes(bytes)} (${formatCount(bytes)} B)`;
+  return Math.abs(bytes) < 1024 ? `${bytes} B` : `${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
 export function formatCount(count: number): string {
@@ -41,8 +36,7 @@ export function formatDuration(ns: number): string {
   if (size >= 60e9) {
     return sign + formatMinutes(Math.round(size / 1e9));
   }
-  const unit =
-    TIME_UNITS.find((candidate) => size >= candidate.ns) ?? TIME_UNITS[3];
+  const unit = TIME_UNITS.find((candidate) => size >= candidate.ns) ?? TIME_UNITS[3];
   const value = size / unit.ns;
   if (unit.name === "ns") {
     return `${sign}${Math.round(value)} ns`;
@@ -61,12 +55,8 @@ function formatMinutes(totalSeconds: number): string {
 
 /** A point in time, with the digits that tell it from another one `resolutionNs` away. */
 export function formatTime(ns: number, resolutionNs: number): string {
-  const unit =
-    TIME_UNITS.find((candidate) => Math.abs(ns) >= candidate.ns) ??
-    TIME_UNITS[3];
-  const digits = Math.ceil(
-    Math.log10(unit.ns / Math.max(resolutionNs, 1)) - 1e-9,
-  );
+  const unit = TIME_UNITS.find((candidate) => Math.abs(ns) >= candidate.ns) ?? TIME_UNITS[3];
+  const digits = Math.ceil(Math.log10(unit.ns / Math.max(resolutionNs, 1)) - 1e-9);
   return `${(ns / unit.ns).toFixed(Math.min(Math.max(digits, 0), 9))} ${unit.name}`;
 }
 

@@ -11,10 +11,7 @@ test("a pixel maps back to the value it came from", () => {
 });
 
 test("byte ticks are multiples of a power of two inside the range", () => {
-  assert.deepEqual(
-    binaryTicks(0, 10 * 1024, 5),
-    [0, 2048, 4096, 6144, 8192, 10240],
-  );
+  assert.deepEqual(binaryTicks(0, 10 * 1024, 5), [0, 2048, 4096, 6144, 8192, 10240]);
 });
 
 test("time ticks are round and stay inside the range", () => {

@@ -17,11 +17,7 @@ export function fromPixel(scale: Scale, px: number): number {
 }
 
 /** Round values of step 1, 2 or 5 times a power of ten inside [from, to], about `count` of them. */
-export function decimalTicks(
-  from: number,
-  to: number,
-  count: number,
-): number[] {
+export function decimalTicks(from: number, to: number, count: number): number[] {
   const step = decimalStep((to - from) / Math.max(count, 1));
   return multiples(from, to, step);
 }
@@ -37,19 +33,14 @@ function decimalStep(wanted: number): number {
     return 1;
   }
   const power = 10 ** Math.floor(Math.log10(wanted));
-  const factor =
-    [1, 2, 5, 10].find((candidate) => candidate * power >= wanted) ?? 10;
+  const factor = [1, 2, 5, 10].find((candidate) => candidate * power >= wanted) ?? 10;
   return factor * power;
 }
 
 function multiples(from: number, to: number, step: number): number[] {
   const ticks: number[] = [];
   const last = Math.floor(to / step + 1e-9);
-  for (
-    let index = Math.ceil(from / step - 1e-9) + 0;
-    index <= last;
-    index += 1
-  ) {
+  for (let index = Math.ceil(from / step - 1e-9) + 0; index <= last; index += 1) {
     ticks.push(index * step);
   }
   return ticks;

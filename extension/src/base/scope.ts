@@ -6,6 +6,13 @@ export class Scope {
     this.#undo.push(undo);
   }
 
+  /** Disposes of something together with the scope. */
+  use(disposable: { dispose: () => void }): void {
+    this.defer(() => {
+      disposable.dispose();
+    });
+  }
+
   /** Adds an event listener that lives as long as the scope. */
   listen<K extends keyof HTMLElementEventMap>(
     target: HTMLElement,
@@ -20,11 +27,7 @@ export class Scope {
   }
 
   dispose(): void {
-    for (
-      let undo = this.#undo.pop();
-      undo !== undefined;
-      undo = this.#undo.pop()
-    ) {
+    for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) {
       undo();
     }
   }

@@ -21,9 +21,7 @@ export function barPieces(
 ): BarPiece[] {
   return layout.bars.flatMap((bar) => {
     const segment = segments[bar.segment];
-    return segment === undefined
-      ? []
-      : piecesOf(segment, bar.segment, bar.row, bar.offset, blocks);
+    return segment === undefined ? [] : piecesOf(segment, bar.segment, bar.row, bar.offset, blocks);
   });
 }
 

@@ -27,9 +27,7 @@ export function packBars(segments: readonly SegmentAtMoment[]): BarLayout {
   const filled: number[] = [];
   const bars = sizes
     .map((_, segment) => segment)
-    .sort(
-      (left, right) => (sizes[right] ?? 0) - (sizes[left] ?? 0) || left - right,
-    )
+    .sort((left, right) => (sizes[right] ?? 0) - (sizes[left] ?? 0) || left - right)
     .map((segment) => {
       const size = sizes[segment] ?? 0;
       const fitting = filled.findIndex((used) => used + size <= widthBytes);

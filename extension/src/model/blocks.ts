@@ -1,9 +1,4 @@
-import {
-  Action,
-  type Floats,
-  type Indices,
-  type MemoryEvents,
-} from "./events.ts";
+import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
 
 /** No such event: allocated before the first event, or never freed. */
 export const NO_EVENT = -1;
@@ -70,36 +65,19 @@ function countBlockRows(events: MemoryEvents): number {
 }
 
 /** Whether the block exists (in use, or its free still pending) after the event at `row`. */
-export function isActiveAfter(
-  blocks: Blocks,
-  block: number,
-  row: number,
-): boolean {
+export function isActiveAfter(blocks: Blocks, block: number, row: number): boolean {
   const end = blocks.freeCompleted[block] ?? NO_EVENT;
-  return (
-    (blocks.allocated[block] ?? NO_EVENT) <= row &&
-    (end === NO_EVENT || end > row)
-  );
+  return (blocks.allocated[block] ?? NO_EVENT) <= row && (end === NO_EVENT || end > row);
 }
 
 /** Whether the program has freed the block but a stream may still use it after the event at `row`. */
-export function isPendingAfter(
-  blocks: Blocks,
-  block: number,
-  row: number,
-): boolean {
+export function isPendingAfter(blocks: Blocks, block: number, row: number): boolean {
   const request = blocks.freeRequested[block] ?? NO_EVENT;
-  return (
-    request !== NO_EVENT && request <= row && isActiveAfter(blocks, block, row)
-  );
+  return request !== NO_EVENT && request <= row && isActiveAfter(blocks, block, row);
 }
 
 /** The row whose stack, stream and pool describe the block. */
 export function originOf(blocks: Blocks, block: number): number {
-  const rows = [
-    blocks.allocated[block],
-    blocks.freeRequested[block],
-    blocks.freeCompleted[block],
-  ];
+  const rows = [blocks.allocated[block], blocks.freeRequested[block], blocks.freeCompleted[block]];
   return rows.find((row) => row !== undefined && row !== NO_EVENT) ?? 0;
 }

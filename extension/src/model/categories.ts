@@ -35,30 +35,17 @@ export function groupBlocks(
     ofBlock.push(label);
   }
   const ranked = [...labels]
-    .toSorted(
-      ([, left], [, right]) =>
-        right.live - left.live || right.total - left.total,
-    )
+    .toSorted(([, left], [, right]) => right.live - left.live || right.total - left.total)
     .map(([label]) => label);
-  const coloured = new Map(
-    ranked.slice(0, COLOURED).map((label, index) => [label, index]),
-  );
+  const coloured = new Map(ranked.slice(0, COLOURED).map((label, index) => [label, index]));
   return {
-    labels:
-      ranked.length > COLOURED
-        ? [...coloured.keys(), restLabel]
-        : [...coloured.keys()],
-    ofBlock: Uint8Array.from(
-      ofBlock,
-      (label) => coloured.get(label) ?? COLOURED,
-    ),
+    labels: ranked.length > COLOURED ? [...coloured.keys(), restLabel] : [...coloured.keys()],
+    ofBlock: Uint8Array.from(ofBlock, (label) => coloured.get(label) ?? COLOURED),
   };
 }
 
 /** A function of an id that computes each answer once. */
-export function memoized(
-  compute: (id: number) => string,
-): (id: number) => string {
+export function memoized(compute: (id: number) => string): (id: number) => string {
   const known = new Map<number, string>();
   return (id) => {
     const answer = known.get(id) ?? compute(id);

@@ -1,8 +1,4 @@
-import {
-  formatAddress,
-  formatDuration,
-  formatExactBytes,
-} from "../base/format.ts";
+import { formatAddress, formatDuration, formatExactBytes } from "../base/format.ts";
 import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Names } from "./names.ts";
@@ -67,8 +63,7 @@ export class Descriptions {
     const { blocks, events, endNs } = this.#timeline;
     const completed = blocks.freeCompleted[block] ?? NO_EVENT;
     const begin = events.timeNs[blocks.allocated[block] ?? NO_EVENT] ?? 0;
-    const end =
-      completed === NO_EVENT ? endNs : (events.timeNs[completed] ?? endNs);
+    const end = completed === NO_EVENT ? endNs : (events.timeNs[completed] ?? endNs);
     const tail = completed === NO_EVENT ? " until the end, not freed" : "";
     return [`lived: ${formatDuration(end - begin)}${tail}`];
   }
@@ -80,16 +75,13 @@ export class Descriptions {
     if (request === NO_EVENT) {
       return [];
     }
-    const waited =
-      (events.timeNs[completed] ?? 0) - (events.timeNs[request] ?? 0);
+    const waited = (events.timeNs[completed] ?? 0) - (events.timeNs[request] ?? 0);
     const pending =
       completed === NO_EVENT
         ? ["free pending until the end: a stream may still use it"]
         : completed === request + 1
           ? []
-          : [
-              `free pending for ${formatDuration(waited)}: a stream could still use it`,
-            ];
+          : [`free pending for ${formatDuration(waited)}: a stream could still use it`];
     return [...this.#stack("freed", request), ...pending];
   }
 
@@ -103,9 +95,7 @@ export class Descriptions {
     }
     const frames = this.#stacks.framesOf(stack);
     const source = own.source.trim() === "" ? [] : [`    ${own.source.trim()}`];
-    const shown = frames
-      .slice(0, FRAMES_SHOWN)
-      .map((frame) => `  ← ${describeFrame(frame)}`);
+    const shown = frames.slice(0, FRAMES_SHOWN).map((frame) => `  ← ${describeFrame(frame)}`);
     const rest = frames.length - shown.length;
     const more = rest > 0 ? [`  ← ${rest} more`] : [];
     const isWhole = frames.length === 1;

@@ -27,13 +27,7 @@ export class DeviceTimeline {
     this.segments = findSegments(events);
     this.levels = runningLevels(events, this.blocks);
     this.layout = new AddressLayout(this.segments, this.blocks);
-    this.rects = mapRects(
-      events,
-      this.segments,
-      this.blocks,
-      this.layout,
-      this.endNs,
-    );
+    this.rects = mapRects(events, this.segments, this.blocks, this.layout, this.endNs);
     this.peak = peakRow(this.levels.allocated, events.initialCount);
     const rows: number[] = [];
     events.action.forEach((action, row) => {

@@ -46,9 +46,7 @@ export interface MemoryEvents {
 }
 
 /** The events of every device that has any, by device ordinal. */
-export async function readMemoryEvents(
-  file: RecordingFile,
-): Promise<Map<number, MemoryEvents>> {
+export async function readMemoryEvents(file: RecordingFile): Promise<Map<number, MemoryEvents>> {
   const table = await file.table("memory_events");
   const all: MemoryEvents = {
     count: table.rows,
@@ -65,22 +63,15 @@ export async function readMemoryEvents(
   return splitByDevice(all, table.numbers("device"));
 }
 
-export function splitByDevice(
-  all: MemoryEvents,
-  device: Floats,
-): Map<number, MemoryEvents> {
+export function splitByDevice(all: MemoryEvents, device: Floats): Map<number, MemoryEvents> {
   const counts = new Map<number, number>();
   for (const ordinal of device) {
     counts.set(ordinal, (counts.get(ordinal) ?? 0) + 1);
   }
   const parts = new Map<number, MemoryEvents>();
-  for (const ordinal of [...counts.keys()].sort(
-    (left, right) => left - right,
-  )) {
+  for (const ordinal of [...counts.keys()].sort((left, right) => left - right)) {
     const part =
-      counts.size === 1
-        ? all
-        : take(all, rowsOf(device, ordinal, counts.get(ordinal) ?? 0));
+      counts.size === 1 ? all : take(all, rowsOf(device, ordinal, counts.get(ordinal) ?? 0));
     parts.set(ordinal, { ...part, timeNs: neverBackwards(part.timeNs) });
   }
   return parts;
@@ -99,8 +90,7 @@ function rowsOf(device: Floats, ordinal: number, count: number): Indices {
 }
 
 function take(all: MemoryEvents, rows: Indices): MemoryEvents {
-  const floats = (column: Floats): Floats =>
-    Float64Array.from(rows, (row) => column[row] ?? 0);
+  const floats = (column: Floats): Floats => Float64Array.from(rows, (row) => column[row] ?? 0);
   return {
     count: rows.length,
     initialCount: rows.filter((row) => row < all.initialCount).length,

@@ -14,9 +14,7 @@ export class AddressLayout {
   readonly #offset: readonly number[];
 
   constructor(segments: Segments, blocks: Blocks) {
-    const reserved = unite(
-      rangesOf(segments.count, segments.from, segments.to),
-    );
+    const reserved = unite(rangesOf(segments.count, segments.from, segments.to));
     const regions = unite([...reserved, ...outside(reserved, blocks)]);
     let total = 0;
     this.#from = regions.map((region) => region.from);
@@ -30,17 +28,11 @@ export class AddressLayout {
   /** The place of an address on the stacked axis, in bytes. */
   offsetOf(address: number): number {
     const region = countAtMost(this.#from, address) - 1;
-    return (
-      (this.#offset[region] ?? 0) + address - (this.#from[region] ?? address)
-    );
+    return (this.#offset[region] ?? 0) + address - (this.#from[region] ?? address);
   }
 }
 
-function rangesOf(
-  count: number,
-  from: ArrayLike<number>,
-  to: ArrayLike<number>,
-): Range[] {
+function rangesOf(count: number, from: ArrayLike<number>, to: ArrayLike<number>): Range[] {
   return Array.from({ length: count }, (_, index) => ({
     from: from[index] ?? 0,
     to: to[index] ?? 0,
@@ -50,9 +42,7 @@ function rangesOf(
 /** Ranges that touch become one, so that an address has exactly one place. */
 function unite(ranges: readonly Range[]): Range[] {
   const united: { from: number; to: number }[] = [];
-  for (const range of ranges.toSorted(
-    (left, right) => left.from - right.from,
-  )) {
+  for (const range of ranges.toSorted((left, right) => left.from - right.from)) {
     const last = united.at(-1);
     if (last !== undefined && range.from <= last.to) {
       last.to = Math.max(last.to, range.to);

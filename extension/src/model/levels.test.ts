@@ -8,14 +8,8 @@ import { Action } from "./events.ts";
 import { peakRow, runningLevels } from "./levels.ts";
 
 /** The totals after `count` events, counted anew from the start. */
-function totalsAfter(
-  rows: readonly EventRow[],
-  count: number,
-): Record<string, number> {
-  const live = new Map<
-    number,
-    { size: number; requested: number; pending: boolean }
-  >();
+function totalsAfter(rows: readonly EventRow[], count: number): Record<string, number> {
+  const live = new Map<number, { size: number; requested: number; pending: boolean }>();
   let reserved = 0;
   for (const { action, address, size, requestedSize } of rows.slice(0, count)) {
     if (action === Action.alloc) {
@@ -38,8 +32,7 @@ function totalsAfter(
     }
   }
   const blocks = [...live.values()];
-  const sum = (values: readonly number[]): number =>
-    values.reduce((a, b) => a + b, 0);
+  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
   return {
     reserved,
     active: sum(blocks.map((block) => block.size)),
@@ -60,11 +53,7 @@ test("running levels equal totals counted anew after every event", () => {
         allocated: levels.allocated[row],
         requested: levels.requested[row],
       };
-      assert.deepEqual(
-        found,
-        totalsAfter(rows, row + 1),
-        `seed ${seed}, row ${row}`,
-      );
+      assert.deepEqual(found, totalsAfter(rows, row + 1), `seed ${seed}, row ${row}`);
     });
   }
 });

@@ -1,12 +1,7 @@
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { Action, type Floats, type MemoryEvents } from "./events.ts";
 
-export const LEVEL_NAMES = [
-  "reserved",
-  "active",
-  "allocated",
-  "requested",
-] as const;
+export const LEVEL_NAMES = ["reserved", "active", "allocated", "requested"] as const;
 export type LevelName = (typeof LEVEL_NAMES)[number];
 
 /** The totals after each event, in bytes. */
@@ -33,12 +28,7 @@ export function runningLevels(events: MemoryEvents, blocks: Blocks): Levels {
     const completed = blocks.freeCompleted[block] ?? NO_EVENT;
     const request = blocks.freeRequested[block] ?? NO_EVENT;
     change(levels.active, begun, completed, size);
-    change(
-      levels.allocated,
-      begun,
-      request === NO_EVENT ? completed : request,
-      size,
-    );
+    change(levels.allocated, begun, request === NO_EVENT ? completed : request, size);
     change(levels.requested, begun, completed, requested);
   }
   LEVEL_NAMES.forEach((name) => {
@@ -47,12 +37,7 @@ export function runningLevels(events: MemoryEvents, blocks: Blocks): Levels {
   return levels;
 }
 
-function change(
-  changes: Floats,
-  begun: number,
-  ended: number,
-  bytes: number,
-): void {
+function change(changes: Floats, begun: number, ended: number, bytes: number): void {
   changes[begun] = (changes[begun] ?? 0) + bytes;
   if (ended !== NO_EVENT) {
     changes[ended] = (changes[ended] ?? 0) - bytes;
@@ -65,10 +50,7 @@ function reservedChanges(events: MemoryEvents): Floats {
     const action = events.action[row];
     if (action === Action.segmentAlloc || action === Action.segmentMap) {
       changes[row] = events.size[row] ?? 0;
-    } else if (
-      action === Action.segmentFree ||
-      action === Action.segmentUnmap
-    ) {
+    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
       changes[row] = -(events.size[row] ?? 0);
     }
   }

@@ -26,9 +26,7 @@ export function mapRects(
 ): MapRects {
   const rects = new RectColumns(segments.count + 2 * blocks.count);
   const timeOf = (row: number | undefined, missing: number): number =>
-    row === undefined || row === NO_EVENT
-      ? missing
-      : (events.timeNs[row] ?? missing);
+    row === undefined || row === NO_EVENT ? missing : (events.timeNs[row] ?? missing);
   for (let index = 0; index < segments.count; index += 1) {
     const begin = timeOf(segments.begun[index], 0);
     const end = timeOf(segments.ended[index], endNs);

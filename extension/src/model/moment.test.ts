@@ -56,30 +56,18 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
   const rows = randomProgram(5, 120);
   const events = eventsOf(rows);
   const blocks = findBlocks(events);
-  const segments = segmentsAfter(
-    events,
-    findSegments(events),
-    blocks,
-    rows.length - 1,
-  );
+  const segments = segmentsAfter(events, findSegments(events), blocks, rows.length - 1);
   const layout = packBars(segments);
   const pieces = barPieces(segments, layout, blocks);
   const bytes = (isFree: boolean): number =>
     pieces
       .filter((piece) => (piece.block === undefined) === isFree)
       .reduce((sum, piece) => sum + piece.to - piece.from, 0);
-  const reserved = segments.reduce(
-    (sum, segment) => sum + segment.to - segment.from,
-    0,
-  );
+  const reserved = segments.reduce((sum, segment) => sum + segment.to - segment.from, 0);
 
   assert.equal(bytes(true) + bytes(false), reserved);
   assert.equal(bytes(true), freeBytes(segments, blocks).total);
-  assert.ok(
-    pieces.every(
-      (piece) => piece.to <= layout.widthBytes && piece.row < layout.rows,
-    ),
-  );
+  assert.ok(pieces.every((piece) => piece.to <= layout.widthBytes && piece.row < layout.rows));
 });
 
 test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {
@@ -92,9 +80,7 @@ test("neighbouring mapped ranges of one stream are one segment, allocated ones a
   ]);
   const segments = findSegments(events);
   const ranges = (row: number): number[][] =>
-    segmentsAfter(events, segments, findBlocks(events), row).map(
-      ({ from, to }) => [from, to],
-    );
+    segmentsAfter(events, segments, findBlocks(events), row).map(({ from, to }) => [from, to]);
 
   assert.deepEqual(ranges(1), [[1000, 1200]]);
   assert.deepEqual(ranges(4), [

@@ -48,25 +48,18 @@ function activeBlocks(blocks: Blocks, row: number): number[] {
       active.push(block);
     }
   }
-  return active.sort(
-    (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
-  );
+  return active.sort((left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0));
 }
 
 function openSegments(segments: Segments, row: number): number[] {
   const open: number[] = [];
   for (let index = 0; index < segments.count; index += 1) {
     const ended = segments.ended[index] ?? NO_EVENT;
-    if (
-      (segments.begun[index] ?? 0) <= row &&
-      (ended === NO_EVENT || ended > row)
-    ) {
+    if ((segments.begun[index] ?? 0) <= row && (ended === NO_EVENT || ended > row)) {
       open.push(index);
     }
   }
-  return open.sort(
-    (left, right) => (segments.from[left] ?? 0) - (segments.from[right] ?? 0),
-  );
+  return open.sort((left, right) => (segments.from[left] ?? 0) - (segments.from[right] ?? 0));
 }
 
 interface OpenRange {
@@ -96,11 +89,7 @@ function joinMapped(
   return ranges;
 }
 
-function isSameExpandable(
-  events: MemoryEvents,
-  left: number,
-  right: number,
-): boolean {
+function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
   return (
     events.action[left] === Action.segmentMap &&
     events.action[right] === Action.segmentMap &&

@@ -7,10 +7,7 @@ export interface Names {
 }
 
 export async function readNames(file: RecordingFile): Promise<Names> {
-  const [streamTable, poolTable] = await Promise.all([
-    file.table("streams"),
-    file.table("pools"),
-  ]);
+  const [streamTable, poolTable] = await Promise.all([file.table("streams"), file.table("pools")]);
   const streamNames = streamTable.texts("name");
   const handles = streamTable.numbers("handle");
   const streams = new Map<number, string>();
@@ -23,10 +20,8 @@ export async function readNames(file: RecordingFile): Promise<Names> {
     pools.set(id, namePool(id, segmentTypes[row] ?? ""));
   });
   return {
-    stream: (id) =>
-      streams.get(id) ?? (id === 0 ? "no stream" : `stream ${id}`),
-    pool: (id) =>
-      pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small"),
+    stream: (id) => streams.get(id) ?? (id === 0 ? "no stream" : `stream ${id}`),
+    pool: (id) => pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small"),
   };
 }
 
@@ -39,7 +34,5 @@ function nameStream(name: string, handle: number): string {
 
 function namePool(id: number, segmentType: string): string {
   const number = Math.floor(id / 2);
-  return number === 0
-    ? `default (${segmentType})`
-    : `MemPool ${number} (${segmentType})`;
+  return number === 0 ? `default (${segmentType})` : `MemPool ${number} (${segmentType})`;
 }

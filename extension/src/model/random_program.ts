@@ -11,13 +11,9 @@ export interface EventRow {
   readonly stack?: number;
 }
 
-export function eventsOf(
-  rows: readonly EventRow[],
-  initialCount = 0,
-): MemoryEvents {
-  const floats = (
-    value: (row: EventRow) => number,
-  ): Float64Array<ArrayBuffer> => Float64Array.from(rows, value);
+export function eventsOf(rows: readonly EventRow[], initialCount = 0): MemoryEvents {
+  const floats = (value: (row: EventRow) => number): Float64Array<ArrayBuffer> =>
+    Float64Array.from(rows, value);
   return {
     count: rows.length,
     initialCount,
@@ -40,12 +36,7 @@ export function randomProgram(seed: number, count: number): EventRow[] {
   const segments = new Map<number, number>();
   const rows: EventRow[] = [];
   let timeNs = 0;
-  const push = (
-    action: number,
-    address: number,
-    size: number,
-    requestedSize: number,
-  ): void => {
+  const push = (action: number, address: number, size: number, requestedSize: number): void => {
     timeNs += pick(3) * 100;
     rows.push({ timeNs, action, address, size, requestedSize, stack: pick(5) });
   };
@@ -53,9 +44,7 @@ export function randomProgram(seed: number, count: number): EventRow[] {
     const segment = 10_000 * (1 + pick(4));
     const address = segment + 1000 * pick(8);
     const state = slots.get(address);
-    const isEmpty = ![...slots.keys()].some(
-      (slot) => slot >= segment && slot < segment + 8000,
-    );
+    const isEmpty = ![...slots.keys()].some((slot) => slot >= segment && slot < segment + 8000);
     if (!segments.has(segment)) {
       segments.set(segment, 8000);
       push(Action.segmentAlloc, segment, 8000, 0);
@@ -66,8 +55,7 @@ export function randomProgram(seed: number, count: number): EventRow[] {
       slots.set(address, "inUse");
       push(Action.alloc, address, 1000, 1 + pick(1000));
     } else if (state === "inUse") {
-      const size =
-        rows.findLast((row) => row.address === address)?.requestedSize ?? 0;
+      const size = rows.findLast((row) => row.address === address)?.requestedSize ?? 0;
       push(Action.freeRequested, address, 1000, size);
       slots.set(address, "pending");
       if (random() < 0.7) {

@@ -22,18 +22,15 @@ interface OpenRange {
 /** Follows segment_alloc, segment_free, segment_map and segment_unmap. */
 export function findSegments(events: MemoryEvents): Segments {
   const closed = new SegmentColumns();
-  let open: OpenRange[] = [];
+  const open: OpenRange[] = [];
   for (let row = 0; row < events.count; row += 1) {
     const action = events.action[row];
     const from = events.address[row] ?? 0;
     const to = from + (events.size[row] ?? 0);
     if (action === Action.segmentAlloc || action === Action.segmentMap) {
-      open.push({ from, to, begun: row });
-    } else if (
-      action === Action.segmentFree ||
-      action === Action.segmentUnmap
-    ) {
-      open = cutOut(open, from, to, row, closed);
+      open.splice(firstEndingAfter(open, from), 0, { from, to, begun: row });
+    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
+      cutOut(open, from, to, row, closed);
     }
   }
   for (const range of open) {
@@ -42,25 +39,40 @@ export function findSegments(events: MemoryEvents): Segments {
   return closed.view();
 }
 
+/** The place of the first range that ends after an address; ranges are apart and ascend. */
+function firstEndingAfter(open: readonly OpenRange[], address: number): number {
+  let low = 0;
+  let high = open.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((open[middle]?.to ?? Infinity) <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 /** Ends what lies in [from, to) and keeps the rest of a range that is given back in part. */
 function cutOut(
-  open: readonly OpenRange[],
+  open: OpenRange[],
   from: number,
   to: number,
   row: number,
   closed: SegmentColumns,
-): OpenRange[] {
-  return open.flatMap((range) => {
-    const cutFrom = Math.max(range.from, from);
-    const cutTo = Math.min(range.to, to);
-    if (cutFrom >= cutTo) {
-      return [range];
-    }
-    closed.push(cutFrom, cutTo, range.begun, row);
-    const before = { ...range, to: cutFrom };
-    const after = { ...range, from: cutTo };
-    return [before, after].filter((rest) => rest.to > rest.from);
-  });
+): void {
+  const first = firstEndingAfter(open, from);
+  const kept: OpenRange[] = [];
+  let next = first;
+  for (let range = open[next]; range !== undefined && range.from < to; range = open[next]) {
+    closed.push(Math.max(range.from, from), Math.min(range.to, to), range.begun, row);
+    const before = { ...range, to: Math.min(range.to, from) };
+    const after = { ...range, from: Math.max(range.from, to) };
+    kept.push(...[before, after].filter((rest) => rest.to > rest.from));
+    next += 1;
+  }
+  open.splice(first, next - first, ...kept);
 }
 
 class SegmentColumns {

@@ -18,19 +18,14 @@ export class Stacks {
   readonly #frames: ReadonlyMap<number, Frame>;
   readonly #stacks: ReadonlyMap<number, readonly number[]>;
 
-  constructor(
-    frames: ReadonlyMap<number, Frame>,
-    stacks: ReadonlyMap<number, readonly number[]>,
-  ) {
+  constructor(frames: ReadonlyMap<number, Frame>, stacks: ReadonlyMap<number, readonly number[]>) {
     this.#frames = frames;
     this.#stacks = stacks;
   }
 
   /** The frames of a stack, innermost first; empty where none was captured. */
   framesOf(stack: number): readonly Frame[] {
-    return (this.#stacks.get(stack) ?? []).map(
-      (id) => this.#frames.get(id) ?? UNKNOWN_FRAME,
-    );
+    return (this.#stacks.get(stack) ?? []).map((id) => this.#frames.get(id) ?? UNKNOWN_FRAME);
   }
 
   /** The innermost frame outside installed packages, else the innermost of all. */
@@ -56,10 +51,7 @@ export function shortFilename(filename: string): string {
 }
 
 export async function readStacks(file: RecordingFile): Promise<Stacks> {
-  const [frameTable, stackTable] = await Promise.all([
-    file.table("frames"),
-    file.table("stacks"),
-  ]);
+  const [frameTable, stackTable] = await Promise.all([file.table("frames"), file.table("stacks")]);
   const names = frameTable.texts("name");
   const filenames = frameTable.texts("filename");
   const lines = frameTable.numbers("line");
@@ -75,8 +67,6 @@ export async function readStacks(file: RecordingFile): Promise<Stacks> {
   });
   const lists = stackTable.lists("frames");
   const stacks = new Map<number, readonly number[]>();
-  stackTable
-    .numbers("id")
-    .forEach((id, row) => stacks.set(id, lists[row] ?? []));
+  stackTable.numbers("id").forEach((id, row) => stacks.set(id, lists[row] ?? []));
   return new Stacks(frames, stacks);
 }

@@ -10,9 +10,7 @@ const PALETTE = {
   edge: [0xff000011, 0xff000012],
 };
 
-function rectsOf(
-  edges: readonly (readonly [number, number, number, number])[],
-): Rects {
+function rectsOf(edges: readonly (readonly [number, number, number, number])[]): Rects {
   return {
     count: edges.length,
     left: edges.map(([left]) => left),
@@ -32,23 +30,12 @@ test("ids name the last rectangle painted over each pixel", () => {
     return [left, left + random() * 15, top, top + random() * 10] as const;
   });
   const raster = createRaster(80, 60);
-  paintRects(
-    raster,
-    rectsOf(edges),
-    { left: 5, right: 35, top: 2, bottom: 22 },
-    PALETTE,
-  );
+  paintRects(raster, rectsOf(edges), { left: 5, right: 35, top: 2, bottom: 22 }, PALETTE);
   for (let y = 0; y < raster.height; y += 1) {
     for (let x = 0; x < raster.width; x += 1) {
       const expected = edges.findLastIndex(([left, right, top, bottom]) => {
-        const [x0, x1] = [
-          Math.round(((left - 5) * 80) / 30),
-          Math.round(((right - 5) * 80) / 30),
-        ];
-        const [y0, y1] = [
-          Math.round(((top - 2) * 60) / 20),
-          Math.round(((bottom - 2) * 60) / 20),
-        ];
+        const [x0, x1] = [Math.round(((left - 5) * 80) / 30), Math.round(((right - 5) * 80) / 30)];
+        const [y0, y1] = [Math.round(((top - 2) * 60) / 20), Math.round(((bottom - 2) * 60) / 20)];
         const isSeen = right >= 5 && left < 35 && bottom >= 2 && top < 22;
         const fromX = Math.min(Math.max(x0, 0), 79);
         const fromY = Math.min(Math.max(y0, 0), 59);
@@ -84,10 +71,7 @@ test("striped rectangles show two colours, plain ones have an edge", () => {
 
   assert.equal(plain.pixels[0], 0xff000011);
   assert.equal(plain.pixels[9 * 18 + 9], 0xff000001);
-  assert.equal(
-    striped.pixels.filter((pixel) => pixel === 0xff000011).length,
-    162,
-  );
+  assert.equal(striped.pixels.filter((pixel) => pixel === 0xff000011).length, 162);
 });
 
 test("colours become the pixels of an ImageData", () => {

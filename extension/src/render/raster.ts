@@ -64,12 +64,7 @@ export function paintRects(
     const right = ((rects.right[rect] ?? 0) - viewport.left) * xScale;
     const top = ((rects.top[rect] ?? 0) - viewport.top) * yScale;
     const bottom = ((rects.bottom[rect] ?? 0) - viewport.top) * yScale;
-    if (
-      right < 0 ||
-      left >= raster.width ||
-      bottom < 0 ||
-      top >= raster.height
-    ) {
+    if (right < 0 || left >= raster.width || bottom < 0 || top >= raster.height) {
       continue;
     }
     const fromX = clamp(Math.round(left), 0, raster.width - 1);
@@ -85,11 +80,7 @@ export function paintRects(
       paintFill(raster, fromX, toX, fromY, toY, fill, edge);
     }
     for (let y = fromY; y < toY; y += 1) {
-      raster.ids.fill(
-        rect + 1,
-        y * raster.width + fromX,
-        y * raster.width + toX,
-      );
+      raster.ids.fill(rect + 1, y * raster.width + fromX, y * raster.width + toX);
     }
   }
 }
@@ -107,11 +98,7 @@ function paintFill(
   const leftEdge = topEdge && toX - fromX >= EDGE_FROM_PX;
   for (let y = fromY; y < toY; y += 1) {
     const start = y * raster.width;
-    raster.pixels.fill(
-      topEdge && y === fromY ? edge : fill,
-      start + fromX,
-      start + toX,
-    );
+    raster.pixels.fill(topEdge && y === fromY ? edge : fill, start + fromX, start + toX);
     if (leftEdge) {
       raster.pixels[start + fromX] = edge;
     }
@@ -136,11 +123,7 @@ function paintStripes(
 }
 
 /** The rectangle painted at a pixel, or undefined. */
-export function rectAt(
-  raster: Raster,
-  x: number,
-  y: number,
-): number | undefined {
+export function rectAt(raster: Raster, x: number, y: number): number | undefined {
   if (x < 0 || y < 0 || x >= raster.width || y >= raster.height) {
     return undefined;
   }

@@ -23,9 +23,7 @@ interface Contents {
 
 async function readContents(): Promise<Contents> {
   const embedded = document.getElementById("gpuviz-recording");
-  const file = await RecordingFile.open(
-    decodeBase64(embedded?.textContent ?? ""),
-  );
+  const file = await RecordingFile.open(decodeBase64(embedded?.textContent ?? ""));
   embedded?.remove();
   const [events, stacks, names] = await Promise.all([
     readMemoryEvents(file),
@@ -48,16 +46,16 @@ class Report {
   show(device: number): void {
     this.#shown.dispose();
     this.#shown = new Scope();
-    for (const part of document.querySelectorAll<HTMLElement>(
-      "[data-device]",
-    )) {
+    for (const part of document.querySelectorAll<HTMLElement>("[data-device]")) {
       part.hidden = Number(part.dataset["device"]) !== device;
     }
-    const charts = document.querySelector<HTMLElement>(
-      `[data-charts="${device}"]`,
-    );
+    const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
     const events = this.#contents.events.get(device);
-    if (charts === null || events === undefined) {
+    if (charts === null) {
+      return;
+    }
+    if (events === undefined) {
+      charts.textContent = "No allocator events were recorded on this device.";
       return;
     }
     const { stacks, names, durationNs } = this.#contents;
@@ -71,9 +69,7 @@ class Report {
 }
 
 async function start(): Promise<void> {
-  document
-    .querySelectorAll<HTMLTableElement>("table[data-sortable]")
-    .forEach(makeSortable);
+  document.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach(makeSortable);
   const report = new Report(await readContents());
   const choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
   const first = document.querySelector<HTMLElement>("[data-device]");

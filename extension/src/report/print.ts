@@ -9,7 +9,5 @@ export function redrawForPrint(redraw: () => void): void {
     root.classList.remove("gpuviz-light");
     redraw();
   });
-  window
-    .matchMedia("(prefers-color-scheme: dark)")
-    .addEventListener("change", redraw);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }

@@ -1,10 +1,5 @@
 import { formatBytes } from "../base/format.ts";
-import {
-  binaryTicks,
-  decimalTicks,
-  toPixel,
-  type Scale,
-} from "../base/scale.ts";
+import { binaryTicks, decimalTicks, toPixel, type Scale } from "../base/scale.ts";
 import type { Drawing } from "./plot.ts";
 
 const TICK_SPACING_X_PX = 110;
@@ -18,25 +13,13 @@ const AXIS_UNITS = [
 ] as const;
 
 /** Labelled time ticks below the plot area, with vertical grid lines. */
-export function drawTimeAxis(
-  drawing: Drawing,
-  scale: Scale,
-  title: string,
-): void {
+export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): void {
   const { context, area, theme } = drawing;
-  const ticks = decimalTicks(
-    scale.from,
-    scale.to,
-    Math.max(area.width / TICK_SPACING_X_PX, 2),
-  );
+  const ticks = decimalTicks(scale.from, scale.to, Math.max(area.width / TICK_SPACING_X_PX, 2));
   const farthest = Math.max(Math.abs(scale.from), Math.abs(scale.to));
-  const unit =
-    AXIS_UNITS.find((candidate) => farthest >= candidate.ns) ?? AXIS_UNITS[3];
+  const unit = AXIS_UNITS.find((candidate) => farthest >= candidate.ns) ?? AXIS_UNITS[3];
   const step = (ticks[1] ?? scale.to) - (ticks[0] ?? scale.from);
-  const digits = Math.min(
-    Math.max(Math.ceil(Math.log10(unit.ns / step) - 1e-9), 0),
-    9,
-  );
+  const digits = Math.min(Math.max(Math.ceil(Math.log10(unit.ns / step) - 1e-9), 0), 9);
   context.textBaseline = "top";
   context.textAlign = "center";
   const bottom = area.top + area.height;
@@ -45,11 +28,7 @@ export function drawTimeAxis(
     context.strokeStyle = theme.grid;
     line(context, x, area.top, x, bottom + 4);
     context.fillStyle = theme.muted;
-    context.fillText(
-      `${(tick / unit.ns).toFixed(digits)} ${unit.name}`,
-      x,
-      bottom + 7,
-    );
+    context.fillText(`${(tick / unit.ns).toFixed(digits)} ${unit.name}`, x, bottom + 7);
   }
   context.textAlign = "left";
   context.fillStyle = theme.muted;
@@ -57,21 +36,13 @@ export function drawTimeAxis(
 }
 
 /** Labelled byte ticks left of the plot area, with horizontal grid lines. */
-export function drawByteAxis(
-  drawing: Drawing,
-  scale: Scale,
-  title: string,
-): void {
+export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): void {
   const { context, area, theme } = drawing;
   const low = Math.min(scale.from, scale.to);
   const high = Math.max(scale.from, scale.to);
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const tick of binaryTicks(
-    low,
-    high,
-    Math.max(area.height / TICK_SPACING_Y_PX, 2),
-  )) {
+  for (const tick of binaryTicks(low, high, Math.max(area.height / TICK_SPACING_Y_PX, 2))) {
     const y = Math.round(toPixel(scale, tick)) + 0.5;
     context.strokeStyle = theme.grid;
     line(context, area.left - 4, y, area.left + area.width, y);

@@ -21,8 +21,7 @@ export function drawBytesAcross(drawing: Drawing, widthBytes: number): void {
   line(context, area.left, bottom + 4.5, area.left + area.width, bottom + 4.5);
   for (const tick of binaryTicks(0, widthBytes, area.width / TICK_SPACING_PX)) {
     const x = Math.round(toPixel(scale, tick)) + 0.5;
-    context.textAlign =
-      tick === 0 ? "left" : x > scale.toPx - 30 ? "right" : "center";
+    context.textAlign = tick === 0 ? "left" : x > scale.toPx - 30 ? "right" : "center";
     line(context, x, bottom + 1, x, bottom + 8);
     context.fillText(formatBytes(tick), x, bottom + 10);
   }

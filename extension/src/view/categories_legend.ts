@@ -3,10 +3,7 @@ import { COLOURED, type Categories } from "../model/categories.ts";
 import { element } from "./dom.ts";
 
 /** Names the colours of the blocks. */
-export function categoriesLegend(
-  parent: HTMLElement,
-  categories: Signal<Categories>,
-): () => void {
+export function categoriesLegend(parent: HTMLElement, categories: Signal<Categories>): () => void {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   const show = (): void => {

@@ -3,22 +3,14 @@ import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
 /** A line through the plot where the pointer is. */
-export function drawCursor(
-  drawing: Drawing,
-  time: Scale,
-  cursorNs: number | undefined,
-): void {
+export function drawCursor(drawing: Drawing, time: Scale, cursorNs: number | undefined): void {
   if (cursorNs !== undefined) {
     vertical(drawing, time, cursorNs, drawing.theme.text, [3, 3]);
   }
 }
 
 /** A line through the plot at the chosen moment. */
-export function drawMoment(
-  drawing: Drawing,
-  time: Scale,
-  momentNs: number,
-): void {
+export function drawMoment(drawing: Drawing, time: Scale, momentNs: number): void {
   vertical(drawing, time, momentNs, drawing.theme.accent, []);
 }
 
@@ -32,12 +24,7 @@ export function drawMark(
     const from = Math.min(marked.fromPx, marked.toPx);
     context.globalAlpha = 0.2;
     context.fillStyle = theme.accent;
-    context.fillRect(
-      from,
-      area.top,
-      Math.abs(marked.toPx - marked.fromPx),
-      area.height,
-    );
+    context.fillRect(from, area.top, Math.abs(marked.toPx - marked.fromPx), area.height);
     context.globalAlpha = 1;
   }
 }

@@ -24,14 +24,14 @@ export function addTimeGestures(
   const marked: TimeGestures["marked"] = new Signal(undefined);
   const time = (event: MouseEvent): number => {
     const { left, width } = plot.area;
-    return fromPixel(
-      scale(),
-      Math.min(Math.max(event.offsetX, left), left + width),
-    );
+    return fromPixel(scale(), Math.min(Math.max(event.offsetX, left), left + width));
   };
   addPointer(plot, selection, marked, time, choose);
   addWheel(plot, selection, time);
   addKeys(plot, selection, choose);
+  plot.scope.listen(plot.host, "pointerleave", () => {
+    selection.cursorNs.value = undefined;
+  });
   return { marked };
 }
 
@@ -53,8 +53,7 @@ function addPointer(
   });
   scope.listen(host, "pointermove", (event) => {
     selection.cursorNs.value = time(event);
-    const isDrag =
-      down !== undefined && Math.abs(event.offsetX - down.x) > CLICK_SLACK_PX;
+    const isDrag = down !== undefined && Math.abs(event.offsetX - down.x) > CLICK_SLACK_PX;
     if (!isDrag || down === undefined) {
       marked.value = undefined;
     } else if (event.shiftKey) {
@@ -70,16 +69,9 @@ function addPointer(
     if (start !== undefined && marked.value !== undefined) {
       marked.value = undefined;
       const end = time(event);
-      selection.window.show(
-        Math.min(start.timeNs, end),
-        Math.max(start.timeNs, end),
-      );
+      selection.window.show(Math.min(start.timeNs, end), Math.max(start.timeNs, end));
     }
-    dragged =
-      start !== undefined && Math.abs(event.offsetX - start.x) > CLICK_SLACK_PX;
-  });
-  scope.listen(host, "pointerleave", () => {
-    selection.cursorNs.value = undefined;
+    dragged = start !== undefined && Math.abs(event.offsetX - start.x) > CLICK_SLACK_PX;
   });
   addClicks(plot, selection, () => dragged, time, choose);
 }
@@ -107,11 +99,7 @@ function addClicks(
   });
 }
 
-function addWheel(
-  plot: Plot,
-  selection: Selection,
-  time: (event: MouseEvent) => number,
-): void {
+function addWheel(plot: Plot, selection: Selection, time: (event: MouseEvent) => number): void {
   plot.scope.listen(
     plot.host,
     "wheel",
@@ -124,27 +112,19 @@ function addWheel(
       const leavesChart = event.deltaY > 0 && selection.window.isFull;
       if (!leavesChart) {
         event.preventDefault();
-        selection.window.zoom(
-          Math.exp(event.deltaY * WHEEL_ZOOM_PER_PX),
-          time(event),
-        );
+        selection.window.zoom(Math.exp(event.deltaY * WHEEL_ZOOM_PER_PX), time(event));
       }
     },
     { passive: false },
   );
 }
 
-function addKeys(
-  plot: Plot,
-  selection: Selection,
-  choose: (timeNs: number) => void,
-): void {
+function addKeys(plot: Plot, selection: Selection, choose: (timeNs: number) => void): void {
   plot.scope.listen(plot.host, "keydown", (event) => {
     const { window: shown, cursorNs } = selection;
     const { fromNs, toNs } = shown.range.value;
     const cursor = cursorNs.value ?? (fromNs + toNs) / 2;
-    const step =
-      (event.key === "ArrowLeft" ? -1 : 1) * KEY_STEP * (toNs - fromNs);
+    const step = (event.key === "ArrowLeft" ? -1 : 1) * KEY_STEP * (toNs - fromNs);
     const actions: Readonly<Record<string, () => void>> = {
       ArrowLeft: () => {
         cursorNs.value = Math.max(cursor + step, fromNs);

@@ -9,11 +9,7 @@ export function paintImage(drawing: Drawing, raster: Raster): void {
   sheet.width = raster.width;
   sheet.height = raster.height;
   const pixels = new Uint8ClampedArray(raster.pixels.buffer);
-  context2d(sheet).putImageData(
-    new ImageData(pixels, raster.width, raster.height),
-    0,
-    0,
-  );
+  context2d(sheet).putImageData(new ImageData(pixels, raster.width, raster.height), 0, 0);
   context.drawImage(sheet, area.left, area.top, area.width, area.height);
 }
 

@@ -33,11 +33,7 @@ export function drawPeak(
 }
 
 /** Marks each allocation that failed; marks too close together share a label. */
-export function drawOutOfMemory(
-  drawing: Drawing,
-  timeline: DeviceTimeline,
-  time: Scale,
-): void {
+export function drawOutOfMemory(drawing: Drawing, timeline: DeviceTimeline, time: Scale): void {
   const { context, area, theme } = drawing;
   let labelledUntil = -Infinity;
   for (const row of timeline.outOfMemory) {
@@ -62,17 +58,11 @@ export function drawOutOfMemory(
 }
 
 /** Text in a box beside a point, on the side where it fits; returns the width it takes. */
-function drawLabel(
-  drawing: Drawing,
-  text: string,
-  x: number,
-  y: number,
-): number {
+function drawLabel(drawing: Drawing, text: string, x: number, y: number): number {
   const { context, area, theme } = drawing;
   const width = context.measureText(text).width + 2 * PADDING_PX;
   const fitsRight = x + PADDING_PX + width < area.left + area.width;
-  const left =
-    Math.round(fitsRight ? x + PADDING_PX : x - PADDING_PX - width) + 0.5;
+  const left = Math.round(fitsRight ? x + PADDING_PX : x - PADDING_PX - width) + 0.5;
   const top = Math.round(y - LABEL_HEIGHT_PX / 2) + 0.5;
   context.fillStyle = theme.background;
   context.strokeStyle = theme.grid;

@@ -1,50 +1,36 @@
-import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Floats } from "../model/events.ts";
 import { drawByteAxis } from "./axes.ts";
-import type { Frames } from "./frames.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { drawOutOfMemory, drawPeak } from "./level_marks.ts";
 import type { Plot } from "./plot.ts";
-import type { Selection } from "./selection.ts";
 import { drawLevels } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
 const HEADROOM = 1.08;
 const OPTIONS = {
-  label:
-    "Memory levels over time. Arrow keys move the cursor, Enter chooses the moment.",
+  label: "Memory levels over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 310,
   marginsPx: { left: 84, right: 16, top: 40, bottom: 42 },
 };
 
 /** The totals over time. */
-export function levelsView(
-  parent: HTMLElement,
-  frames: Frames,
-  timeline: DeviceTimeline,
-  selection: Selection,
-): Plot {
+export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
+  const { timeline } = chart;
   const { reserved, active } = timeline.levels;
   const top = Math.max(highest(reserved), highest(active)) * HEADROOM;
-  return timePlot(
-    parent,
-    frames,
-    timeline,
-    selection,
-    OPTIONS,
-    (drawing, time) => {
-      const { area } = drawing;
-      const bytes = {
-        from: 0,
-        to: top,
-        fromPx: area.top + area.height,
-        toPx: area.top,
-      };
-      drawByteAxis(drawing, bytes, "bytes on the device");
-      drawLevels(drawing, timeline, time, bytes);
-      drawPeak(drawing, timeline, time, bytes);
-      drawOutOfMemory(drawing, timeline, time);
-    },
-  );
+  return timePlot(parent, chart, OPTIONS, (drawing, time) => {
+    const { area } = drawing;
+    const bytes = {
+      from: 0,
+      to: top,
+      fromPx: area.top + area.height,
+      toPx: area.top,
+    };
+    drawByteAxis(drawing, bytes, "bytes on the device");
+    drawLevels(drawing, timeline, time, bytes);
+    drawPeak(drawing, timeline, time, bytes);
+    drawOutOfMemory(drawing, timeline, time);
+  });
 }
 
 function highest(level: Floats): number {

@@ -1,75 +1,45 @@
-import type { Signal } from "../base/signal.ts";
 import { COLOURED, type Categories } from "../model/categories.ts";
-import type { Descriptions } from "../model/description.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { RectKind } from "../model/map_rects.ts";
-import {
-  createRaster,
-  paintRects,
-  rectAt,
-  type Raster,
-  type Rects,
-} from "../render/raster.ts";
+import { createRaster, paintRects, rectAt, type Raster, type Rects } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
-import type { Frames } from "./frames.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import type { Plot } from "./plot.ts";
-import type { Selection } from "./selection.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
-import type { Tooltip } from "./tooltip.ts";
 
 const OPTIONS = {
-  label:
-    "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
+  label: "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 430,
   marginsPx: { left: 84, right: 16, top: 26, bottom: 42 },
 };
 
 /** Blocks over time at their addresses. */
-export function mapView(
-  parent: HTMLElement,
-  frames: Frames,
-  timeline: DeviceTimeline,
-  selection: Selection,
-  categories: Signal<Categories>,
-  describe: Descriptions,
-  tooltip: Tooltip,
-): Plot {
+export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
+  const { timeline, categories } = chart;
   const totalBytes = Math.max(timeline.layout.totalBytes, 1);
   let raster = createRaster(1, 1);
-  const plot = timePlot(
-    parent,
-    frames,
-    timeline,
-    selection,
-    OPTIONS,
-    (drawing, time) => {
-      const { area, theme } = drawing;
-      const bytes = {
-        from: 0,
-        to: totalBytes,
-        fromPx: area.top + area.height,
-        toPx: area.top,
-      };
-      drawByteAxis(drawing, bytes, "reserved addresses, stacked without gaps");
-      raster = rasterFor(drawing);
-      const viewport = {
-        left: time.from,
-        right: time.to,
-        top: totalBytes,
-        bottom: 0,
-      };
-      paintRects(
-        raster,
-        mapColours(timeline, categories.value),
-        viewport,
-        blockPalette(theme),
-      );
-      paintImage(drawing, raster);
-    },
-  );
-  addHover(plot, () => raster, timeline, describe, tooltip);
+  const plot = timePlot(parent, chart, OPTIONS, (drawing, time) => {
+    const { area, theme } = drawing;
+    const bytes = {
+      from: 0,
+      to: totalBytes,
+      fromPx: area.top + area.height,
+      toPx: area.top,
+    };
+    drawByteAxis(drawing, bytes, "reserved addresses, stacked without gaps");
+    raster = rasterFor(drawing);
+    const viewport = {
+      left: time.from,
+      right: time.to,
+      top: totalBytes,
+      bottom: 0,
+    };
+    paintRects(raster, mapColours(timeline, categories.value), viewport, blockPalette(theme));
+    paintImage(drawing, raster);
+  });
+  addHover(plot, () => raster, chart);
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
   return plot;
 }
@@ -96,13 +66,8 @@ function mapColours(timeline: DeviceTimeline, categories: Categories): Rects {
   };
 }
 
-function addHover(
-  plot: Plot,
-  raster: () => Raster,
-  timeline: DeviceTimeline,
-  describe: Descriptions,
-  tooltip: Tooltip,
-): void {
+function addHover(plot: Plot, raster: () => Raster, chart: ChartContext): void {
+  const { timeline, describe, tooltip } = chart;
   const { rects, segments } = timeline;
   plot.scope.listen(plot.host, "pointermove", (event) => {
     const ratio = raster().width / plot.area.width;

@@ -3,42 +3,24 @@ import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { freeBytes, segmentsAfter } from "../model/moment.ts";
 import { button, element } from "./dom.ts";
-import type { Selection } from "./selection.ts";
+import type { ChartContext } from "./chart_context.ts";
 
 /** Says which moment is shown, with its totals, and moves it. */
-export function momentControls(
-  parent: HTMLElement,
-  timeline: DeviceTimeline,
-  selection: Selection,
-): Scope {
+export function momentControls(parent: HTMLElement, chart: ChartContext): Scope {
+  const { timeline, selection } = chart;
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
   const last = Math.max(timeline.events.count - 1, 0);
-  const go = (
-    label: string,
-    title: string,
-    row: () => number,
-  ): HTMLButtonElement => {
+  const go = (label: string, title: string, row: () => number): HTMLButtonElement => {
     const created = button(label, title);
     scope.listen(created, "click", () => {
-      selection.momentRow.value = Math.min(
-        Math.max(row(), timeline.firstRow),
-        last,
-      );
+      selection.momentRow.value = Math.min(Math.max(row(), timeline.firstRow), last);
     });
     return created;
   };
   bar.append(
-    go(
-      "Start",
-      "Show what existed when the recording began",
-      () => timeline.firstRow,
-    ),
-    go(
-      "Peak",
-      "Show the moment with the most allocated bytes",
-      () => timeline.peak,
-    ),
+    go("Start", "Show what existed when the recording began", () => timeline.firstRow),
+    go("Peak", "Show the moment with the most allocated bytes", () => timeline.peak),
     go("End", "Show what existed when the recording ended", () => last),
     go("◀ Event", "One event back", () => selection.momentRow.value - 1),
     go("Event ▶", "One event on", () => selection.momentRow.value + 1),

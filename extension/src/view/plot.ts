@@ -47,10 +47,7 @@ export class Plot {
     this.host.setAttribute("role", "application");
     this.host.setAttribute("aria-label", options.label);
     this.#base = element("canvas", "gpuviz-plot__canvas");
-    this.#overlay = element(
-      "canvas",
-      "gpuviz-plot__canvas gpuviz-plot__canvas--overlay",
-    );
+    this.#overlay = element("canvas", "gpuviz-plot__canvas gpuviz-plot__canvas--overlay");
     this.host.append(this.#base, this.#overlay);
     this.#frames = frames;
     this.#margins = options.marginsPx;
@@ -69,10 +66,7 @@ export class Plot {
     this.scope.defer(frames.add(this.#paintOverlay));
   }
 
-  onDraw(
-    drawBase: (drawing: Drawing) => void,
-    drawOverlay: (drawing: Drawing) => void,
-  ): void {
+  onDraw(drawBase: (drawing: Drawing) => void, drawOverlay: (drawing: Drawing) => void): void {
     this.#drawBase = drawBase;
     this.#drawOverlay = drawOverlay;
     this.redraw();

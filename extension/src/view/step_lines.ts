@@ -64,11 +64,7 @@ export function drawLevels(
   context.restore();
 }
 
-function fillBelow(
-  drawing: Drawing,
-  extremes: ColumnExtremes,
-  bytes: Scale,
-): void {
+function fillBelow(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const { context, area } = drawing;
   const step = area.width / extremes.largest.length;
   context.beginPath();
@@ -82,11 +78,7 @@ function fillBelow(
   context.fill();
 }
 
-function strokeSteps(
-  drawing: Drawing,
-  extremes: ColumnExtremes,
-  bytes: Scale,
-): void {
+function strokeSteps(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const { context, area } = drawing;
   const step = area.width / extremes.last.length;
   context.beginPath();

@@ -23,8 +23,7 @@ const CATEGORY_COUNT = 8;
 
 export function themeOf(host: HTMLElement): Theme {
   const style = getComputedStyle(host);
-  const colour = (name: string): string =>
-    style.getPropertyValue(`--gpuviz-${name}`).trim();
+  const colour = (name: string): string => style.getPropertyValue(`--gpuviz-${name}`).trim();
   return {
     text: colour("text"),
     muted: colour("muted"),
@@ -39,9 +38,7 @@ export function themeOf(host: HTMLElement): Theme {
     active: colour("active"),
     requested: colour("requested"),
     cached: colour("cached"),
-    categories: Array.from({ length: CATEGORY_COUNT }, (_, index) =>
-      colour(`category-${index}`),
-    ),
+    categories: Array.from({ length: CATEGORY_COUNT }, (_, index) => colour(`category-${index}`)),
   };
 }
 

@@ -1,18 +1,14 @@
 import type { Scale } from "../base/scale.ts";
-import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { drawTimeAxis } from "./axes.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { drawCursor, drawMark, drawMoment } from "./cursor.ts";
-import type { Frames } from "./frames.ts";
 import { addTimeGestures } from "./gestures.ts";
 import { Plot, type Drawing, type PlotOptions } from "./plot.ts";
-import type { Selection } from "./selection.ts";
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
   parent: HTMLElement,
-  frames: Frames,
-  timeline: DeviceTimeline,
-  selection: Selection,
+  { frames, timeline, selection }: ChartContext,
   options: PlotOptions,
   draw: (drawing: Drawing, time: Scale) => void,
 ): Plot {
@@ -38,11 +34,7 @@ export function timePlot(
     },
   );
   plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
-  for (const changed of [
-    selection.cursorNs,
-    selection.momentRow,
-    gestures.marked,
-  ]) {
+  for (const changed of [selection.cursorNs, selection.momentRow, gestures.marked]) {
     plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
   }
   return plot;

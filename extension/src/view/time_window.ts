@@ -30,8 +30,7 @@ export class TimeWindow {
     const width = Math.min(Math.max(toNs - fromNs, MINIMUM_WIDTH_NS), longest);
     const latest = this.full.toNs - width;
     const from = Math.min(Math.max(fromNs, this.full.fromNs), latest);
-    this.range.value =
-      width === longest ? this.full : { fromNs: from, toNs: from + width };
+    this.range.value = width === longest ? this.full : { fromNs: from, toNs: from + width };
   }
 
   /** Makes the range `factor` times as long; the time `aroundNs` stays where it is. */

@@ -15,23 +15,15 @@ export class Tooltip {
   show(lines: readonly string[], clientX: number, clientY: number): void {
     this.#box.replaceChildren(
       ...lines.map((text, index) =>
-        element(
-          "div",
-          index === 0 ? "gpuviz-tooltip__title" : "gpuviz-tooltip__line",
-          text,
-        ),
+        element("div", index === 0 ? "gpuviz-tooltip__title" : "gpuviz-tooltip__line", text),
       ),
     );
     this.#box.hidden = false;
     const { width, height } = this.#box.getBoundingClientRect();
     const fitsRight = clientX + DISTANCE_PX + width < window.innerWidth;
     const fitsBelow = clientY + DISTANCE_PX + height < window.innerHeight;
-    const left = fitsRight
-      ? clientX + DISTANCE_PX
-      : clientX - DISTANCE_PX - width;
-    const top = fitsBelow
-      ? clientY + DISTANCE_PX
-      : clientY - DISTANCE_PX - height;
+    const left = fitsRight ? clientX + DISTANCE_PX : clientX - DISTANCE_PX - width;
+    const top = fitsBelow ? clientY + DISTANCE_PX : clientY - DISTANCE_PX - height;
     this.#box.style.left = `${Math.max(left, 4)}px`;
     this.#box.style.top = `${Math.max(top, 4)}px`;
   }

@@ -2,29 +2,22 @@ import { formatDuration, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { button, element } from "./dom.ts";
 import type { Selection } from "./selection.ts";
+import type { TimeWindow } from "./time_window.ts";
 
 const BUTTON_ZOOM = 0.5;
 
 /** Buttons for the time axis, and what part of it is shown. */
-export function windowControls(
-  parent: HTMLElement,
-  selection: Selection,
-): Scope {
+export function windowControls(parent: HTMLElement, selection: Selection): Scope {
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
   const shown = element("span", "gpuviz-controls__text");
-  const act = (
-    label: string,
-    title: string,
-    action: () => void,
-  ): HTMLButtonElement => {
+  const act = (label: string, title: string, action: () => void): HTMLButtonElement => {
     const created = button(label, title);
     scope.listen(created, "click", action);
     return created;
   };
   const time = selection.window;
-  const middle = (): number =>
-    (time.range.value.fromNs + time.range.value.toNs) / 2;
+  const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
     act("Zoom in", "Also: wheel, or drag a range in a chart", () => {
       time.zoom(BUTTON_ZOOM, middle());
@@ -45,13 +38,18 @@ export function windowControls(
   );
   parent.append(bar);
   const show = (): void => {
-    const { fromNs, toNs } = time.range.value;
-    const digits = (toNs - fromNs) / 1000;
-    shown.textContent = time.isFull
-      ? `all ${formatDuration(toNs)} shown`
-      : `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${formatDuration(time.full.toNs)} shown`;
+    shown.textContent = describeWindow(time);
   };
   show();
   scope.defer(time.range.subscribe(show));
   return scope;
+}
+
+function describeWindow(time: TimeWindow): string {
+  const { fromNs, toNs } = time.range.value;
+  const digits = (toNs - fromNs) / 1000;
+  const whole = formatDuration(time.full.toNs);
+  return time.isFull
+    ? `all ${whole} shown`
+    : `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${whole} shown`;
 }

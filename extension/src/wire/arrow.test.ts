@@ -16,9 +16,7 @@ import {
 
 import { ArrowTable, UNKNOWN_CODE } from "./arrow.ts";
 
-function roundTrip(
-  columns: Record<string, ReturnType<typeof columnFromArray>>,
-): ArrowTable {
+function roundTrip(columns: Record<string, ReturnType<typeof columnFromArray>>): ArrowTable {
   const stream = tableToIPC(tableFromColumns(columns), { format: "stream" });
   assert.ok(stream !== null);
   return new ArrowTable("memory_events", new Uint8Array(stream));
@@ -44,10 +42,7 @@ test("dictionary texts become codes in the reader's own order", () => {
     action: columnFromArray(actions, dictionary(utf8())),
   });
 
-  assert.deepEqual(
-    [...table.codes("action", ["alloc", "free"])],
-    [1, 0, UNKNOWN_CODE, 1],
-  );
+  assert.deepEqual([...table.codes("action", ["alloc", "free"])], [1, 0, UNKNOWN_CODE, 1]);
   assert.deepEqual(table.texts("action"), actions);
 });
 
@@ -62,8 +57,5 @@ test("lists of ids are read as numbers", () => {
 test("a missing column is named", () => {
   const table = roundTrip({ id: columnFromArray([1], uint32()) });
 
-  assert.throws(
-    () => table.numbers("stack"),
-    /memory_events has no column stack/,
-  );
+  assert.throws(() => table.numbers("stack"), /memory_events has no column stack/);
 });

@@ -69,10 +69,7 @@ interface DictionaryKeys {
   readonly cache: readonly unknown[];
 }
 
-function codesOfBatch(
-  batch: unknown,
-  texts: readonly string[],
-): Uint8Array<ArrayBuffer> {
+function codesOfBatch(batch: unknown, texts: readonly string[]): Uint8Array<ArrayBuffer> {
   const { length, values, cache } = batch as DictionaryKeys;
   const codeOfKey = Uint8Array.from(cache, (text) => {
     const code = texts.indexOf(String(text));
@@ -85,27 +82,13 @@ function codesOfBatch(
   return codes;
 }
 
-function copyNumbers(
-  result: Numbers,
-  start: number,
-  values: unknown,
-  length: number,
-): void {
+function copyNumbers(result: Numbers, start: number, values: unknown, length: number): void {
   if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
     // Two 32-bit halves instead of one BigInt each: no allocation, four times as fast.
-    const low = new Uint32Array(
-      values.buffer,
-      values.byteOffset,
-      values.length * 2,
-    );
-    const high = new Int32Array(
-      values.buffer,
-      values.byteOffset,
-      values.length * 2,
-    );
+    const low = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
+    const high = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
     for (let index = 0; index < length; index += 1) {
-      result[start + index] =
-        (high[2 * index + 1] ?? 0) * 2 ** 32 + (low[2 * index] ?? 0);
+      result[start + index] = (high[2 * index + 1] ?? 0) * 2 ** 32 + (low[2 * index] ?? 0);
     }
     return;
   }

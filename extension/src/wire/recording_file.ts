@@ -26,19 +26,11 @@ export class RecordingFile {
     if (typeof manifest !== "object" || manifest === null) {
       throw new Error("The member manifest.json holds no object.");
     }
-    return new RecordingFile(
-      archive,
-      members,
-      manifest as Record<string, unknown>,
-    );
+    return new RecordingFile(archive, members, manifest as Record<string, unknown>);
   }
 
   async table(name: string): Promise<ArrowTable> {
-    const bytes = await memberBytes(
-      this.#archive,
-      this.#members,
-      `${name}.arrow`,
-    );
+    const bytes = await memberBytes(this.#archive, this.#members, `${name}.arrow`);
     return new ArrowTable(name, bytes);
   }
 }
@@ -55,10 +47,7 @@ async function memberBytes(
   return readZipMember(archive, name, member);
 }
 
-function numberOf(
-  manifest: Readonly<Record<string, unknown>>,
-  key: string,
-): number {
+function numberOf(manifest: Readonly<Record<string, unknown>>, key: string): number {
   const value = manifest[key];
   return typeof value === "number" ? value : 0;
 }

@@ -36,19 +36,11 @@ function archiveOf(members: readonly Member[]): Uint8Array<ArrayBuffer> {
   end.writeUInt16LE(members.length, 10);
   end.writeUInt32LE(offset, 16);
   end.writeUInt16LE(7, 20);
-  const whole = Buffer.concat([
-    ...locals,
-    ...entries,
-    end,
-    Buffer.from("comment"),
-  ]);
+  const whole = Buffer.concat([...locals, ...entries, end, Buffer.from("comment")]);
   return new Uint8Array(whole);
 }
 
-async function textOf(
-  archive: Uint8Array<ArrayBuffer>,
-  name: string,
-): Promise<string> {
+async function textOf(archive: Uint8Array<ArrayBuffer>, name: string): Promise<string> {
   const member = readZipDirectory(archive).get(name);
   assert.notEqual(member, undefined);
   return member === undefined
@@ -68,17 +60,11 @@ test("deflated and stored members come back whole", async () => {
 });
 
 test("what is not an archive is refused in words", () => {
-  assert.throws(
-    () => readZipDirectory(new Uint8Array(64)),
-    /not a ZIP archive/,
-  );
+  assert.throws(() => readZipDirectory(new Uint8Array(64)), /not a ZIP archive/);
 });
 
 test("a member packed in another way is refused by name", async () => {
   const archive = archiveOf([{ name: "a.arrow", text: "x", method: 12 }]);
 
-  await assert.rejects(
-    textOf(archive, "a.arrow"),
-    /a\.arrow is packed with method 12/,
-  );
+  await assert.rejects(textOf(archive, "a.arrow"), /a\.arrow is packed with method 12/);
 });

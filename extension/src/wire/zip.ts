@@ -15,14 +15,8 @@ export interface ZipMember {
 }
 
 /** The members of a ZIP archive, by name. */
-export function readZipDirectory(
-  archive: Uint8Array<ArrayBuffer>,
-): Map<string, ZipMember> {
-  const view = new DataView(
-    archive.buffer,
-    archive.byteOffset,
-    archive.byteLength,
-  );
+export function readZipDirectory(archive: Uint8Array<ArrayBuffer>): Map<string, ZipMember> {
+  const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
   const end = findEndOfDirectory(view);
   const count = view.getUint16(end + 10, true);
   let offset = view.getUint32(end + 16, true);
@@ -32,11 +26,8 @@ export function readZipDirectory(
       throw new Error(`The archive's directory is damaged at byte ${offset}.`);
     }
     const nameBytes = view.getUint16(offset + 28, true);
-    const tailBytes =
-      view.getUint16(offset + 30, true) + view.getUint16(offset + 32, true);
-    const name = new TextDecoder().decode(
-      archive.subarray(offset + 46, offset + 46 + nameBytes),
-    );
+    const tailBytes = view.getUint16(offset + 30, true) + view.getUint16(offset + 32, true);
+    const name = new TextDecoder().decode(archive.subarray(offset + 46, offset + 46 + nameBytes));
     members.set(name, {
       method: view.getUint16(offset + 10, true),
       compressedBytes: view.getUint32(offset + 20, true),
@@ -56,9 +47,7 @@ function findEndOfDirectory(view: DataView): number {
       return offset;
     }
   }
-  throw new Error(
-    "The recording is not a ZIP archive: its end-of-directory record is missing.",
-  );
+  throw new Error("The recording is not a ZIP archive: its end-of-directory record is missing.");
 }
 
 /** The inflated bytes of one member. */
@@ -67,11 +56,7 @@ export async function readZipMember(
   name: string,
   member: ZipMember,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const view = new DataView(
-    archive.buffer,
-    archive.byteOffset,
-    archive.byteLength,
-  );
+  const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
   if (view.getUint32(member.localOffset, true) !== LOCAL_ENTRY) {
     throw new Error(`The member ${name} is damaged: its header is missing.`);
   }
@@ -81,9 +66,7 @@ export async function readZipMember(
   const packed = archive.subarray(start, start + member.compressedBytes);
   const bytes = await unpack(packed, name, member.method);
   if (bytes.byteLength !== member.bytes) {
-    throw new Error(
-      `The member ${name} has ${bytes.byteLength} bytes, not ${member.bytes}.`,
-    );
+    throw new Error(`The member ${name} has ${bytes.byteLength} bytes, not ${member.bytes}.`);
   }
   return bytes;
 }
@@ -97,12 +80,8 @@ async function unpack(
     return packed.slice();
   }
   if (method !== DEFLATED) {
-    throw new Error(
-      `The member ${name} is packed with method ${method}; deflate (8) is expected.`,
-    );
+    throw new Error(`The member ${name} is packed with method ${method}; deflate (8) is expected.`);
   }
-  const inflated = new Blob([packed])
-    .stream()
-    .pipeThrough(new DecompressionStream("deflate-raw"));
+  const inflated = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(inflated).arrayBuffer());
 }

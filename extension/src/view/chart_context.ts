@@ -1,0 +1,17 @@
+import type { Signal } from "../base/signal.ts";
+import type { Categories } from "../model/categories.ts";
+import type { Descriptions } from "../model/description.ts";
+import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Frames } from "./frames.ts";
+import type { Selection } from "./selection.ts";
+import type { Tooltip } from "./tooltip.ts";
+
+/** What the charts of one device share. */
+export interface ChartContext {
+  readonly frames: Frames;
+  readonly timeline: DeviceTimeline;
+  readonly selection: Selection;
+  readonly categories: Signal<Categories>;
+  readonly describe: Descriptions;
+  readonly tooltip: Tooltip;
+}
