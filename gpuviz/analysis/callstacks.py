@@ -1,0 +1,66 @@
+"""Call stacks by id, and which of their lines is the user's."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuviz.recording import Recording
+
+_INSTALLED = re.compile(
+    r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|^<frozen",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call in a call stack; ``source`` is the line's text, empty where unknown."""
+
+    name: str
+    filename: str
+    line: int
+    cell: int
+    source: str
+
+    @property
+    def site(self) -> str:
+        """The text ``function (file:line)``."""
+        return f"{self.name} ({self.filename}:{self.line})"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the file belongs to Python or to an installed package."""
+        return _INSTALLED.search(self.filename) is not None
+
+
+class CallStacks:
+    """The call stacks of a recording, by id. Id 0 is the empty stack: none was captured."""
+
+    def __init__(self, recording: "Recording") -> None:
+        columns = recording.tables["frames"].to_pydict()
+        fields = ("name", "filename", "line", "cell", "source")
+        rows = zip(*(columns[each] for each in fields), strict=True)
+        frames = {number: Frame(*row) for number, row in zip(columns["id"], rows, strict=True)}
+        self._torch_frames = {
+            number: {"name": frame.name, "filename": frame.filename, "line": frame.line}
+            for number, frame in frames.items()
+        }
+        self._frames = frames
+        stacks = recording.tables["stacks"].to_pydict()
+        self._stacks: dict[int, list[int]] = dict(
+            zip(stacks["id"], stacks["frames"], strict=True),
+        )
+
+    def frames(self, stack: int) -> list[Frame]:
+        """Return the frames of a stack, innermost first."""
+        return [self._frames[number] for number in self._stacks.get(stack, []) if number]
+
+    def torch_frames(self, stack: int) -> list[dict[str, Any]]:
+        """Return the frames of a stack as torch's snapshots have them; not to be changed."""
+        return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
+
+    def user_frame(self, stack: int) -> Frame | None:
+        """Return the innermost frame outside installed packages, else the innermost of all."""
+        frames = self.frames(stack)
+        own = (frame for frame in frames if not frame.is_installed)
+        return next(own, frames[0] if frames else None)

@@ -1,0 +1,110 @@
+"""Which places in the program hold memory, and which allocate."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz.analysis.state import ALLOCATED, state_at
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recording import Moment, Recording
+
+NO_STACK = "(no call stack)"
+
+
+@dataclass(slots=True)
+class _Site:
+    site: str
+    source: str
+    stack: int
+    live_bytes: int = 0
+    live_count: int = 0
+    total_bytes: int = 0
+    total_count: int = 0
+    largest: int = 0
+
+
+def sites(
+    recording: "Recording",
+    by: Literal["stack", "line"] = "stack",
+    at: "Moment" = "peak",
+    device: int | None = None,
+) -> "pa.Table":
+    """Return bytes and counts by allocation site, most live bytes first.
+
+    Columns: ``site`` (``function (file:line)`` of the user's innermost line), ``source`` (the
+    line's text), ``stack`` (its id; by line, one of the line's stacks), ``live_bytes`` and
+    ``live_count`` (allocated at the moment ``at``; their sum is the allocated bytes then),
+    ``total_bytes`` and ``total_count`` (allocated over the recording, without what existed before),
+    and ``largest`` (bytes of the largest single allocation). Bytes are those of blocks, as rounded.
+
+    Raises:
+        ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
+    """
+    import pyarrow as pa
+
+    if by not in ("stack", "line"):
+        raise ValueError(f'by must be "stack" or "line", got {by!r}')
+    if device is not None:
+        recording.device_or_first(device)
+    found: dict[Any, _Site] = {}
+    for row in _live(recording, at, device):
+        site = _site(recording, found, by, row["stack"])
+        site.live_bytes += row["size_sum"]
+        site.live_count += row["size_count"]
+        site.largest = max(site.largest, row["size_max"])
+    for row in _total(recording, device):
+        site = _site(recording, found, by, row["stack"])
+        site.total_bytes += row["size_sum"]
+        site.total_count += row["size_count"]
+        site.largest = max(site.largest, row["size_max"])
+    names = list(_Site.__slots__)
+    columns = [[getattr(site, name) for site in found.values()] for name in names]
+    kinds = [pa.utf8(), pa.utf8(), pa.uint32(), *[pa.int64()] * 5]
+    table = pa.table([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names=names)
+    order = ("live_bytes", "total_bytes", "total_count")
+    return table.sort_by([*((name, "descending") for name in order), ("stack", "ascending")])
+
+
+def _site(
+    recording: "Recording",
+    found: dict[Any, _Site],
+    by: str,
+    stack: int,
+) -> _Site:
+    frame = recording.call_stacks.user_frame(stack)
+    text = frame.site if frame else NO_STACK
+    key = stack if by == "stack" else text
+    if key not in found:
+        found[key] = _Site(text, frame.source if frame else "", stack)
+    return found[key]
+
+
+def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    blocks = state_at(recording, at, device).blocks()
+    chosen = blocks["state"] == ALLOCATED
+    if device is not None:
+        chosen &= blocks["device"] == device
+    sizes = pa.array(blocks["size"][chosen].astype("int64"))
+    return _by_stack(pa.table({"stack": blocks["stack"][chosen], "size": sizes}))
+
+
+def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
+    events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
+    chosen = pc.equal(events["action"].cast("string"), "alloc")
+    if device is not None:
+        chosen = pc.and_(chosen, pc.equal(events["device"], device))
+    return _by_stack(events.select(["stack", "size"]).filter(chosen))
+
+
+def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
+    aggregates = [("size", "sum"), ("size", "count"), ("size", "max")]
+    rows: list[dict[str, Any]] = (
+        table.group_by("stack", use_threads=False).aggregate(aggregates).to_pylist()
+    )
+    return rows

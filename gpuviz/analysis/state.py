@@ -1,0 +1,117 @@
+"""What the memory of every device looked like at a moment."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz._core import MemoryColumns, MemoryState
+from gpuviz.tables import ACTIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recording import Moment, Recording
+
+ALLOCATED = 1
+PENDING_FREE = 2
+
+
+def memory_columns(recording: "Recording") -> MemoryColumns:
+    """Return the events' columns for the native core, without a copy where chunks allow."""
+    import pyarrow as pa
+
+    events = recording.tables["memory_events"]
+    plain = {
+        name: _array(events[name]).to_numpy()
+        for name in events.schema.names
+        if name in _PLAIN_COLUMNS
+    }
+    actions = [_action_codes(chunk) for chunk in events["action"].chunks]
+    codes = pa.concat_arrays(actions) if actions else pa.array([], pa.int8())
+    return MemoryColumns(action=codes.to_numpy(), **plain)
+
+
+def state_at(recording: "Recording", at: "Moment" = None, device: int | None = None) -> MemoryState:
+    """Return the state of memory at a moment.
+
+    Args:
+        recording: The recording.
+        at: A time in ns (events of exactly that time have happened), ``peak`` or ``end``.
+        device: Whose peak; that of all devices together if None.
+
+    Raises:
+        ValueError: ``at`` is something else.
+    """
+    if at == "peak":
+        return _state_at_peak(recording, device)
+    if at is None or at == "end":
+        return _state_until(recording)
+    if not isinstance(at, int) or isinstance(at, bool):
+        raise ValueError(f'at must be a time in ns, "peak" or "end", got {at!r}')  # noqa: TRY004
+    return _state_until(recording, at)
+
+
+def initial_state(recording: "Recording") -> MemoryState:
+    """Return what existed before the recording started, with statistics at their start."""
+    state = MemoryState()
+    state.apply(recording.memory_columns, 0, recording.manifest.initial_events)
+    state.forget_the_past()
+    return state
+
+
+def allocated_bytes(state: MemoryState, device: int | None) -> int:
+    """Return the bytes allocated on a device, or on all."""
+    devices = state.devices() if device is None else [device]
+    return sum(state.statistics(each)["allocated_bytes.all.current"] for each in devices)
+
+
+def _state_until(recording: "Recording", time: int = 2**63 - 1) -> MemoryState:
+    state = initial_state(recording)
+    state.apply(recording.memory_columns, recording.manifest.initial_events, until=time)
+    return state
+
+
+def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
+    import numpy as np
+
+    peak = recording.peak(device)
+    state = _state_until(recording, peak.time_ns - 1)
+    times = _array(recording.tables["memory_events"]["time"]).to_numpy()
+    # Several events may share the peak's time; the peak may lie between two of them.
+    for row in np.flatnonzero(times == peak.time_ns).tolist():
+        if allocated_bytes(state, device) == peak.bytes:
+            break
+        if row >= recording.manifest.initial_events:
+            state.apply(recording.memory_columns, row, row + 1)
+    return state
+
+
+_PLAIN_COLUMNS = frozenset(
+    (
+        "time",
+        "address",
+        "size",
+        "requested_size",
+        "device",
+        "stream",
+        "pool",
+        "stack",
+        "thread",
+    ),
+)
+
+
+def _array(column: "pa.ChunkedArray") -> "pa.Array":
+    import pyarrow as pa
+
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _action_codes(column: Any) -> "pa.Array":
+    import pyarrow as pa
+
+    names = column.dictionary.to_pylist()
+    if tuple(names) == ACTIONS[: len(names)]:
+        return column.indices
+    codes = pa.array([ACTIONS.index(n) if n in ACTIONS else -1 for n in names], pa.int8())
+    return codes.take(column.indices)

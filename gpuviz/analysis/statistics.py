@@ -1,0 +1,34 @@
+"""The allocator's statistics at the end of a recording."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.state import state_at
+
+if TYPE_CHECKING:
+    from gpuviz.recording import Recording
+
+# What events cannot tell comes from the live allocator's final counters.
+COUNTED_LIVE = {
+    "max_split_size": -1,
+    "num_alloc_retries": 0,
+    "num_sync_all_streams": 0,
+    **{
+        f"oversize_{what}.{which}": 0
+        for what in ("allocations", "segments")
+        for which in ("allocated", "current", "freed", "peak")
+    },
+}
+
+
+def statistics(recording: "Recording", device: int | None = None) -> dict[str, int]:
+    """Return the statistics of a device with the keys of ``torch.cuda.memory_stats``, sorted.
+
+    What existed before the recording counts in ``current`` and ``peak``, not in ``allocated``.
+
+    Raises:
+        ValueError: The recording has no such device.
+    """
+    device = recording.device_or_first(device)
+    live = recording.manifest.memory_stats.get(device, {})
+    counted = {key: live.get(key, default) for key, default in COUNTED_LIVE.items()}
+    return dict(sorted((state_at(recording).statistics(device) | counted).items()))

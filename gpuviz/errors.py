@@ -1,0 +1,56 @@
+"""The exceptions of gpuviz.
+
+::
+
+    GpuvizError
+    ├── RecordingError                          a recording cannot be read, written or asked
+    │   ├── FormatError (ValueError)            a file is damaged, foreign or too new
+    │   ├── RecordingExistsError (FileExistsError)   a file would be overwritten
+    │   └── SpoolError (OSError)                events can no longer be written to disk
+    ├── RecorderError (RuntimeError)            start and stop in the wrong order
+    └── DeviceUnavailableError (RuntimeError)   no GPU, no driver, no CuPy, or one too old
+"""
+
+
+class GpuvizError(Exception):
+    """Any error that gpuviz itself raises."""
+
+
+class RecordingError(GpuvizError):
+    """A recording cannot be read, written, or cannot answer."""
+
+
+class FormatError(RecordingError, ValueError):
+    """A file is not a recording that can be read whole.
+
+    Attributes:
+        path: The file.
+        member: The part of the file at fault, such as ``memory_events.arrow``; empty for all of it.
+        problem: What was found and what was expected.
+    """
+
+    def __init__(self, path: str, member: str, problem: str) -> None:
+        super().__init__(path, member, problem)
+        self.path = path
+        self.member = member
+        self.problem = problem
+
+    def __str__(self) -> str:
+        where = f"{self.path}: {self.member}" if self.member else self.path
+        return f"{where}: {self.problem}"
+
+
+class RecordingExistsError(RecordingError, FileExistsError):
+    """A file or directory stands where a recording should be written."""
+
+
+class SpoolError(RecordingError, OSError):
+    """Events can no longer be written to disk; they are kept in memory from now on."""
+
+
+class RecorderError(GpuvizError, RuntimeError):
+    """A recorder was started twice, or stopped without having been started."""
+
+
+class DeviceUnavailableError(GpuvizError, RuntimeError):
+    """What is asked for needs a GPU, a driver or a library that is missing or too old."""

@@ -1,0 +1,151 @@
+"""An Arrow IPC stream that grows on disk by whole messages."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class AppendStream:
+    """Writes record batches to the end of one file.
+
+    Args:
+        path: The file; it must not exist. It is created by the first flush.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+        self._sink = _Sink()
+        self._writer: pa.RecordBatchStreamWriter | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._length = 0
+
+    def append(self, batch: "pa.RecordBatch") -> None:
+        """Take the next batch; all batches of a stream have one schema."""
+        import pyarrow as pa
+
+        if self._writer is None:
+            options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+            self._writer = pa.ipc.new_stream(self._sink, batch.schema, options=options)
+        self._writer.write_batch(batch)
+        self._pending.append(batch)
+
+    def flush(self) -> None:
+        """Write the pending batches to the file.
+
+        Raises:
+            OSError: The disk failed; the file ends with the last whole flush.
+        """
+        if not self._pending:
+            return
+        content = self._sink.content()
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _write_all(descriptor, content, self._length)
+        finally:
+            os.close(descriptor)
+        self._sink.clear()
+        self._length += len(content)
+        self.rows += sum(batch.num_rows for batch in self._pending)
+        self._pending.clear()
+
+    def unwritten(self) -> "pa.Table | None":
+        """Return the batches that no flush has written; None if there are none."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._pending) if self._pending else None
+
+    def close(self) -> None:
+        """Forget what no flush has written."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
+        self._sink.clear()
+        self._pending.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class TornStream:
+    """What could be read of a stream that may end in the middle of a message."""
+
+    table: "pa.Table | None"
+    lost_bytes: int
+
+
+def read_torn(path: Path) -> TornStream:
+    """Return the whole batches at the start of a stream; no table if not even its schema is whole.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: A whole batch has values out of range.
+    """
+    import pyarrow as pa
+
+    content = pa.py_buffer(path.read_bytes())
+    source = pa.BufferReader(content)
+    batches: list[pa.RecordBatch] = []
+    end = 0
+    try:
+        reader = pa.ipc.open_stream(source)
+    except (pa.ArrowException, OSError, ValueError):
+        return TornStream(None, content.size)
+    end = source.tell()
+    while True:
+        try:
+            batches.append(reader.read_next_batch())
+        except StopIteration:
+            end = content.size
+            break
+        except (pa.ArrowException, OSError, ValueError):
+            break
+        end = source.tell()
+    table = pa.Table.from_batches(batches, reader.schema)
+    table.validate(full=True)
+    return TornStream(table.unify_dictionaries(), content.size - end)
+
+
+class _Sink:
+    """A file object that collects what Arrow writes until it is taken."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._position = 0
+
+    def write(self, piece: "pa.Buffer | bytes") -> int:
+        self._pieces.append(bytes(piece))
+        self._position += len(self._pieces[-1])
+        return len(self._pieces[-1])
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Arrow calls it; nothing is held back here."""
+
+    def close(self) -> None:
+        """Arrow calls it; the file is not ours to close."""
+
+    def writable(self) -> bool:
+        return True
+
+    def content(self) -> bytes:
+        return b"".join(self._pieces)
+
+    def clear(self) -> None:
+        self._pieces.clear()
+
+
+def _write_all(descriptor: int, content: bytes, length: int) -> None:
+    remaining = memoryview(content)
+    try:
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
+    except OSError:
+        os.ftruncate(descriptor, length)
+        raise

@@ -1,0 +1,44 @@
+"""The recording inside an HTML report."""
+
+import base64
+import binascii
+import re
+from io import BytesIO
+from pathlib import Path
+
+from gpuviz.errors import FormatError
+from gpuviz.formats import gpuviz
+from gpuviz.recording import Recording
+
+SCRIPT_ID = "gpuviz-recording"
+
+_OPENING = re.compile(rb'<script\b[^>]*\bid="gpuviz-recording"[^>]*>')
+_HTML_START = re.compile(rb"\s*<(!doctype\s+html|html|!--|head|body|script)\b", re.IGNORECASE)
+
+
+def is_html(path: Path) -> bool:
+    """Return whether the file starts as an HTML page does."""
+    with path.open("rb") as file:
+        start = file.read(1024).removeprefix(b"\xef\xbb\xbf")
+    return _HTML_START.match(start) is not None
+
+
+def read(path: Path) -> Recording:
+    """Return the recording that an HTML report embeds.
+
+    Raises:
+        FormatError: The page embeds none, or it is damaged.
+    """
+    page = path.read_bytes()
+    opening = _OPENING.search(page)
+    if opening is None:
+        raise FormatError(str(path), "", f'the page has no script with id "{SCRIPT_ID}"')
+    end = page.find(b"</script>", opening.end())
+    if end < 0:
+        raise FormatError(str(path), SCRIPT_ID, "truncated; the script does not end")
+    text = page[opening.end() : end].translate(None, b" \t\r\n")
+    try:
+        content = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise FormatError(str(path), SCRIPT_ID, f"damaged (not base64: {error})") from None
+    return gpuviz.read_archive(BytesIO(content), f"{path}: {SCRIPT_ID}")

@@ -1,0 +1,133 @@
+"""The manifest of a recording: what is true of all of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import UnionType
+from typing import Any, get_origin
+
+FORMAT = "gpuviz"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is true of a recording as a whole.
+
+    Attributes:
+        created: Wall-clock time of time 0, in ISO 8601.
+        start_unix_ns: The same in nanoseconds since 1970.
+        duration_ns: From the start to the end of the recording.
+        complete: Whether the recording was stopped in order.
+        program: The command line.
+        allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
+        simulated: Whether events come from a simulated device.
+        label: A sentence to show wherever the recording is shown; may be empty.
+        events: Memory events recorded, those dropped not counted.
+        dropped: Events lost to full buffers.
+        dropped_oldest: Events discarded to keep memory bounded.
+        initial_events: That many first rows of ``memory_events`` describe what existed before.
+        own_cost_ns: Time that recording itself took.
+        memory_stats: The live allocator's final statistics, by device.
+        notes: Sentences on what is missing or unusual.
+        tables: Rows of each table in the file; empty if the writer did not say.
+        extra: Keys of newer versions, kept as they are.
+    """
+
+    version: int = VERSION
+    created: str = ""
+    start_unix_ns: int = 0
+    duration_ns: int = 0
+    complete: bool = True
+    gpuviz_version: str = ""
+    python: str = ""
+    platform: str = ""
+    program: tuple[str, ...] = ()
+    cupy: str = ""
+    driver: str = ""
+    runtime: str = ""
+    allocator: str = "caching"
+    allocator_name: str = ""
+    settings: str = ""
+    simulated: bool = False
+    label: str = ""
+    events: int = 0
+    dropped: int = 0
+    dropped_oldest: int = 0
+    initial_events: int = 0
+    own_cost_ns: int = 0
+    memory_stats: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    tables: Mapping[str, int] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the text of ``manifest.json``."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        extra = known.pop("extra")
+        known["memory_stats"] = {str(key): stats for key, stats in self.memory_stats.items()}
+        return json.dumps({"format": FORMAT} | known | extra, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Manifest":
+        """Return the manifest that ``text`` describes; unknown keys are kept.
+
+        Raises:
+            ValueError: The text is not JSON, not a manifest, of a newer version, or a value has
+                another type than expected.
+        """
+        values = _json_object(text)
+        if values.pop("format", None) != FORMAT:
+            raise ValueError(f'expected "format": "{FORMAT}"')
+        _check_version(values.get("version"))
+        known: dict[str, Any] = {}
+        for each in fields(cls):
+            if each.name in values and each.name != "extra":
+                known[each.name] = _typed(each.name, each.type, values.pop(each.name))
+        known["memory_stats"] = _by_device(known.get("memory_stats", {}))
+        return cls(**known, extra=values)
+
+
+def _json_object(text: str | bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"expected a JSON object, found {type(values).__name__}")  # noqa: TRY004
+    return values
+
+
+def _check_version(version: Any) -> None:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError(f'expected "version" to be a positive integer, found {version!r}')
+    if version > VERSION:
+        raise ValueError(
+            f"the file has version {version}, this gpuviz reads up to {VERSION}: update gpuviz",
+        )
+
+
+def _typed(name: str, expected: Any, value: Any) -> Any:
+    origin = get_origin(expected) or expected
+    assert not isinstance(origin, UnionType)  # noqa: S101
+    if origin is tuple:
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        raise ValueError(f'expected "{name}" to be a list of strings, found {value!r}')
+    if origin is Mapping:
+        origin = dict
+    if not isinstance(value, origin) or (origin is int and isinstance(value, bool)):
+        raise ValueError(f'expected "{name}" to be of type {origin.__name__}, found {value!r}')
+    if origin is int and not 0 <= value < 2**63:
+        raise ValueError(f'expected "{name}" to be at least 0 and below 2**63, found {value}')
+    if name == "tables" and not all(isinstance(rows, int) for rows in value.values()):
+        raise ValueError('expected "tables" to give the number of rows of each table')
+    return value
+
+
+def _by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
+    for device, values in stats.items():
+        integers = isinstance(values, dict) and all(isinstance(v, int) for v in values.values())
+        if not (device.isdecimal() and integers):
+            raise ValueError('expected "memory_stats" to give integers by device ordinal')
+    return {int(device): values for device, values in stats.items()}

@@ -1,0 +1,251 @@
+#include "record/memory_state.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Columns = nb::typed<nb::dict, nb::str, nb::any>;
+using Statistics = nb::typed<nb::dict, nb::str, std::int64_t>;
+
+template <typename T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> view(const Column<T>& column, std::size_t count, const char* name) {
+    if (column.shape(0) != count) {
+        throw std::invalid_argument("column '" + std::string(name) + "' has " +
+                                    std::to_string(column.shape(0)) + " rows, expected " +
+                                    std::to_string(count) + " as 'time' has");
+    }
+    return {column.data(), count};
+}
+
+// Keeps the arrays alive that its spans look at.
+struct EventColumns {
+    gpuviz::MemoryColumns columns;
+    nb::list owners;
+
+    [[nodiscard]] std::size_t end(std::optional<std::size_t> last) const {
+        return std::min(last.value_or(columns.count()), columns.count());
+    }
+};
+
+template <typename T>
+nb::object to_numpy(std::vector<T> values) {
+    auto* owned = new std::vector<T>(std::move(values));
+    const nb::capsule owner(owned,
+                            [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+Columns levels_dict(gpuviz::MemoryLevels levels) {
+    Columns columns;
+    columns["time"] = to_numpy(std::move(levels.time));
+    columns["device"] = to_numpy(std::move(levels.device));
+    columns["requested"] = to_numpy(std::move(levels.requested));
+    columns["allocated"] = to_numpy(std::move(levels.allocated));
+    columns["active"] = to_numpy(std::move(levels.active));
+    columns["reserved"] = to_numpy(std::move(levels.reserved));
+    columns["inactive_split"] = to_numpy(std::move(levels.inactive_split));
+    columns["largest_free"] = to_numpy(std::move(levels.largest_free));
+    return columns;
+}
+
+// Rows of one kind as columns: each call appends one value to one column.
+template <typename Row, typename Field>
+auto column_of(const std::vector<Row>& rows, Field field) {
+    std::vector<decltype(field(rows.front()))> values;
+    values.reserve(rows.size());
+    for (const Row& row : rows) values.push_back(field(row));
+    return to_numpy(std::move(values));
+}
+
+struct SegmentRow {
+    std::int16_t device;
+    std::uint64_t address;
+    gpuviz::Segment segment;
+};
+
+Columns segments_dict(const gpuviz::MemoryState& state) {
+    std::vector<SegmentRow> rows;
+    for (const auto& [device, memory] : state.devices()) {
+        for (const auto& [address, segment] : memory.segments()) {
+            rows.push_back({device, address, segment});
+        }
+    }
+    Columns columns;
+    columns["device"] = column_of(rows, [](const SegmentRow& r) { return r.device; });
+    columns["address"] = column_of(rows, [](const SegmentRow& r) { return r.address; });
+    columns["size"] = column_of(rows, [](const SegmentRow& r) { return r.segment.size; });
+    columns["time"] = column_of(rows, [](const SegmentRow& r) { return r.segment.time_ns; });
+    columns["stream"] = column_of(rows, [](const SegmentRow& r) { return r.segment.stream; });
+    columns["pool"] = column_of(rows, [](const SegmentRow& r) { return r.segment.pool; });
+    columns["stack"] = column_of(rows, [](const SegmentRow& r) { return r.segment.stack; });
+    columns["is_expandable"] = column_of(rows, [](const SegmentRow& r) {
+        return static_cast<std::uint8_t>(r.segment.is_expandable);
+    });
+    return columns;
+}
+
+struct BlockRow {
+    std::int16_t device;
+    std::int64_t segment;  // row of segments, -1: outside every known one
+    std::uint64_t address;
+    gpuviz::Block block;
+};
+
+std::vector<BlockRow> block_rows(const gpuviz::MemoryState& state) {
+    std::vector<BlockRow> rows;
+    std::int64_t first_segment = 0;
+    for (const auto& [device, memory] : state.devices()) {
+        std::int64_t index = first_segment;
+        auto segment = memory.segments().begin();
+        for (const auto& [address, block] : memory.blocks()) {
+            while (segment != memory.segments().end() &&
+                   segment->first + segment->second.size <= address) {
+                ++segment;
+                ++index;
+            }
+            rows.push_back({device, block.has_segment() ? index : -1, address, block});
+        }
+        first_segment += static_cast<std::int64_t>(memory.segments().size());
+    }
+    return rows;
+}
+
+Columns blocks_dict(const gpuviz::MemoryState& state) {
+    const auto rows = block_rows(state);
+    Columns columns;
+    columns["device"] = column_of(rows, [](const BlockRow& r) { return r.device; });
+    columns["segment"] = column_of(rows, [](const BlockRow& r) { return r.segment; });
+    columns["address"] = column_of(rows, [](const BlockRow& r) { return r.address; });
+    columns["size"] = column_of(rows, [](const BlockRow& r) { return r.block.size; });
+    columns["requested_size"] =
+        column_of(rows, [](const BlockRow& r) { return r.block.requested_size; });
+    columns["state"] =
+        column_of(rows, [](const BlockRow& r) { return static_cast<std::uint8_t>(r.block.state); });
+    columns["stream"] = column_of(rows, [](const BlockRow& r) { return r.block.stream; });
+    columns["pool"] = column_of(rows, [](const BlockRow& r) { return r.block.pool; });
+    columns["stack"] = column_of(rows, [](const BlockRow& r) { return r.block.stack; });
+    columns["thread"] = column_of(rows, [](const BlockRow& r) { return r.block.thread; });
+    columns["time"] = column_of(rows, [](const BlockRow& r) { return r.block.time_ns; });
+    return columns;
+}
+
+Statistics statistics_dict(const gpuviz::MemoryState& state, std::int16_t device) {
+    static const gpuviz::MemoryTotals nothing;
+    const auto memory = state.devices().find(device);
+    const auto& totals = memory == state.devices().end() ? nothing : memory->second.totals();
+    Statistics statistics;
+    for (std::size_t q = 0; q < gpuviz::quantity_names.size(); ++q) {
+        for (std::size_t k = 0; k < gpuviz::pool_kind_names.size(); ++k) {
+            const auto& stat = totals.of(gpuviz::Quantity(q), gpuviz::PoolKind(k));
+            const std::string prefix = std::string(gpuviz::quantity_names[q]) + "." +
+                                       std::string(gpuviz::pool_kind_names[k]) + ".";
+            statistics[(prefix + "allocated").c_str()] = stat.allocated;
+            statistics[(prefix + "current").c_str()] = stat.current;
+            statistics[(prefix + "freed").c_str()] = stat.freed;
+            statistics[(prefix + "peak").c_str()] = stat.peak;
+        }
+    }
+    statistics["num_ooms"] = totals.num_ooms;
+    statistics["num_device_alloc"] = totals.num_device_alloc;
+    statistics["num_device_free"] = totals.num_device_free;
+    return statistics;
+}
+
+void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std::int8_t> action,
+                       Column<std::uint64_t> address, Column<std::int64_t> size,
+                       Column<std::int64_t> requested_size, Column<std::int16_t> device,
+                       Column<std::uint32_t> stream, Column<std::uint32_t> pool,
+                       Column<std::uint32_t> stack, Column<std::uint32_t> thread) {
+    const std::size_t count = time.shape(0);
+    const gpuviz::MemoryColumns columns{
+        .time = view(time, count, "time"),
+        .action = view(action, count, "action"),
+        .address = view(address, count, "address"),
+        .size = view(size, count, "size"),
+        .requested_size = view(requested_size, count, "requested_size"),
+        .device = view(device, count, "device"),
+        .stream = view(stream, count, "stream"),
+        .pool = view(pool, count, "pool"),
+        .stack = view(stack, count, "stack"),
+        .thread = view(thread, count, "thread"),
+    };
+    nb::list owners;
+    const auto keep = [&](const auto&... arrays) { (owners.append(nb::cast(arrays)), ...); };
+    keep(time, action, address, size, requested_size, device, stream, pool, stack, thread);
+    new (self) EventColumns{columns, owners};
+}
+
+}  // namespace
+
+void gpuviz::bind_memory_state(nb::module_& m) {
+    nb::class_<EventColumns>(m, "MemoryColumns",
+                             "The columns of `memory_events`, looked at without a copy.")
+        .def("__init__", &construct_columns, nb::kw_only(), "time"_a.noconvert(),
+             "action"_a.noconvert(), "address"_a.noconvert(), "size"_a.noconvert(),
+             "requested_size"_a.noconvert(), "device"_a.noconvert(), "stream"_a.noconvert(),
+             "pool"_a.noconvert(), "stack"_a.noconvert(), "thread"_a.noconvert())
+        .def("__len__", [](const EventColumns& self) { return self.columns.count(); });
+
+    nb::class_<gpuviz::MemoryState>(m, "MemoryState",
+                                    "The memory of every device after the events applied so far.")
+        .def(nb::init<>())
+        .def(
+            "apply",
+            [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
+               std::optional<std::size_t> last,
+               std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
+            "events"_a, "first"_a = 0, "last"_a = nb::none(),
+            "until"_a = gpuviz::MemoryState::forever,
+            "Apply rows [first, last) whose time is at most `until` ns.")
+        .def(
+            "apply_with_levels",
+            [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
+               std::optional<std::size_t> last) {
+                return levels_dict(self.apply_with_levels(events.columns, first, events.end(last)));
+            },
+            "events"_a, "first"_a = 0, "last"_a = nb::none(),
+            "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "
+            "a level changed.")
+        .def(
+            "levels",
+            [](const gpuviz::MemoryState& self, std::int64_t time) {
+                gpuviz::MemoryLevels levels;
+                self.append_levels(time, levels);
+                return levels_dict(std::move(levels));
+            },
+            "time"_a, "Return one row of `memory_levels` for each device, stamped with `time`.")
+        .def("forget_the_past", &gpuviz::MemoryState::forget_the_past,
+             "Set peaks to the current values and accumulated statistics to 0.")
+        .def("segments", &segments_dict, "Return the segments as columns, by device and address.")
+        .def("blocks", &blocks_dict,
+             "Return the blocks, free ones too, as columns by device and address. `segment` is a "
+             "row of segments() or -1; `state` is 0 inactive, 1 allocated, 2 pending free.")
+        .def("statistics", &statistics_dict, "device"_a,
+             "Return the keys of torch.cuda.memory_stats that events can tell.")
+        .def(
+            "devices",
+            [](const gpuviz::MemoryState& self) {
+                nb::typed<nb::list, std::int16_t> ordinals;
+                for (const auto& [device, memory] : self.devices()) ordinals.append(device);
+                return ordinals;
+            },
+            "Return the ordinals of the devices seen, ascending.")
+        .def_prop_ro("anomalies", &gpuviz::MemoryState::anomalies,
+                     "Events that contradict those before them.");
+}

@@ -1,0 +1,231 @@
+"""A recording: its tables, and what they mean."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz.conformity import check_references, conform
+from gpuviz.manifest import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from gpuviz._core import MemoryColumns
+    from gpuviz.analysis.callstacks import CallStacks
+    from gpuviz.analysis.fragmentation import Fragmentation
+    from gpuviz.analysis.peak import Peak
+
+Moment = int | Literal["peak", "end"] | None
+"""A time in ns, ``peak`` (most bytes allocated), or ``end`` (None is the same)."""
+
+
+def load(path: str | os.PathLike[str]) -> "Recording":
+    """Return the recording in a ``.gpuviz`` file, a ``.gpuviz.part`` directory or an HTML report.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
+    """
+    from gpuviz.formats import gpuviz, html, part
+
+    path = Path(path)
+    if path.is_dir():
+        return part.read(path)
+    if html.is_html(path):
+        return html.read(path)
+    return gpuviz.read(path)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """What was recorded: immutable Arrow tables, and questions about them.
+
+    Times are nanoseconds since the recording's start, sizes are bytes.
+
+    Args:
+        tables: The tables of ``gpuviz.tables``; absent ones are taken as empty.
+        manifest: What is true of the recording as a whole.
+
+    Raises:
+        NonconformingTableError: A table has other columns, types or ids than expected.
+    """
+
+    tables: "Mapping[str, pa.Table]"
+    manifest: Manifest
+
+    def __post_init__(self) -> None:
+        tables = conform(self.tables)
+        check_references(tables)
+        object.__setattr__(self, "tables", tables)
+
+    def __repr__(self) -> str:
+        events = self.tables["memory_events"].num_rows
+        seconds = self.duration_ns / 1e9
+        state = "" if self.is_complete else ", incomplete"
+        simulated = ", simulated" if self.manifest.simulated else ""
+        return f"<Recording of {seconds:.3f} s, {events} memory events{simulated}{state}>"
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
+
+        The file appears whole or not at all.
+
+        Raises:
+            RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+            OSError: The file cannot be written.
+        """
+        from gpuviz.formats import gpuviz
+
+        return gpuviz.write(self, Path(path), overwrite=overwrite)
+
+    def table(self, name: str) -> "pa.Table":
+        """Return a table by name; ``memory_levels`` is derived from the events.
+
+        Raises:
+            KeyError: There is no such table; the text lists those there are.
+        """
+        if name == "memory_levels":
+            return self.memory_levels
+        if name not in self.tables:
+            names = ", ".join(sorted([*self.tables, "memory_levels"]))
+            raise KeyError(f"no table {name!r} in the recording; there are {names}")
+        return self.tables[name]
+
+    def memory_stats(self, device: int | None = None) -> dict[str, int]:
+        """Return the statistics at the end, with the keys of ``torch.cuda.memory_stats``, sorted.
+
+        Args:
+            device: Ordinal; the recording's first device if None.
+        """
+        from gpuviz.analysis.statistics import statistics
+
+        return statistics(self, device)
+
+    def memory_snapshot(self, at: Moment = None, device: int | None = None) -> list[dict[str, Any]]:
+        """Return segments and their blocks in the shape of ``torch.cuda.memory_snapshot()``.
+
+        Args:
+            at: The moment; the end if None. Events of exactly that time have happened.
+            device: Ordinal; all devices if None.
+        """
+        from gpuviz.analysis.snapshot import snapshot
+
+        return snapshot(self, at, device)
+
+    def sites(
+        self,
+        by: Literal["stack", "line"] = "stack",
+        *,
+        at: Moment = "peak",
+        device: int | None = None,
+    ) -> "pa.Table":
+        """Return bytes and counts by the place that allocated, most live bytes first.
+
+        Args:
+            by: One row for each call stack, or for each line of the user's.
+            at: The moment that ``live_bytes`` and ``live_count`` are of.
+            device: Ordinal; all devices if None.
+        """
+        from gpuviz.analysis.sites import sites
+
+        return sites(self, by, at, device)
+
+    def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
+        """Return where reserved memory went that is not in use, at a moment.
+
+        Args:
+            at: The moment; the end if None.
+            device: Ordinal; the recording's first device if None.
+        """
+        from gpuviz.analysis.fragmentation import fragmentation
+
+        return fragmentation(self, at, device)
+
+    def peak(self, device: int | None = None) -> "Peak":
+        """Return when most bytes were allocated, and how many.
+
+        Args:
+            device: Ordinal; the sum of all devices if None.
+        """
+        from gpuviz.analysis.peak import peak
+
+        return peak(self, device)
+
+    @cached_property
+    def memory_levels(self) -> "pa.Table":
+        """The totals of each device, one row whenever one of them changed."""
+        from gpuviz.analysis.levels import levels
+
+        return levels(self)
+
+    @cached_property
+    def memory_columns(self) -> "MemoryColumns":
+        """The memory events as the native core reads them."""
+        from gpuviz.analysis.state import memory_columns
+
+        return memory_columns(self)
+
+    @cached_property
+    def call_stacks(self) -> "CallStacks":
+        """The call stacks by id."""
+        from gpuviz.analysis.callstacks import CallStacks
+
+        return CallStacks(self)
+
+    @cached_property
+    def duration_ns(self) -> int:
+        """Nanoseconds from the start to the end of the recording."""
+        import pyarrow.compute as pc
+
+        last = pc.max(self.tables["memory_events"]["time"]).as_py()
+        return max(self.manifest.duration_ns, last or 0)
+
+    @cached_property
+    def devices(self) -> tuple[int, ...]:
+        """The ordinals of the devices that were seen, ascending."""
+        seen = set(self.tables["devices"]["id"].unique().to_pylist())
+        return tuple(
+            sorted(seen | set(self.tables["memory_events"]["device"].unique().to_pylist()))
+        )
+
+    @property
+    def dropped(self) -> int:
+        """Events that are missing: lost to full buffers, or discarded as the oldest."""
+        return self.manifest.dropped + self.manifest.dropped_oldest
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the recording was stopped in order and no event is missing."""
+        return self.manifest.complete and self.dropped == 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of any number of this recording should know."""
+        manifest = self.manifest
+        notes = [manifest.label] if manifest.label else []
+        if manifest.simulated and not manifest.label:
+            notes.append("Recorded on a simulated device.")
+        if manifest.dropped:
+            notes.append(f"{manifest.dropped} events were lost to full buffers.")
+        if manifest.dropped_oldest:
+            notes.append(f"The {manifest.dropped_oldest} oldest events were discarded.")
+        if not manifest.complete and not manifest.notes:
+            notes.append("The recording was not stopped in order; its end is missing.")
+        return (*notes, *manifest.notes)
+
+    def device_or_first(self, device: int | None) -> int:
+        """Return ``device``, or the first device if None.
+
+        Raises:
+            ValueError: The recording has no such device.
+        """
+        if device is None:
+            return self.devices[0] if self.devices else 0
+        if device not in self.devices:
+            there_are = ", ".join(map(str, self.devices)) or "none"
+            raise ValueError(f"device {device} is not in the recording; devices: {there_are}")
+        return device
