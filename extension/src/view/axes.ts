@@ -28,7 +28,9 @@ export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): voi
     context.strokeStyle = theme.grid;
     line(context, x, area.top, x, bottom + 4);
     context.fillStyle = theme.muted;
-    context.fillText(`${(tick / unit.ns).toFixed(digits)} ${unit.name}`, x, bottom + 7);
+    const label = `${(tick / unit.ns).toFixed(digits)} ${unit.name}`;
+    const farthestRight = context.canvas.clientWidth - context.measureText(label).width / 2;
+    context.fillText(label, Math.min(x, farthestRight), bottom + 7);
   }
   context.textAlign = "left";
   context.fillStyle = theme.muted;
