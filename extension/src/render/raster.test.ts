@@ -13,6 +13,7 @@ const PALETTE = {
 function rectsOf(edges: readonly (readonly [number, number, number, number])[]): Rects {
   return {
     count: edges.length,
+    backdrop: 0,
     left: edges.map(([left]) => left),
     right: edges.map(([, right]) => right),
     top: edges.map(([, , top]) => top),
@@ -58,7 +59,22 @@ test("a rectangle smaller than a pixel is still one pixel", () => {
 
   assert.equal(raster.ids.filter((id) => id === 1).length, 1);
   assert.equal(rectAt(raster, 5, 5), 0);
-  assert.equal(raster.pixels[55], 0xff000001);
+  assert.notEqual(raster.pixels[55], 0);
+});
+
+test("a pixel shared by small rectangles is as strong as they cover it", () => {
+  const edges: [number, number, number, number][] = [
+    [0, 4, 0, 1],
+    [0, 4, 0, 0.25],
+    [0, 4, 0.5, 0.75],
+  ];
+  const rects = { ...rectsOf(edges), backdrop: 1, colour: [0, 1, 1] };
+  const raster = createRaster(4, 1);
+  const palette = { fill: [0xff000000, 0xff0000c8], edge: [0xff000000, 0xff0000c8] };
+  paintRects(raster, rects, { left: 0, right: 4, top: 0, bottom: 1 }, palette);
+
+  assert.deepEqual([...raster.pixels], Array<number>(4).fill(0xff000064));
+  assert.equal(rectAt(raster, 2, 0), 2);
 });
 
 test("striped rectangles show two colours, plain ones have an edge", () => {

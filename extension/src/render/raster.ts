@@ -1,3 +1,5 @@
+import { SharedPixels } from "./shared_pixels.ts";
+
 /** Pixels (0xAABBGGRR) and for each pixel the rectangle in it plus one, or 0. */
 export interface Raster {
   readonly width: number;
@@ -9,6 +11,8 @@ export interface Raster {
 /** Rectangles in data space as columns. */
 export interface Rects {
   readonly count: number;
+  /** How many leading rectangles lie behind the others, which may show them through. */
+  readonly backdrop: number;
   readonly left: ArrayLike<number>;
   readonly right: ArrayLike<number>;
   readonly top: ArrayLike<number>;
@@ -49,7 +53,8 @@ export function createRaster(width: number, height: number): Raster {
 /**
  * Paints rectangles in their order.
  *
- * Each covers at least one pixel, however short or small, so that nothing vanishes.
+ * Each takes at least one pixel, however short or small, so that nothing vanishes; those smaller
+ * than a pixel share it with the backdrop, as strongly as they cover it.
  */
 export function paintRects(
   raster: Raster,
@@ -59,6 +64,7 @@ export function paintRects(
 ): void {
   const xScale = raster.width / (viewport.right - viewport.left);
   const yScale = raster.height / (viewport.bottom - viewport.top);
+  const shared = new SharedPixels(raster.width, raster.height);
   for (let rect = 0; rect < rects.count; rect += 1) {
     const left = ((rects.left[rect] ?? 0) - viewport.left) * xScale;
     const right = ((rects.right[rect] ?? 0) - viewport.left) * xScale;
@@ -74,7 +80,10 @@ export function paintRects(
     const colour = rects.colour[rect] ?? 0;
     const fill = palette.fill[colour] ?? 0;
     const edge = palette.edge[colour] ?? 0;
-    if (rects.striped[rect] === 1) {
+    const share = Math.min(right - left, 1) * Math.min(bottom - top, 1);
+    if (rect >= rects.backdrop && share < 1) {
+      shared.add(fromX, toX, fromY, toY, share, fill);
+    } else if (rects.striped[rect] === 1) {
       paintStripes(raster, fromX, toX, fromY, toY, fill, edge);
     } else {
       paintFill(raster, fromX, toX, fromY, toY, fill, edge);
@@ -83,6 +92,7 @@ export function paintRects(
       raster.ids.fill(rect + 1, y * raster.width + fromX, y * raster.width + toX);
     }
   }
+  shared.blendInto(raster.pixels);
 }
 
 function paintFill(

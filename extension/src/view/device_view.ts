@@ -49,7 +49,7 @@ const LEVELS_HINT =
   "A click moves the moment shown below.";
 const MAP_HINT =
   "Each rectangle is a block from its allocation to its free. Point at one for its lines. " +
-  "Blocks too small or short for a pixel are drawn as one pixel.";
+  "Where blocks are smaller than a pixel they share it: the paler it is, the less is in use.";
 const MOMENT_HINT =
   "One bar for each segment, largest first, with its blocks and the free space between them.";
 

@@ -57,6 +57,7 @@ function mapColours(timeline: DeviceTimeline, categories: Categories): Rects {
   }
   return {
     count,
+    backdrop: timeline.segments.count,
     left: fromNs,
     right: toNs,
     top: toByte,

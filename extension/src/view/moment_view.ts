@@ -84,6 +84,7 @@ function pieceRects(moment: Moment, timeline: DeviceTimeline, categories: Catego
   const { pieces, row } = moment;
   return {
     count: pieces.length,
+    backdrop: 0,
     left: Float64Array.from(pieces, (piece) => piece.from),
     right: Float64Array.from(pieces, (piece) => piece.to),
     top: Float64Array.from(pieces, (piece) => piece.row + (1 - BAR_SHARE) / 2),
