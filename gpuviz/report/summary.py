@@ -115,24 +115,38 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
 
 def headline(summary: DeviceSummary) -> list[Number]:
     """Return the headline numbers of a device, ready to print."""
-    free_share = summary.free_at_peak / max(summary.reserved_at_peak, 1)
+    failures = "failed allocations" if summary.out_of_memory != 1 else "failed allocation"
     return [
         Number(
             "Peak allocated",
             format_bytes(summary.allocated_peak),
             _when(summary.allocated_peak, summary.allocated_peak_ns),
         ),
-        Number(
-            "Peak reserved",
-            format_bytes(summary.reserved_peak),
-            _when(summary.reserved_peak, summary.reserved_peak_ns),
-        ),
+        _reserved(summary),
         Number("Allocations", format_count(summary.allocations), "during the recording"),
         Number(
             "Still allocated at the end",
             format_bytes(summary.allocated_end),
             _counted(summary.allocations_end, "block"),
         ),
+        *(_free(summary) if summary.reserved_peak else ()),
+        Number("Out of memory", format_count(summary.out_of_memory), failures),
+    ]
+
+
+def _reserved(summary: DeviceSummary) -> Number:
+    if summary.allocated_peak and not summary.reserved_peak:
+        return Number("Peak reserved", "unknown", "this allocator does not tell its segments")
+    return Number(
+        "Peak reserved",
+        format_bytes(summary.reserved_peak),
+        _when(summary.reserved_peak, summary.reserved_peak_ns),
+    )
+
+
+def _free(summary: DeviceSummary) -> tuple[Number, ...]:
+    free_share = summary.free_at_peak / max(summary.reserved_at_peak, 1)
+    return (
         Number(
             "Free in segments at the peak",
             format_bytes(summary.free_at_peak),
@@ -148,12 +162,7 @@ def headline(summary: DeviceSummary) -> list[Number]:
             format_share(summary.fragmentation_at_peak),
             "of the free bytes lie outside the largest free block",
         ),
-        Number(
-            "Out of memory",
-            format_count(summary.out_of_memory),
-            "failed allocations" if summary.out_of_memory != 1 else "failed allocation",
-        ),
-    ]
+    )
 
 
 def findings(summary: DeviceSummary) -> list[str]:

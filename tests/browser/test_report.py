@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page
 
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
-from tests.report.recordings import MIB, make_recording, small_program
+from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -196,3 +196,14 @@ def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, t
     notice = page.locator("#gpuviz-notice").inner_text()
     assert notice.startswith("The charts cannot be drawn: The member ")
     assert page.locator(".gpuviz-number").first.is_visible()
+
+
+def test_a_moment_without_known_segments_says_so(page, tmp_path):
+    events = Events()
+    events.add("alloc", SEGMENT, 3 * MIB)
+    open_report(page, make_recording(events.rows, initial_events=0), tmp_path)
+
+    text = page.locator(".gpuviz-moment").inner_text()
+
+    assert "3.00 MiB allocated in 1 block; this allocator does not tell its segments" in text
+    assert level(page, "reserved") == "unknown"

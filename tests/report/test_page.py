@@ -171,3 +171,14 @@ def test_each_device_has_its_own_numbers():
 
     assert [a["value"] for tag, a in found if tag == "option"] == ["0", "1"]
     assert [a["data-device"] for tag, a in found if tag == "article"] == ["0", "1"]
+
+
+def test_what_an_allocator_does_not_tell_is_called_unknown():
+    events = Events()
+    events.add("alloc", SEGMENT, 3 * MIB)
+    recording = make_recording(events.rows, initial_events=0, allocator="observe")
+
+    text = re.sub(r"\s+", " ", visible_text(build_page(recording)))
+
+    assert "Peak reserved unknown this allocator does not tell its segments" in text
+    assert "Fragmentation" not in text

@@ -38,6 +38,11 @@ export class DeviceTimeline {
     this.outOfMemory = rows;
   }
 
+  /** Whether the allocator tells what it reserves; some only tell their blocks. */
+  get knowsSegments(): boolean {
+    return this.segments.count > 0 || this.blocks.count === 0;
+  }
+
   /** The first row that a reader may choose: all that existed at the start. */
   get firstRow(): number {
     return Math.max(this.events.initialCount - 1, 0);

@@ -28,6 +28,10 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
     const place = cursorNs.value === undefined ? "At the moment shown" : "At the cursor";
     where.textContent = `${place}: ${formatTime(timeNs, (toNs - fromNs) / 2000)}, ${timeline.placeOf(row)}`;
     for (const { name, value } of values) {
+      if (name === "reserved" && !timeline.knowsSegments) {
+        value.textContent = "unknown";
+        continue;
+      }
       const bytes = timeline.levels[name][row] ?? 0;
       value.textContent = formatBytes(bytes);
       value.append(element("span", "gpuviz-readout__exact", `${formatCount(bytes)} B`));

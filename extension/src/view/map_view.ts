@@ -28,7 +28,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       fromPx: area.top + area.height,
       toPx: area.top,
     };
-    drawByteAxis(drawing, bytes, "reserved addresses, stacked without gaps");
+    drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
     raster = rasterFor(drawing);
     const viewport = {
       left: time.from,

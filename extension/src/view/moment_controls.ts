@@ -45,10 +45,13 @@ function describeMoment(timeline: DeviceTimeline, row: number): string {
   const counted = (count: number, noun: string): string =>
     `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
   const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
+  const allocated = `${formatBytes(levels.allocated[row] ?? 0)} allocated`;
+  const when = `${name}, ${time}, ${timeline.placeOf(row)}`;
+  if (!timeline.knowsSegments) {
+    return `${when}: ${allocated} in ${counted(held, "block")}; this allocator does not tell its segments, so each block has a bar of its own.`;
+  }
   return (
-    `${name}, ${time}, ${timeline.placeOf(row)}: ` +
-    `${formatBytes(levels.allocated[row] ?? 0)} allocated of ` +
-    `${formatBytes(levels.reserved[row] ?? 0)} reserved; ` +
+    `${when}: ${allocated} of ${formatBytes(levels.reserved[row] ?? 0)} reserved; ` +
     `${counted(held, "block")} in ${counted(shown.length, "segment")}; ` +
     `${formatBytes(free.total)} free in segments, the largest piece ${formatBytes(free.largest)}.`
   );
