@@ -1,4 +1,4 @@
-import { NO_EVENT, originOf, type Blocks } from "./blocks.ts";
+import { NO_EVENT, type Blocks } from "./blocks.ts";
 import type { Bytes, Floats, Indices, MemoryEvents } from "./events.ts";
 import type { AddressLayout } from "./layout.ts";
 import type { Segments } from "./segments.ts";
@@ -54,19 +54,6 @@ export function mapRects(
 export function isFreedAtOnce(blocks: Blocks, block: number): boolean {
   const request = blocks.freeRequested[block] ?? NO_EVENT;
   return request !== NO_EVENT && blocks.freeCompleted[block] === request + 1;
-}
-
-/** The event whose stream and pool a rectangle stands for. */
-export function originOfRect(
-  rects: MapRects,
-  rect: number,
-  segments: Segments,
-  blocks: Blocks,
-): number {
-  const owner = rects.owner[rect] ?? 0;
-  return rects.kind[rect] === RectKind.segment
-    ? (segments.begun[owner] ?? 0)
-    : originOf(blocks, owner);
 }
 
 class RectColumns {
