@@ -5,7 +5,7 @@ The native core of gpuviz: devices, the caching allocator, recording and replay.
 from collections.abc import Callable, Sequence
 import enum
 import types
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import numpy
 import numpy.typing
@@ -214,7 +214,11 @@ class AllocatorSettings:
 class CachingAllocator:
     """torch's CUDA caching allocator for one device."""
 
-    def __init__(self, device: Device, settings: AllocatorSettings = ...) -> None: ...
+    @overload
+    def __init__(self, device: Device, settings: AllocatorSettings) -> None: ...
+
+    @overload
+    def __init__(self, device: Device) -> None: ...
 
     def allocate(self, size: int, stream: int = 0, stack: int = 0) -> int:
         """

@@ -6,6 +6,16 @@
 
 namespace gpuviz {
 
+namespace {
+
+// Whether a block is a whole segment of its own. Even one above max_split_size may not be, after a
+// change of the settings.
+bool is_segment(const Block* block) {
+    return block->expandable_segment == nullptr && !block->is_split();
+}
+
+}  // namespace
+
 // The rungs below the cache, in torch's order; null: out of memory.
 Block* CachingAllocator::find_or_make_block(const Request& request, const CallSite& site) {
     if (collects_garbage()) {
@@ -54,7 +64,7 @@ bool CachingAllocator::release_oversize_blocks(const Request& request, const Cal
     const std::uint64_t wanted = std::max(request.size, oversize);
     OrderedBlocks& blocks = request.pool->free_blocks.of(request.stream);
     OrderedBlocks::Position at = blocks.lower_bound(wanted, 0);
-    if (!blocks.is_end(at) && blocks.at(at)->expandable_segment == nullptr) {
+    if (!blocks.is_end(at) && is_segment(blocks.at(at))) {
         release_segment(blocks.at(at), site);
         return true;
     }
@@ -71,7 +81,7 @@ bool CachingAllocator::release_oversize_blocks(const Request& request, const Cal
         if (released >= wanted) {
             break;
         }
-        if (block->expandable_segment == nullptr) {
+        if (is_segment(block)) {
             released += block->size;
             release_segment(block, site);
         }

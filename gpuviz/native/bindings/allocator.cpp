@@ -149,8 +149,13 @@ void bind_allocator(nb::module_& m) {
     nb::class_<CachingAllocator> allocator(m, "CachingAllocator",
                                            "torch's CUDA caching allocator for one device.");
     allocator
-        .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a = Settings{},
-             nb::keep_alive<1, 2>())
+        .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a, nb::keep_alive<1, 2>())
+        .def(
+            "__init__",
+            [](CachingAllocator* self, Device& device) {
+                new (self) CachingAllocator(device, Settings{});
+            },
+            "device"_a, nb::keep_alive<1, 2>())
         .def("allocate", &allocate_block, "size"_a, "stream"_a = 0, "stack"_a = 0,
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.\n\n"
              "Raises:\n    OutOfMemoryError: Nothing is left after every retry.")

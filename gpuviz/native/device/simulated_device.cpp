@@ -16,7 +16,7 @@ constexpr std::uint64_t kFirstRegion = std::uint64_t{448} << 20;
 constexpr Address kFirstRegionStart = 0x7f00'0000'0000 - kFirstRegion;
 constexpr Address kRangesEnd = 0x3f00'0000'0000;
 
-std::uint64_t round_up(std::uint64_t size, std::uint64_t multiple) {
+std::uint64_t whole(std::uint64_t size, std::uint64_t multiple) {
     return (size + multiple - 1) / multiple * multiple;
 }
 
@@ -28,14 +28,14 @@ SimulatedDevice::SimulatedDevice(std::uint64_t capacity, int ordinal)
       lowest_range_(kRangesEnd) {}
 
 std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
-    const std::uint64_t taken = round_up(size, kGranule);
+    const std::uint64_t taken = whole(size, kGranule);
     if (taken < size || !take(taken)) {
         return std::nullopt;
     }
     auto hole = std::find_if(holes_.begin(), holes_.end(),
                              [&](const auto& entry) { return entry.second >= taken; });
     if (hole == holes_.end()) {
-        const std::uint64_t region = round_up(taken, kRegion);
+        const std::uint64_t region = whole(taken, kRegion);
         hole = holes_.emplace(lowest_region() - region, region).first;
     }
     const auto [address, room] = *hole;
@@ -86,7 +86,7 @@ void SimulatedDevice::add_hole(Address address, std::uint64_t size) {
             holes_.erase(before);
         }
     }
-    const Address released = round_up(address, kRegion);
+    const Address released = whole(address, kRegion);
     const Address kept = std::max(end / kRegion * kRegion, released);
     if (address >= kFirstRegionStart || released >= end) {
         holes_.emplace(address, end - address);
@@ -101,7 +101,7 @@ void SimulatedDevice::add_hole(Address address, std::uint64_t size) {
 }
 
 Address SimulatedDevice::reserve_range(std::uint64_t size) {
-    lowest_range_ -= round_up(size, kRegion);
+    lowest_range_ -= whole(size, kRegion);
     return lowest_range_;
 }
 
