@@ -20,6 +20,7 @@ CPP = {
     "activity": {"record"},
     "replay": {"device", "record", "allocator"},
     "bindings": {"device", "record", "allocator", "activity", "replay"},
+    "testing": {"device", "record", "allocator", "activity", "replay"},
 }
 TS = {
     "base": set[str](),
@@ -81,6 +82,8 @@ def test_a_native_file_includes_only_layers_below_it(path):
 def test_python_is_included_only_by_the_bindings_and_the_stack_walk(path):
     if path.is_relative_to(NATIVE / "bindings"):
         allowed = {"nanobind", "Python.h"}
+    elif path == NATIVE / "testing" / "module.cpp":
+        allowed = {"nanobind"}
     elif path == NATIVE / "record" / "python_stack.cpp":
         allowed = {"Python.h"}
     else:
