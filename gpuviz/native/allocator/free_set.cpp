@@ -126,7 +126,7 @@ void OrderedBlocks::drop(std::size_t at) noexcept {
 std::unique_ptr<OrderedBlocks::Chunk> OrderedBlocks::new_chunk() {
     if (unused_.empty()) {
         // So that drop() never has to allocate.
-        unused_.reserve(chunks_.size() + 1);
+        unused_.reserve(std::max(chunks_.size() + 1, chunks_.capacity()));
         return std::make_unique<Chunk>();
     }
     std::unique_ptr<Chunk> chunk = std::move(unused_.back());

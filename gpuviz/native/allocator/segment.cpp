@@ -203,6 +203,7 @@ void CachingAllocator::release_expandable_segment(Block* block) {
 
 // A device that is already gone has taken its memory along; there is nobody left to tell.
 void CachingAllocator::release_everything() noexcept {
+    sink_ = nullptr;  // may be gone
     try {
         events_.discard();
         for (const SnapshotSegment& segment : snapshot()) {
