@@ -236,6 +236,11 @@ class CachingAllocator:
             ValueError: No allocated block starts there.
         """
 
+    def set_free_memory_callback(self, callback: Callable[[], bool] | None) -> None:
+        """
+        Call `callback` when the cache has no block; if it returns True, search again.
+        """
+
     def record_stream(self, address: int, stream: int) -> None:
         """
         Keep the block's memory, once freed, until `stream` has passed this point.

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from gpuviz import _core
@@ -120,3 +122,39 @@ def test_the_oldest_segments_go_first_when_garbage_is_collected(make):
     streams = sorted(segment["stream"] for segment in allocator.memory_snapshot())
 
     assert streams == [1, 2]
+
+
+def test_a_callback_can_free_memory_before_the_device_is_asked(make):
+    allocator, _ = make()
+    live = [allocator.allocate(30 * MIB), allocator.allocate(30 * MIB)]
+
+    def free_one() -> bool:
+        if live:
+            allocator.free(live.pop())
+            return True
+        return False
+
+    allocator.set_free_memory_callback(free_one)
+    wanted = live[1]
+    again = allocator.allocate(30 * MIB)
+    allocator.set_free_memory_callback(None)
+    allocator.allocate(30 * MIB)
+
+    assert again == wanted
+    assert len(live) == 1
+    assert allocator.memory_stats()["num_device_alloc"] == 3
+
+
+def test_an_error_in_the_callback_is_reported_and_the_request_goes_on(make, monkeypatch):
+    allocator, _ = make()
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: reported.append(report.exc_value))
+
+    def fail() -> bool:
+        raise RuntimeError("1234")
+
+    allocator.set_free_memory_callback(fail)
+    address = allocator.allocate(30 * MIB)
+
+    assert allocator.owns(address)
+    assert [str(error) for error in reported] == ["1234"]

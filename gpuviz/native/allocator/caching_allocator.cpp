@@ -2,6 +2,7 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "record/clock.hpp"
 
@@ -64,13 +65,17 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     if (size == 0) {
         return 0;
     }
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (size >= kLargestRequest) {
         throw OutOfMemory({.device = device_.ordinal(), .requested_size = size});
     }
     process_events(stream, site);
-    const Request request = make_request(size, stream);
+    Request request = make_request(size, stream);
     Block* block = take_free_block(request, !already_searched);
+    if (block == nullptr && free_memory_callback_ != nullptr && free_memory_elsewhere(lock)) {
+        request = make_request(size, stream);
+        block = take_free_block(request, true);
+    }
     if (block == nullptr) {
         block = find_or_make_block(request, site);
     }
@@ -78,6 +83,19 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
         throw out_of_memory(request, site);
     }
     return hand_out(block, request, site);
+}
+
+bool CachingAllocator::free_memory_elsewhere(std::unique_lock<std::mutex>& lock) {
+    const std::function<bool()> callback = free_memory_callback_;
+    lock.unlock();
+    const bool freed = callback();
+    lock.lock();
+    return freed;
+}
+
+void CachingAllocator::set_free_memory_callback(std::function<bool()> callback) {
+    const std::lock_guard lock(mutex_);
+    free_memory_callback_ = std::move(callback);
 }
 
 bool CachingAllocator::try_free(Address address, const CallSite& site) {

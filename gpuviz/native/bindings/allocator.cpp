@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "allocator/caching_allocator.hpp"
 #include "bindings/allocator_values.hpp"
@@ -33,6 +34,29 @@ void free_block(CachingAllocator& allocator, Address address, std::uint32_t stac
         const nb::gil_scoped_release release;
         allocator.free(address, site(stack));
     }
+}
+
+// The allocator copies and drops its callback without the GIL, so it gets a shared owner that
+// takes the GIL to let the object go. An error in `callback` is reported as unraisable.
+void set_free_memory_callback(CachingAllocator& allocator, nb::object callback) {
+    if (callback.is_none()) {
+        allocator.set_free_memory_callback(nullptr);
+        return;
+    }
+    const std::shared_ptr<nb::object> owner(new nb::object(std::move(callback)),
+                                            [](const nb::object* object) {
+                                                const nb::gil_scoped_acquire acquire;
+                                                delete object;
+                                            });
+    allocator.set_free_memory_callback([owner] {
+        const nb::gil_scoped_acquire acquire;
+        try {
+            return static_cast<bool>(nb::bool_((*owner)()));
+        } catch (nb::python_error& error) {
+            error.discard_as_unraisable(*owner);
+            return false;
+        }
+    });
 }
 
 nb::dict block_at(const CachingAllocator& allocator, Address address) {
@@ -162,6 +186,10 @@ void bind_allocator(nb::module_& m) {
         .def("free", &free_block, "address"_a, "stack"_a = 0,
              "Return a block to the cache.\n\nRaises:\n    ValueError: No allocated block starts "
              "there.")
+        .def("set_free_memory_callback", &set_free_memory_callback, "callback"_a.none(),
+             nb::sig("def set_free_memory_callback("
+                     "self, callback: collections.abc.Callable[[], bool] | None) -> None"),
+             "Call `callback` when the cache has no block; if it returns True, search again.")
         .def(
             "record_stream",
             [](CachingAllocator& self, Address address, StreamHandle stream) {
