@@ -241,6 +241,11 @@ class CachingAllocator:
         Call `callback` when the cache has no block; if it returns True, search again.
         """
 
+    def set_last_resort(self, callback: Callable[[], bool] | None) -> None:
+        """
+        Call `callback` before a request fails; if it returns True, try everything again.
+        """
+
     def record_stream(self, address: int, stream: int) -> None:
         """
         Keep the block's memory, once freed, until `stream` has passed this point.
@@ -281,6 +286,9 @@ class CachingAllocator:
         """Limit what is reserved to a share of the device."""
 
     @property
+    def device(self) -> Device: ...
+
+    @property
     def memory_fraction(self) -> float: ...
 
     def apply_settings(self, settings: AllocatorSettings) -> None: ...
@@ -304,6 +312,52 @@ class CachingAllocator:
 
     def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
         """Push the events that lead to what exists now."""
+
+class MemoryColumns:
+    """The columns of `memory_events`, looked at without a copy."""
+
+    def __init__(self, *, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], requested_size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], device: Annotated[NDArray[numpy.int16], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stack: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], thread: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def __len__(self) -> int: ...
+
+class MemoryState:
+    """The memory of every device after the events applied so far."""
+
+    def __init__(self) -> None: ...
+
+    def apply(self, events: MemoryColumns, first: int = 0, last: int | None = None, until: int = 9223372036854775807) -> None:
+        """Apply rows [first, last) whose time is at most `until` ns."""
+
+    def apply_with_levels(self, events: MemoryColumns, first: int = 0, last: int | None = None) -> dict[str, Any]:
+        """
+        Apply rows [first, last) and return the columns of `memory_levels`: one row whenever a level changed.
+        """
+
+    def levels(self, time: int) -> dict[str, Any]:
+        """
+        Return one row of `memory_levels` for each device, stamped with `time`.
+        """
+
+    def forget_the_past(self) -> None:
+        """Set peaks to the current values and accumulated statistics to 0."""
+
+    def segments(self) -> dict[str, Any]:
+        """Return the segments as columns, by device and address."""
+
+    def blocks(self) -> dict[str, Any]:
+        """
+        Return the blocks, free ones too, as columns by device and address. `segment` is a row of segments() or -1; `state` is 0 inactive, 1 allocated, 2 pending free.
+        """
+
+    def statistics(self, device: int) -> dict[str, int]:
+        """Return the keys of torch.cuda.memory_stats that events can tell."""
+
+    def devices(self) -> list[int]:
+        """Return the ordinals of the devices seen, ascending."""
+
+    @property
+    def anomalies(self) -> int:
+        """Events that contradict those before them."""
 
 class Operation(enum.IntEnum):
     """What a row of a program does."""
@@ -363,11 +417,7 @@ class Replayer:
         """End run() before its next operation."""
 
 class CupyAllocator:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable, current_stream: Callable, open_device: Callable, out_of_memory: Callable) -> None: ...
-
-    @property
-    def malloc(self) -> object:
-        """The function for cupy.cuda.set_allocator."""
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[str, int, int, int], Exception]) -> None: ...
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
@@ -383,12 +433,13 @@ class CupyAllocator:
     def lost_frees(self) -> int:
         """Frees that failed and were given up."""
 
-class CupyObserver:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable, current_stream: Callable, allocator: Callable, total_bytes: object | None) -> None: ...
+def cupy_malloc(make: Callable[[], CupyAllocator]) -> Callable[[int], Any]:
+    """
+    Return a function for cupy.cuda.set_allocator; `make` is called at its first use.
+    """
 
-    @property
-    def malloc(self) -> object:
-        """The function for cupy.cuda.set_allocator."""
+class CupyObserver:
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], allocator: Callable[[int], Any], total_bytes: Callable[[], int] | None) -> None: ...
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
@@ -396,3 +447,8 @@ class CupyObserver:
         """Return the devices on which it has allocated."""
 
     def abandon(self) -> None: ...
+
+def observed_malloc(make: Callable[[], CupyObserver]) -> Callable[[int], Any]:
+    """
+    Return a function for cupy.cuda.set_allocator; `make` is called at its first use.
+    """

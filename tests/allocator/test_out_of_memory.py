@@ -158,3 +158,19 @@ def test_an_error_in_the_callback_is_reported_and_the_request_goes_on(make, monk
 
     assert allocator.owns(address)
     assert [str(error) for error in reported] == ["1234"]
+
+
+def test_a_last_resort_that_frees_something_saves_the_request():
+    device = _core.SimulatedDevice(capacity=100 * MIB)
+    allocator = _core.CachingAllocator(device)
+    blocks = [allocator.allocate(60 * MIB)]
+
+    def free_one():
+        allocator.free(blocks.pop())
+        return True
+
+    allocator.set_last_resort(free_one)
+
+    assert allocator.allocate(70 * MIB) != 0
+    assert blocks == []
+    assert allocator.memory_stats()["num_ooms"] == 0

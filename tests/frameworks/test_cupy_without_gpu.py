@@ -42,7 +42,7 @@ def live_bytes(allocator):
 
 
 def test_a_pointer_is_cupys_own_and_frees_when_the_last_reference_goes(client, allocator):
-    pointer = client.malloc(1234)
+    pointer = _core.cupy_malloc(lambda: client)(1234)
     shifted = pointer + 100
 
     assert type(pointer) is memory.MemoryPointer
@@ -54,13 +54,13 @@ def test_a_pointer_is_cupys_own_and_frees_when_the_last_reference_goes(client, a
 
 
 def test_blocks_belong_to_the_current_stream(client, allocator):
-    pointer = client.malloc(1234)
+    pointer = _core.cupy_malloc(lambda: client)(1234)
 
     assert allocator.block_at(pointer.ptr)["stream"] == STREAM
 
 
 def test_nothing_is_allocated_for_size_0(client, allocator):
-    pointer = client.malloc(0)
+    pointer = _core.cupy_malloc(lambda: client)(0)
 
     assert (pointer.ptr, allocator.memory_stats()["allocation.all.allocated"]) == (0, 0)
 
@@ -68,14 +68,14 @@ def test_nothing_is_allocated_for_size_0(client, allocator):
 @pytest.mark.parametrize(("size", "error"), [(-1, OverflowError), ("8", TypeError)])
 def test_a_size_that_is_none_is_refused_by_its_type(client, size, error):
     with pytest.raises(error):
-        client.malloc(size)
+        _core.cupy_malloc(lambda: client)(size)
 
 
 def test_a_full_device_raises_cupys_exception_and_stays_usable(client):
     with pytest.raises(memory.OutOfMemoryError, match="Tried to allocate 200.00 MiB"):
-        client.malloc(200 * MIB)
+        _core.cupy_malloc(lambda: client)(200 * MIB)
 
-    assert client.malloc(50 * MIB).mem.size == 50 * MIB
+    assert _core.cupy_malloc(lambda: client)(50 * MIB).mem.size == 50 * MIB
 
 
 def test_events_carry_the_line_that_allocated(client, allocator):
@@ -83,7 +83,7 @@ def test_events_carry_the_line_that_allocated(client, allocator):
     session.start()
     allocator.attach(session.sink(0))
     client.set_session(session)
-    pointer = client.malloc(1234)
+    pointer = _core.cupy_malloc(lambda: client)(1234)
     del pointer
     client.set_session(None)
     allocator.detach()
@@ -111,18 +111,18 @@ def test_a_failing_current_device_is_reported_and_nothing_is_lost(allocator):
     )
 
     with pytest.raises(RuntimeError, match="no device"):
-        client.malloc(10)
+        _core.cupy_malloc(lambda: client)(10)
     assert live_bytes(allocator) == 0
 
 
 def test_an_abandoned_client_allocates_no_more_and_frees_nothing(client, allocator):
-    pointer = client.malloc(1234)
+    pointer = _core.cupy_malloc(lambda: client)(1234)
 
     client.abandon()
     del pointer
 
     with pytest.raises(RuntimeError, match="forked child"):
-        client.malloc(10)
+        _core.cupy_malloc(lambda: client)(10)
     assert live_bytes(allocator) == 1234
 
 
@@ -192,7 +192,7 @@ def events_of(session):
 
 def test_an_observed_pointer_keeps_the_programs_memory_until_it_goes(observed, pool):
     observer, session = observed
-    pointer = observer.malloc(1000)
+    pointer = _core.observed_malloc(lambda: observer)(1000)
 
     address = pointer.ptr
     assert pool.freed == []
@@ -214,5 +214,5 @@ def test_an_error_of_the_programs_allocator_passes_through_and_is_recorded(obser
 
     pool.allocator = SimpleNamespace(allocate=fail)
     with pytest.raises(memory.OutOfMemoryError):
-        observer.malloc(2000)
+        _core.observed_malloc(lambda: observer)(2000)
     assert events_of(session) == [("oom", 2000, 2000)]

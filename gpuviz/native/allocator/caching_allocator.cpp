@@ -72,12 +72,17 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     process_events(stream, site);
     Request request = make_request(size, stream);
     Block* block = take_free_block(request, !already_searched);
-    if (block == nullptr && free_memory_callback_ != nullptr && free_memory_elsewhere(lock)) {
+    if (block == nullptr && freed_elsewhere(free_memory_callback_, lock)) {
         request = make_request(size, stream);
         block = take_free_block(request, true);
     }
     if (block == nullptr) {
         block = find_or_make_block(request, site);
+    }
+    if (block == nullptr && freed_elsewhere(last_resort_, lock)) {
+        request = make_request(size, stream);
+        block = take_free_block(request, true);
+        block = block == nullptr ? find_or_make_block(request, site) : block;
     }
     if (block == nullptr) {
         throw out_of_memory(request, site);
@@ -85,12 +90,21 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     return hand_out(block, request, site);
 }
 
-bool CachingAllocator::free_memory_elsewhere(std::unique_lock<std::mutex>& lock) {
-    const std::function<bool()> callback = free_memory_callback_;
+// By value: the callback may be exchanged while it runs.
+bool CachingAllocator::freed_elsewhere(std::function<bool()> callback,
+                                       std::unique_lock<std::mutex>& lock) {
+    if (callback == nullptr) {
+        return false;
+    }
     lock.unlock();
     const bool freed = callback();
     lock.lock();
     return freed;
+}
+
+void CachingAllocator::set_last_resort(std::function<bool()> callback) {
+    const std::lock_guard lock(mutex_);
+    last_resort_ = std::move(callback);
 }
 
 void CachingAllocator::set_free_memory_callback(std::function<bool()> callback) {

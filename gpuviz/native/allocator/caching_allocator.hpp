@@ -59,9 +59,11 @@ class CachingAllocator {
     // Throws OutOfMemory, or DeviceError when a driver call failed for another reason.
     [[nodiscard]] Address allocate(std::uint64_t size, StreamHandle stream, const CallSite& site,
                                    bool already_searched = false);
-    // `callback` runs, without the lock, whenever the cache has no block for allocate(); true: it
-    // freed something, so the cache is searched once more. It must not allocate. Null ends it.
+    // Both callbacks run without the lock and must not allocate; true: something was freed, so it
+    // is worth to try once more. Null ends them. The first runs whenever the cache has no block for
+    // allocate(), as torch's; the second when nothing else is left, before a request fails.
     void set_free_memory_callback(std::function<bool()> callback);
+    void set_last_resort(std::function<bool()> callback);
     // False: another thread holds the allocator and nothing was done.
     // Both throw std::invalid_argument for an address that is not an allocated block's.
     [[nodiscard]] bool try_free(Address address, const CallSite& site);
@@ -117,7 +119,8 @@ class CachingAllocator {
     // caching_allocator.cpp
     [[nodiscard]] Request make_request(std::uint64_t size, StreamHandle stream);
     [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
-    [[nodiscard]] bool free_memory_elsewhere(std::unique_lock<std::mutex>& lock);
+    [[nodiscard]] static bool freed_elsewhere(std::function<bool()> callback,
+                                              std::unique_lock<std::mutex>& lock);
     [[nodiscard]] Block* block_of(Address address) const;
     void release_block_to_cache(Address address, const CallSite& site);
     void trace(Action action, const Block& block, std::uint64_t size, std::uint64_t requested_size,
@@ -197,6 +200,7 @@ class CachingAllocator {
     std::vector<Block*> deferred_;  // freed; their events are recorded when no capture is open
     Statistics statistics_;
     std::function<bool()> free_memory_callback_;
+    std::function<bool()> last_resort_;
     MemoryEventSink* sink_ = nullptr;
 };
 

@@ -38,17 +38,17 @@ void free_block(CachingAllocator& allocator, Address address, std::uint32_t stac
 
 // The allocator copies and drops its callback without the GIL, so it gets a shared owner that
 // takes the GIL to let the object go. An error in `callback` is reported as unraisable.
-void set_free_memory_callback(CachingAllocator& allocator, nb::object callback) {
+// A Python function as a callback for any thread; what it raises is reported and counts as false.
+std::function<bool()> native_callback(nb::object callback) {
     if (callback.is_none()) {
-        allocator.set_free_memory_callback(nullptr);
-        return;
+        return nullptr;
     }
     const std::shared_ptr<nb::object> owner(new nb::object(std::move(callback)),
                                             [](const nb::object* object) {
                                                 const nb::gil_scoped_acquire acquire;
                                                 delete object;
                                             });
-    allocator.set_free_memory_callback([owner] {
+    return [owner] {
         const nb::gil_scoped_acquire acquire;
         try {
             return static_cast<bool>(nb::bool_((*owner)()));
@@ -56,7 +56,7 @@ void set_free_memory_callback(CachingAllocator& allocator, nb::object callback) 
             error.discard_as_unraisable(*owner);
             return false;
         }
-    });
+    };
 }
 
 nb::dict block_at(const CachingAllocator& allocator, Address address) {
@@ -150,6 +150,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats)
         .def("set_memory_fraction", &CachingAllocator::set_memory_fraction, "fraction"_a,
              "Limit what is reserved to a share of the device.")
+        .def_prop_ro("device", &CachingAllocator::device, nb::rv_policy::reference_internal)
         .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction)
         .def("apply_settings", &CachingAllocator::apply_settings, "settings"_a)
         .def_prop_ro("settings", &CachingAllocator::settings)
@@ -186,10 +187,24 @@ void bind_allocator(nb::module_& m) {
         .def("free", &free_block, "address"_a, "stack"_a = 0,
              "Return a block to the cache.\n\nRaises:\n    ValueError: No allocated block starts "
              "there.")
-        .def("set_free_memory_callback", &set_free_memory_callback, "callback"_a.none(),
-             nb::sig("def set_free_memory_callback("
-                     "self, callback: collections.abc.Callable[[], bool] | None) -> None"),
-             "Call `callback` when the cache has no block; if it returns True, search again.")
+        .def(
+            "set_free_memory_callback",
+            [](CachingAllocator& self, nb::object callback) {
+                self.set_free_memory_callback(native_callback(std::move(callback)));
+            },
+            "callback"_a.none(),
+            nb::sig("def set_free_memory_callback("
+                    "self, callback: collections.abc.Callable[[], bool] | None) -> None"),
+            "Call `callback` when the cache has no block; if it returns True, search again.")
+        .def(
+            "set_last_resort",
+            [](CachingAllocator& self, nb::object callback) {
+                self.set_last_resort(native_callback(std::move(callback)));
+            },
+            "callback"_a.none(),
+            nb::sig("def set_last_resort("
+                    "self, callback: collections.abc.Callable[[], bool] | None) -> None"),
+            "Call `callback` before a request fails; if it returns True, try everything again.")
         .def(
             "record_stream",
             [](CachingAllocator& self, Address address, StreamHandle stream) {

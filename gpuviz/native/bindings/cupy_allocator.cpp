@@ -132,17 +132,23 @@ void bind_cupy_allocator(nb::module_& m) {
                                   std::move(open_device), std::move(out_of_memory));
             },
             "memory_module"_a, "runtime_module"_a, "stream_module"_a, "current_device"_a,
-            "current_stream"_a, "open_device"_a, "out_of_memory"_a)
-        .def_prop_ro(
-            "malloc",
-            [](nb::handle_t<CupyAllocator> self) { return malloc_function<CupyAllocator>(self); },
-            "The function for cupy.cuda.set_allocator.")
+            "current_stream"_a, "open_device"_a, "out_of_memory"_a,
+            nb::sig("def __init__(self, memory_module: object, runtime_module: object, "
+                    "stream_module: object, current_device: typing.Callable[[], int], "
+                    "current_stream: typing.Callable[[], int], "
+                    "open_device: typing.Callable[[int], CachingAllocator], "
+                    "out_of_memory: typing.Callable[[str, int, int, int], Exception]) -> None"))
         .def("set_session", &CupyAllocator::set_session, "session"_a.none(), "stacks"_a = true)
         .def("abandon", &CupyAllocator::abandon)
         .def_prop_ro("is_direct", &CupyAllocator::is_direct,
                      "Whether CuPy's objects are written directly; slower calls build them if not.")
         .def_prop_ro("lost_frees", &CupyAllocator::lost_frees,
                      "Frees that failed and were given up.");
+
+    m.def("cupy_malloc", &malloc_function<CupyAllocator>, "make"_a,
+          nb::sig("def cupy_malloc(make: typing.Callable[[], CupyAllocator]) -> "
+                  "typing.Callable[[int], typing.Any]"),
+          "Return a function for cupy.cuda.set_allocator; `make` is called at its first use.");
 }
 
 }  // namespace gpuviz

@@ -37,7 +37,7 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
             return nullptr;
         }
         const int device = state_.device();
-        (void)pool(device);  // learns what the pool held before this allocation
+        pool(device).update(pool_bytes(), call_site());
         nb::object pointer;
         try {
             pointer = allocator_(nb::borrow(size));
@@ -139,14 +139,20 @@ void bind_cupy_observer(nb::module_& m) {
                                  std::move(allocator), std::move(total_bytes));
             },
             "memory_module"_a, "runtime_module"_a, "stream_module"_a, "current_device"_a,
-            "current_stream"_a, "allocator"_a, "total_bytes"_a.none())
-        .def_prop_ro(
-            "malloc",
-            [](nb::handle_t<CupyObserver> self) { return malloc_function<CupyObserver>(self); },
-            "The function for cupy.cuda.set_allocator.")
+            "current_stream"_a, "allocator"_a, "total_bytes"_a.none(),
+            nb::sig("def __init__(self, memory_module: object, runtime_module: object, "
+                    "stream_module: object, current_device: typing.Callable[[], int], "
+                    "current_stream: typing.Callable[[], int], "
+                    "allocator: typing.Callable[[int], typing.Any], "
+                    "total_bytes: typing.Callable[[], int] | None) -> None"))
         .def("set_session", &CupyObserver::set_session, "session"_a.none(), "stacks"_a = true)
         .def("devices", &CupyObserver::devices, "Return the devices on which it has allocated.")
         .def("abandon", &CupyObserver::abandon);
+
+    m.def("observed_malloc", &malloc_function<CupyObserver>, "make"_a,
+          nb::sig("def observed_malloc(make: typing.Callable[[], CupyObserver]) -> "
+                  "typing.Callable[[int], typing.Any]"),
+          "Return a function for cupy.cuda.set_allocator; `make` is called at its first use.");
 }
 
 }  // namespace gpuviz

@@ -4,21 +4,44 @@
 
 namespace gpuviz {
 
-// `owner.malloc` as a Python function of one argument. A plain C function is called several times
-// faster than a bound method. The owner lives for ever from then on, since memory that it hands out
-// may be freed at any time up to the end of the process.
+// A Python function of one argument over `Owner::malloc`. A plain C function is called several
+// times faster than a bound method.
+//
+// `make` returns the owner when the function is first called. The owner lives for ever from then
+// on, since memory that it hands out may be freed at any time up to the end of the process.
 template <typename Owner>
-nanobind::object malloc_function(nanobind::handle_t<Owner> object) {
-    object.inc_ref();
-    Owner& owner = *nanobind::inst_ptr<Owner>(object);
+nanobind::object malloc_function(nanobind::callable make) {
+    struct Lazy {
+        nanobind::callable make;
+        Owner* owner = nullptr;
+    };
     static constexpr const char* kCapsule = "gpuviz.malloc";
     static PyMethodDef definition{
         "malloc",
         [](PyObject* self, PyObject* size) -> PyObject* {
-            return static_cast<Owner*>(PyCapsule_GetPointer(self, kCapsule))->malloc(size);
+            auto& lazy = *static_cast<Lazy*>(PyCapsule_GetPointer(self, kCapsule));
+            if (lazy.owner == nullptr) {
+                try {
+                    nanobind::object made = lazy.make();
+                    lazy.owner = nanobind::cast<Owner*>(made);
+                    made.release();
+                } catch (nanobind::python_error& error) {
+                    error.restore();
+                    return nullptr;
+                }
+            }
+            return lazy.owner->malloc(size);
         },
-        METH_O, "malloc(size)\n--\n\nReturn `size` bytes as a cupy.cuda.MemoryPointer."};
-    const nanobind::object self = nanobind::steal(PyCapsule_New(&owner, kCapsule, nullptr));
+        METH_O,
+        "malloc(size)\n--\n\n"
+        "Return `size` bytes on the current device, for the current stream, as a\n"
+        "cupy.cuda.MemoryPointer. Made for `cupy.cuda.set_allocator(gpuviz.malloc)`;\n"
+        "`gpuviz.record` does that by itself.\n\n"
+        "Raises:\n"
+        "    cupy.cuda.memory.OutOfMemoryError: The device has too little memory left.\n"
+        "    DeviceUnavailableError: There is no CuPy or no usable driver.\n"};
+    const nanobind::object self =
+        nanobind::steal(PyCapsule_New(new Lazy{std::move(make)}, kCapsule, nullptr));
     return nanobind::steal(PyCFunction_New(&definition, self.ptr()));
 }
 

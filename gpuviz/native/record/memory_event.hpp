@@ -39,7 +39,8 @@ struct alignas(64) MemoryEvent {  // one cache line
     std::uint32_t range;   // 0: outside every range
     std::uint16_t device;
     Action action;
-    bool completed = false;  // of a free_requested: free_completed follows at once, in the same record
+    bool completed =
+        false;  // of a free_requested: free_completed follows at once, in the same record
     std::uint8_t reserved[4] = {};
 };
 static_assert(sizeof(MemoryEvent) == 64);

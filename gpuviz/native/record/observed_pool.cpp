@@ -40,21 +40,28 @@ ObservedPool::Segments::iterator ObservedPool::segment_of(std::uint64_t address)
 
 void ObservedPool::allocated(const Allocation& allocation, std::uint64_t total,
                              const CallSite& site) {
-    auto segment = segment_of(allocation.address);
     if (total != kUnknownTotal) {
-        const bool is_new = segment == segments_.end() && (unseen_ == 0 || total > unseen_ + seen_);
-        // A full pool gives segments back before it takes another.
-        drop_segments(is_new ? total - std::min(total, allocation.size) : total, site);
-        if (is_new) {
+        if (total < unseen_ + seen_) {
+            // A full pool gives segments back before it takes another.
+            drop_segments(total - std::min(total, allocation.size), site);
+        }
+        const bool is_known = segment_of(allocation.address) != segments_.end();
+        if (!is_known && (unseen_ == 0 || total > unseen_ + seen_)) {
             add_segment(allocation, total, site);
         }
-        segment = segment_of(allocation.address);
     }
+    const auto segment = segment_of(allocation.address);
     if (segment != segments_.end()) {
         ++segment->second.live_blocks;
     }
     blocks_.insert_or_assign(allocation.address, allocation);
     push(Action::alloc, allocation, site);
+}
+
+void ObservedPool::update(std::uint64_t total, const CallSite& site) {
+    if (total != kUnknownTotal) {
+        drop_segments(total, site);
+    }
 }
 
 void ObservedPool::add_segment(const Allocation& allocation, std::uint64_t total,

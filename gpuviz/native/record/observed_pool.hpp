@@ -30,6 +30,8 @@ class ObservedPool {
 
     void set_sink(MemoryEventSink* sink) noexcept { sink_ = sink; }
 
+    // Records segments that the pool gave back since the last call; `total` is what it holds now.
+    void update(std::uint64_t total, const CallSite& site);
     // `total` is what the pool holds after the allocation.
     void allocated(const Allocation& allocation, std::uint64_t total, const CallSite& site);
     void freed(std::uint64_t address, const CallSite& site);
