@@ -1,6 +1,103 @@
 """See what a CuPy program does to GPU memory and to CUDA streams."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuviz.allocator import (
+        MemPool,
+        empty_cache,
+        get_allocator_settings,
+        get_per_process_memory_fraction,
+        max_memory_allocated,
+        max_memory_reserved,
+        mem_get_info,
+        memory_allocated,
+        memory_reserved,
+        memory_snapshot,
+        memory_stats,
+        memory_summary,
+        record_stream,
+        reset_accumulated_memory_stats,
+        reset_peak_memory_stats,
+        set_allocator_settings,
+        set_per_process_memory_fraction,
+        use_mem_pool,
+    )
+    from gpuviz.frameworks.cupy import malloc
+    from gpuviz.recorder import Recorder, RecorderStatus, record
+    from gpuviz.recording import Recording, load
+    from gpuviz.replay import replay
 
 __version__ = version("gpuviz")
-__all__ = ["__version__"]
+
+# Imported at first use, so that `import gpuviz` costs next to nothing.
+_HOMES = {
+    "gpuviz.allocator": (
+        "MemPool",
+        "empty_cache",
+        "get_allocator_settings",
+        "get_per_process_memory_fraction",
+        "max_memory_allocated",
+        "max_memory_reserved",
+        "mem_get_info",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_snapshot",
+        "memory_stats",
+        "memory_summary",
+        "record_stream",
+        "reset_accumulated_memory_stats",
+        "reset_peak_memory_stats",
+        "set_allocator_settings",
+        "set_per_process_memory_fraction",
+        "use_mem_pool",
+    ),
+    "gpuviz.frameworks.cupy": ("malloc",),
+    "gpuviz.recorder": ("Recorder", "RecorderStatus", "record"),
+    "gpuviz.recording": ("Recording", "load"),
+    "gpuviz.replay": ("replay",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "MemPool",
+    "Recorder",
+    "RecorderStatus",
+    "Recording",
+    "__version__",
+    "empty_cache",
+    "get_allocator_settings",
+    "get_per_process_memory_fraction",
+    "load",
+    "malloc",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_summary",
+    "record",
+    "record_stream",
+    "replay",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_allocator_settings",
+    "set_per_process_memory_fraction",
+    "use_mem_pool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'gpuviz' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

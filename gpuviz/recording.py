@@ -82,6 +82,18 @@ class Recording:
 
         return gpuviz.write(self, Path(path), overwrite=overwrite)
 
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the recording as one HTML file that opens offline, and return its path.
+
+        The file embeds the recording: `load` gives it back.
+
+        Raises:
+            RecordingExistsError: There is a file at ``path`` and ``overwrite`` is false.
+        """
+        from gpuviz.report.page import write_report
+
+        return write_report(self, path, overwrite=overwrite)
+
     def table(self, name: str) -> "pa.Table":
         """Return a table by name; ``memory_levels`` is derived from the events.
 
@@ -167,7 +179,7 @@ class Recording:
         """The memory events as the native core reads them."""
         from gpuviz.analysis.state import memory_columns
 
-        return memory_columns(self)
+        return memory_columns(self.tables["memory_events"])
 
     @cached_property
     def call_stacks(self) -> "CallStacks":

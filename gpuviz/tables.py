@@ -41,6 +41,7 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
+    - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     """
     import pyarrow as pa
@@ -77,6 +78,9 @@ def schemas() -> "dict[str, pa.Schema]":
                 ("cell", pa.int32()),
                 ("source", text),
             ],
+        ),
+        "device_memory": pa.schema(
+            [("time", pa.int64()), ("device", pa.int16()), ("used", pa.int64())],
         ),
         "threads": pa.schema([("id", pa.uint32()), ("name", pa.utf8())]),
     }

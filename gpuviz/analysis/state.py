@@ -14,11 +14,10 @@ ALLOCATED = 1
 PENDING_FREE = 2
 
 
-def memory_columns(recording: "Recording") -> MemoryColumns:
-    """Return the events' columns for the native core, without a copy where chunks allow."""
+def memory_columns(events: "pa.Table") -> MemoryColumns:
+    """Return the columns of ``memory_events`` for the native core, without a copy of one chunk."""
     import pyarrow as pa
 
-    events = recording.tables["memory_events"]
     plain = {
         name: _array(events[name]).to_numpy()
         for name in events.schema.names

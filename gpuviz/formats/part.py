@@ -55,6 +55,22 @@ class PartWriter:
         except OSError as error:
             raise SpoolError(f"{self.directory}: cannot be written ({error})") from error
 
+    def describe(self, manifest: "Manifest") -> None:
+        """Replace what the directory says of the recording as a whole.
+
+        Raises:
+            SpoolError: The disk failed.
+        """
+        try:
+            self._write_text(MANIFEST, replace(manifest, complete=False).to_json())
+        except OSError as error:
+            raise SpoolError(f"{self.directory}: cannot be written ({error})") from error
+
+    def discard(self) -> None:
+        """Remove the directory with everything in it."""
+        self._close_streams()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
     @property
     def failed(self) -> bool:
         """Whether the disk failed, so that batches are kept in memory."""

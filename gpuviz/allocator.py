@@ -1,0 +1,309 @@
+"""torch.cuda's memory functions over the caching allocator of this process.
+
+There is one `gpuviz._core.CachingAllocator` for each device. It is made when memory is first asked
+of it and lives as long as the process, since arrays may outlive everything else. Settings come from
+``GPUVIZ_ALLOC_CONF`` at first use and from `set_allocator_settings` later.
+"""
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.errors import DeviceUnavailableError
+from gpuviz.memory_summary import memory_summary_table
+
+if TYPE_CHECKING:
+    import cupy
+
+SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
+
+
+NewAllocatorHook = Callable[[int, _core.CachingAllocator], None]
+
+
+class _Process:
+    """The allocators of this process, by device."""
+
+    def __init__(self) -> None:
+        self.allocators: dict[int, _core.CachingAllocator] = {}
+        self.on_new: NewAllocatorHook | None = None
+        self.settings: _core.AllocatorSettings | None = None
+
+    def current_settings(self) -> _core.AllocatorSettings:
+        if self.settings is None:
+            self.settings = _core.AllocatorSettings.parse(os.environ.get(SETTINGS_VARIABLE, ""))
+        return self.settings
+
+
+_process = _Process()
+
+
+@cache
+def cuda_driver() -> _core.CudaDriver:
+    """Return the CUDA driver.
+
+    Raises:
+        DeviceUnavailableError: There is no driver, it is too old, or it finds no GPU.
+    """
+    try:
+        return _core.CudaDriver.open()
+    except _core.DeviceError as error:
+        raise DeviceUnavailableError(
+            f"{error} Loading recordings, reports and `gpuviz demo` work without one.",
+        ) from None
+
+
+def caching_allocator(device: int) -> _core.CachingAllocator:
+    """Return the caching allocator of a device, made at the first call.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+        ValueError: ``GPUVIZ_ALLOC_CONF`` has an unknown key or a bad value.
+    """
+    allocator = _process.allocators.get(device)
+    if allocator is None:
+        cuda = _core.CudaDevice(cuda_driver(), device)
+        allocator = _core.CachingAllocator(cuda, _process.current_settings())
+        allocator.set_last_resort(partial(_collect_garbage, allocator))
+        _process.allocators[device] = allocator
+        if _process.on_new is not None:
+            _process.on_new(device, allocator)
+    return allocator
+
+
+def _collect_garbage(allocator: _core.CachingAllocator) -> bool:
+    """Free arrays in reference cycles, as CuPy's own pool does before it gives up."""
+    before = allocator.memory_stats()["active.all.freed"]
+    gc.collect()
+    return allocator.memory_stats()["active.all.freed"] != before
+
+
+def caching_allocators() -> dict[int, _core.CachingAllocator]:
+    """Return the caching allocators made so far, by device."""
+    return dict(_process.allocators)
+
+
+def set_new_allocator_hook(hook: NewAllocatorHook | None) -> None:
+    """Call ``hook(device, allocator)`` for every allocator there is and for each new one."""
+    _process.on_new = hook
+    if hook is not None:
+        for device, allocator in caching_allocators().items():
+            hook(device, allocator)
+
+
+def _current_device() -> int:
+    if not _process.allocators:
+        return 0
+    from gpuviz.frameworks.cupy import current_device
+
+    return current_device()
+
+
+def _existing(device: int | None) -> _core.CachingAllocator | None:
+    return _process.allocators.get(_current_device() if device is None else device)
+
+
+def memory_stats(device: int | None = None) -> dict[str, int]:
+    """Return the statistics of a device's allocator under the keys of ``torch.cuda.memory_stats``.
+
+    Bytes and counts, as ``<metric>.<all|small_pool|large_pool>.<current|peak|allocated|freed>`` and
+    single counters. Empty before the first allocation, like torch's.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+    """
+    allocator = _existing(device)
+    return {} if allocator is None else allocator.memory_stats()
+
+
+def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> str:
+    """Return `memory_stats` as the table that ``torch.cuda.memory_summary`` prints.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+        abbreviated: Leave out the lines for the small and the large pool.
+    """
+    ordinal = _current_device() if device is None else device
+    return memory_summary_table(memory_stats(ordinal), ordinal, abbreviated=abbreviated)
+
+
+def memory_allocated(device: int | None = None) -> int:
+    """Return the bytes that live arrays occupy, rounded as the allocator rounds."""
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
+
+
+def max_memory_allocated(device: int | None = None) -> int:
+    """Return the peak of `memory_allocated` since the start or `reset_peak_memory_stats`."""
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def memory_reserved(device: int | None = None) -> int:
+    """Return the bytes that the allocator holds from the device, in use or cached."""
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
+
+
+def max_memory_reserved(device: int | None = None) -> int:
+    """Return the peak of `memory_reserved` since the start or `reset_peak_memory_stats`."""
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def memory_snapshot(device: int | None = None) -> list[dict[str, Any]]:
+    """Return the segments and their blocks as they are now, in the shape of torch's snapshots.
+
+    Args:
+        device: Only this one; all devices by default.
+    """
+    allocators = _process.allocators
+    chosen = sorted(allocators) if device is None else [d for d in (device,) if d in allocators]
+    return [segment for d in chosen for segment in allocators[d].memory_snapshot()]
+
+
+def reset_peak_memory_stats(device: int | None = None) -> None:
+    """Let every peak start again from the current value."""
+    allocator = _existing(device)
+    if allocator is not None:
+        allocator.reset_peak_stats()
+
+
+def reset_accumulated_memory_stats(device: int | None = None) -> None:
+    """Set every ``allocated`` and ``freed`` total and every counter to 0."""
+    allocator = _existing(device)
+    if allocator is not None:
+        allocator.reset_accumulated_stats()
+
+
+def empty_cache() -> None:
+    """Give all cached memory that no array uses back to the devices; waits for pending frees."""
+    for allocator in caching_allocators().values():
+        allocator.empty_cache()
+
+
+def mem_get_info(device: int | None = None) -> tuple[int, int]:
+    """Return the free and the total memory of a device in bytes, other processes included.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+    ordinal = _current_device() if device is None else device
+    return caching_allocator(ordinal).device.memory_info()
+
+
+def set_per_process_memory_fraction(fraction: float, device: int | None = None) -> None:
+    """Limit what the allocator may hold to a fraction of the device's memory; 1.0 lifts it.
+
+    Raises:
+        TypeError: ``fraction`` is not a float.
+        ValueError: ``fraction`` is not within [0, 1].
+    """
+    if not isinstance(fraction, float):
+        raise TypeError(f"fraction must be a float, got {type(fraction).__name__}")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be within [0, 1], got {fraction}")
+    ordinal = _current_device() if device is None else device
+    caching_allocator(ordinal).set_memory_fraction(fraction)
+
+
+def get_per_process_memory_fraction(device: int | None = None) -> float:
+    """Return the fraction set by `set_per_process_memory_fraction`, 1.0 without one."""
+    allocator = _existing(device)
+    return 1.0 if allocator is None else allocator.memory_fraction
+
+
+def set_allocator_settings(settings: str) -> None:
+    """Change the allocator's settings, for all devices, from now on.
+
+    Args:
+        settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
+            ``"expandable_segments:True,max_split_size_mb:128"``. Options that are not named go
+            back to their defaults where torch's do.
+
+    Raises:
+        ValueError: An unknown key or a bad value; the message names it.
+    """
+    parsed = _core.AllocatorSettings.parse(settings)
+    _process.settings = parsed
+    for allocator in caching_allocators().values():
+        allocator.apply_settings(parsed)
+
+
+def get_allocator_settings() -> str:
+    """Return the settings string in force."""
+    return _process.current_settings().text
+
+
+def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
+    """Keep an array's memory from being reused until what ``stream`` has queued by its free is done.
+
+    Needed when another stream than the one on which the array was made uses it: the allocator knows
+    only the latter. The memory of ``array`` must come from gpuviz's allocator; a view counts for
+    the whole.
+
+    Raises:
+        ValueError: The memory is not gpuviz's, so nothing would hold it back.
+    """
+    memory = array.data.mem
+    allocator = _process.allocators.get(memory.device_id)
+    if allocator is None or not allocator.owns(memory.ptr):
+        raise ValueError(
+            "record_stream needs memory of gpuviz's allocator; this array was made before "
+            "recording, or by another allocator",
+        )
+    allocator.record_stream(memory.ptr, stream.ptr)
+
+
+class MemPool:
+    """Memory of its own for what is allocated on one device inside `use_mem_pool`.
+
+    It goes back to the device when the object is gone and no array uses it.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+        use_on_oom: Let other allocations have this memory rather than fail.
+        no_split: Serve each request from a segment of its own.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+
+    def __init__(
+        self,
+        device: int | None = None,
+        *,
+        use_on_oom: bool = False,
+        no_split: bool = False,
+    ) -> None:
+        self.device = _current_device() if device is None else device
+        self._allocator = caching_allocator(self.device)
+        self._number = self._allocator.create_pool(use_on_oom=use_on_oom, no_split=no_split)
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """``(0, n)``; n counts the device's pools from 1."""
+        return (0, self._number)
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """Return this pool's segments, in the shape of `memory_snapshot`."""
+        return [s for s in memory_snapshot(self.device) if s["segment_pool_id"] == self.id]
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self._allocator.release_pool(self._number)
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool) -> Iterator[None]:
+    """Let this thread's allocations on the pool's device come from it inside the ``with`` block.
+
+    Pools nest; the innermost serves. Arrays may outlive the block.
+    """
+    allocator = caching_allocator(pool.device)
+    _, number = pool.id
+    allocator.begin_pool(number)
+    try:
+        yield
+    finally:
+        allocator.end_pool(number)

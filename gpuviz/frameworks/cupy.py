@@ -1,0 +1,265 @@
+"""CuPy as a client of the allocator and the recorder; the only file that imports cupy."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.allocator import (
+    caching_allocator,
+    caching_allocators,
+    cuda_driver,
+    get_allocator_settings,
+    set_new_allocator_hook,
+)
+from gpuviz.errors import DeviceUnavailableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Allocator = Callable[[int], Any]
+
+
+@cache
+def import_cupy() -> ModuleType:
+    """Return the module cupy.
+
+    Raises:
+        DeviceUnavailableError: CuPy is not installed or finds no GPU.
+    """
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise DeviceUnavailableError(
+            f"CuPy cannot be imported ({error}): `pip install 'gpuviz[cuda13]'` or `[cuda12]`. "
+            "Loading recordings, reports and `gpuviz demo` work without it.",
+        ) from error
+    return cupy
+
+
+def current_device() -> int:
+    """Return the ordinal of the calling thread's current device."""
+    return int(import_cupy().cuda.runtime.getDevice())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of CuPy and of the CUDA runtime it uses."""
+    cupy = import_cupy()
+    return {
+        "cupy": cupy.__version__,
+        "runtime": _cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
+        "driver": _cuda_version(cuda_driver().version),
+    }
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _out_of_memory(text: str, requested_size: int, reserved: int, limit: int) -> Exception:
+    """CuPy's own exception, so that ``except`` clauses keep working, with the allocator's text."""
+    exception: Exception = import_cupy().cuda.memory.OutOfMemoryError(
+        requested_size,
+        reserved,
+        limit,
+    )
+    exception.args = (text,)
+    return exception
+
+
+def _arguments_of_state() -> dict[str, Any]:
+    cupy = import_cupy()
+    return {
+        "memory_module": cupy.cuda.memory,
+        "runtime_module": importlib.import_module("cupy_backends.cuda.api.runtime"),
+        "stream_module": importlib.import_module("cupy_backends.cuda.stream"),
+        "current_device": cupy.cuda.runtime.getDevice,
+        "current_stream": lambda: cupy.cuda.get_current_stream().ptr,
+    }
+
+
+@cache
+def cupy_allocator() -> _core.CupyAllocator:
+    """Return the allocator for CuPy over `gpuviz.allocator.caching_allocator`, one a process."""
+    allocator = _core.CupyAllocator(
+        **_arguments_of_state(),
+        open_device=caching_allocator,
+        out_of_memory=_out_of_memory,
+    )
+    os.register_at_fork(after_in_child=allocator.abandon)
+    return allocator
+
+
+malloc = _core.cupy_malloc(cupy_allocator)
+
+
+def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
+    driver = cuda_driver()
+    return [
+        {
+            "id": device,
+            "name": driver.device_name(device),
+            "total_memory": driver.total_memory(device),
+            "kind": "cuda",
+        }
+        for device in sorted(devices)
+    ]
+
+
+class Installation:
+    """An allocator put under CuPy, until `remove`."""
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._cuda = import_cupy().cuda
+        self._allocator = allocator
+        self.previous: Allocator = self._cuda.get_allocator()
+        self._scope: Any = None
+        try:
+            self._cuda.set_allocator(allocator)
+        except ValueError:
+            # Inside `using_allocator`, CuPy lets only this thread's allocator be changed.
+            self._scope = self._cuda.using_allocator(allocator)
+            self._scope.__enter__()
+
+    def remove(self) -> bool:
+        """Put the previous allocator back; False if the program has replaced ours meanwhile."""
+        if self._scope is not None:
+            self._scope.__exit__(None, None, None)
+            return True
+        if self._cuda.get_allocator() is not self._allocator:
+            return False
+        self._cuda.set_allocator(self.previous)
+        return True
+
+
+_REPLACED = (
+    "The program replaced CuPy's allocator during the recording; what it allocated from then on "
+    "is not in it."
+)
+
+
+class CachingSource:
+    """gpuviz's caching allocator under CuPy, for the time of one recording."""
+
+    allocator = "caching"
+    allocator_name = "gpuviz caching allocator"
+
+    def __init__(self, *, stacks: bool) -> None:
+        self._stacks = stacks
+        self._client = cupy_allocator()
+        cuda_driver()
+        self._installation: Installation | None = None
+        self._final_stats: dict[int, dict[str, int]] = {}
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return nothing: all tables grow during the recording."""
+        return {}
+
+    def describe(self, session: _core.Session) -> None:
+        """Push segments and blocks that an earlier use of the allocator left."""
+        for device, allocator in caching_allocators().items():
+            allocator.describe_state(session.sink(device), stacks_are_valid=False)
+
+    def begin(self, session: _core.Session) -> None:
+        """Let CuPy allocate from gpuviz, and record it."""
+
+        def attach(device: int, allocator: _core.CachingAllocator) -> None:
+            allocator.attach(session.sink(device))
+
+        set_new_allocator_hook(attach)
+        self._client.set_session(session, stacks=self._stacks)
+        self._installation = Installation(malloc)
+
+    def sample(self) -> list[tuple[int, int]]:
+        """Return the used bytes of the devices that the allocator has served."""
+        used = []
+        for device, allocator in caching_allocators().items():
+            free, total = allocator.device.memory_info()
+            used.append((device, total - free))
+        return used
+
+    def end(self) -> tuple[str, ...]:
+        """Put CuPy's allocator back; memory that no array uses goes back to the device."""
+        installation = self._installation
+        restored = installation is None or installation.remove()
+        self._client.set_session(None)
+        set_new_allocator_hook(None)
+        for device, allocator in caching_allocators().items():
+            allocator.detach()
+            self._final_stats[device] = allocator.memory_stats()
+            if installation is not None and installation.previous is not malloc:
+                allocator.empty_cache()
+        return () if restored else (_REPLACED,)
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the devices that the allocator has served."""
+        return _device_rows(caching_allocators())
+
+    def manifest_fields(self) -> Mapping[str, Any]:
+        """Return settings, versions and the allocator's statistics at the end."""
+        return {
+            "settings": get_allocator_settings(),
+            "memory_stats": dict(self._final_stats),
+            **versions(),
+        }
+
+
+class ObservingSource:
+    """The program's own allocator, watched for the time of one recording."""
+
+    allocator = "observe"
+
+    def __init__(self, *, stacks: bool) -> None:
+        self._stacks = stacks
+        self._cuda = import_cupy().cuda
+        cuda_driver()
+        observed = self._cuda.get_allocator()
+        owner = getattr(observed, "__self__", None)
+        kind = type(owner) if owner is not None and not isinstance(owner, ModuleType) else observed
+        self.allocator_name = f"{kind.__module__}.{kind.__qualname__}"
+        pool = owner if isinstance(owner, self._cuda.MemoryPool) else None
+        self._observer = _core.CupyObserver(
+            **_arguments_of_state(),
+            allocator=observed,
+            total_bytes=None if pool is None else pool.total_bytes,
+        )
+        self._installation: Installation | None = None
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return nothing: all tables grow during the recording."""
+        return {}
+
+    def describe(self, session: _core.Session) -> None:
+        """Push nothing: what lived before was handed out unobserved."""
+
+    def begin(self, session: _core.Session) -> None:
+        """Record what the program's allocator does."""
+        os.register_at_fork(after_in_child=self._observer.abandon)
+        self._observer.set_session(session, stacks=self._stacks)
+        self._installation = Installation(_core.observed_malloc(lambda: self._observer))
+
+    def sample(self) -> list[tuple[int, int]]:
+        """Return the used bytes of the devices seen."""
+        used = []
+        for device in self._observer.devices():
+            with self._cuda.Device(device):
+                free, total = self._cuda.runtime.memGetInfo()
+            used.append((device, total - free))
+        return used
+
+    def end(self) -> tuple[str, ...]:
+        """Put the program's allocator back."""
+        restored = self._installation is None or self._installation.remove()
+        self._observer.set_session(None)
+        return () if restored else (_REPLACED,)
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the devices seen."""
+        return _device_rows(self._observer.devices())
+
+    def manifest_fields(self) -> Mapping[str, Any]:
+        """Return versions; a foreign allocator has no settings or statistics of torch's kind."""
+        return versions()

@@ -1,0 +1,167 @@
+"""The thread that moves finished columns of a session into a store."""
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.stacks import FrameResolver
+from gpuviz.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz import _core
+    from gpuviz.source import Source
+    from gpuviz.store import Store
+
+# A killed process loses what came after the last drain: well under a second.
+INTERVAL_S = 0.5
+
+
+class Pump:
+    """Drains a session twice a second, on a thread of its own."""
+
+    def __init__(self, session: "_core.Session", source: "Source", store: "Store") -> None:
+        self._session = session
+        self._source = source
+        self._store = store
+        self._resolver = FrameResolver()
+        self._streams_seen = 0
+        self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpuviz-pump", daemon=True)
+        self.cpu_ns = 0
+
+    def start(self) -> None:
+        """Begin to drain."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Drain what is left; the session must have stopped before."""
+        self._stop.set()
+        self._thread.join()
+        self.drain()
+
+    def drain(self) -> int:
+        """Move everything that the session has, and return how many events that were."""
+        with self._lock:
+            began = time.thread_time_ns()
+            try:
+                return self._drain()
+            finally:
+                self.cpu_ns += time.thread_time_ns() - began
+
+    def _run(self) -> None:
+        while not self._stop.wait(INTERVAL_S):
+            self.drain()
+
+    def _drain(self) -> int:
+        # What events name is written before them.
+        chunks = self._session.take(flush=True)
+        self._append_streams()
+        self._append_stacks()
+        self._append_new("devices", self._source.devices())
+        for chunk in chunks:
+            self._append_new("pools", pool_rows(chunk["pool"]))
+            self._append_new("threads", thread_rows(chunk["thread"]))
+            self._store.append("memory_events", event_batch(chunk))
+        self._append_device_memory()
+        self._store.flush()
+        return sum(len(chunk["time"]) for chunk in chunks)
+
+    def _append_streams(self) -> None:
+        streams = self._session.streams()[self._streams_seen :]
+        self._streams_seen += len(streams)
+        self._append(
+            "streams",
+            [
+                {"id": number, "device": device, "handle": handle, "name": stream_name(handle)}
+                for number, device, handle in streams
+            ],
+        )
+
+    def _append_stacks(self) -> None:
+        stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
+        stack_rows, frame_rows = self._resolver.resolve(stacks)
+        self._append("frames", frame_rows)
+        self._append("stacks", stack_rows)
+
+    def _append_device_memory(self) -> None:
+        now = time.monotonic_ns() - self._session.start_ns
+        self._append(
+            "device_memory",
+            [
+                {"time": now, "device": device, "used": used}
+                for device, used in self._source.sample()
+            ],
+        )
+
+    def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
+        seen = self._ids_seen[table]
+        new = [row for row in rows if row["id"] not in seen]
+        seen.update(row["id"] for row in new)
+        self._append(table, new)
+
+    def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
+        import pyarrow as pa
+
+        if rows:
+            self._store.append(table, pa.RecordBatch.from_pylist(rows, schemas()[table]))
+
+
+def import_libraries() -> None:
+    """Let pyarrow import what it imports at its first conversion, pandas for one.
+
+    Later would be within the recorded time, and too late while the interpreter exits.
+    """
+    import pyarrow as pa
+
+    pa.RecordBatch.from_pylist([{"id": 0, "name": ""}], schemas()["threads"])
+
+
+def event_batch(chunk: "dict[str, Any]") -> "pa.RecordBatch":
+    """Return the columns of a native chunk as a batch of ``memory_events``, without copying."""
+    import pyarrow as pa
+
+    schema = schemas()["memory_events"]
+    columns = [
+        pa.DictionaryArray.from_arrays(pa.array(chunk["action"]), pa.array(ACTIONS))
+        if field.name == "action"
+        else pa.array(chunk[field.name], field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def pool_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+    """Return a row of ``pools`` for each id that occurs; see `gpuviz.tables`."""
+    return [
+        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        for pool in _distinct(ids)
+    ]
+
+
+def thread_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+    """Return a row of ``threads`` for each id that occurs; unnamed where it has ended already."""
+    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    return [{"id": thread, "name": names.get(thread, "")} for thread in _distinct(ids)]
+
+
+def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[int]:
+    import numpy as np
+
+    return [int(number) for number in np.unique(ids)]
+
+
+def stream_name(handle: int) -> str:
+    """Return how users know a stream of this raw handle."""
+    if handle in {0, 1}:
+        return "default stream"
+    # The handle under which native code keeps the per-thread default stream of one thread.
+    if handle & 0x7 == 2:  # noqa: PLR2004
+        return f"per-thread default stream of thread {handle >> 8}"
+    return f"stream {handle:#x}"

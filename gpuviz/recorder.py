@@ -1,0 +1,262 @@
+"""Recording: what `gpuviz.record` returns, and the one owner of a native session."""
+
+import atexit
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from gpuviz import _core
+from gpuviz.environment import environment_fields, iso_time
+from gpuviz.errors import RecorderError
+from gpuviz.manifest import Manifest
+from gpuviz.pump import Pump, import_libraries
+from gpuviz.recording import Recording
+from gpuviz.store import Store
+
+if TYPE_CHECKING:
+    from gpuviz.source import Source
+
+AllocatorMode = Literal["caching", "observe"]
+
+DEFAULT_MAX_EVENTS = 10_000_000
+STACK_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderStatus:
+    """What a recorder has done so far.
+
+    Attributes:
+        recording: Whether it records now.
+        events: Memory events recorded.
+        dropped: Events lost to a full queue.
+        dropped_oldest: Events given up to stay within ``max_events``.
+        bytes_in_memory: Bytes held by queues, columns and call stacks.
+        bytes_on_disk: Bytes written so far; 0 without a path.
+        own_cost_ns: CPU time of the recorder's two threads.
+        notes: What the user should know, in sentences.
+    """
+
+    recording: bool
+    events: int
+    dropped: int
+    dropped_oldest: int
+    bytes_in_memory: int
+    bytes_on_disk: int
+    own_cost_ns: int
+    notes: tuple[str, ...]
+
+
+class Recorder:
+    """Records memory events between `start` and `stop`, or inside a ``with`` block.
+
+    One recorder makes one recording, and one recorder can be active in a process at a time.
+    `start`, `stop` and the rest may be called from any thread.
+    """
+
+    _active: "Recorder | None" = None
+
+    def __init__(
+        self,
+        source: "Source",
+        path: Path | None,
+        *,
+        stacks: bool,
+        max_events: int,
+    ) -> None:
+        if max_events < 1:
+            raise ValueError(f"max_events must be at least 1, got {max_events}")
+        self._source = source
+        self._path = path
+        self._max_events = max_events
+        self._session = _core.Session(stack_depth=STACK_DEPTH if stacks else 0)
+        self._store: Store | None = None
+        self._pump: Pump | None = None
+        self._recording: Recording | None = None
+        self._notes: tuple[str, ...] = ()
+        self._initial_events = 0
+
+    def start(self) -> None:
+        """Begin recording.
+
+        Raises:
+            RecorderError: This recorder has been started before, or another one is active.
+            RecordingExistsError: There is a file at the path already.
+            DeviceUnavailableError: There is no CuPy, no GPU or no usable driver.
+        """
+        if self._store is not None:
+            raise RecorderError("This recorder has been started before; make another with record()")
+        if Recorder._active is not None:
+            raise RecorderError("Another recorder is active in this process; stop it first")
+        import_libraries()
+        store = Store(self._path, self._manifest(complete=False), self._max_events)
+        for name, table in self._source.tables().items():
+            for batch in table.to_batches():
+                store.append(name, batch)
+        pump = Pump(self._session, self._source, store)
+        self._session.start()
+        try:
+            self._source.describe(self._session)
+            self._initial_events = pump.drain()
+            store.describe(self._manifest(complete=False))
+            self._source.begin(self._session)
+        except BaseException:
+            self._session.stop()
+            store.discard()
+            raise
+        self._store, self._pump = store, pump
+        Recorder._active = self
+        pump.start()
+        atexit.register(self._stop_at_exit)
+
+    def stop(self) -> Recording:
+        """End recording, restore what was there before, and return the recording.
+
+        Raises:
+            RecorderError: It does not record.
+        """
+        if self._store is None or self._pump is None or Recorder._active is not self:
+            raise RecorderError("This recorder does not record; start() it first")
+        Recorder._active = None
+        atexit.unregister(self._stop_at_exit)
+        self._notes = self._source.end()
+        self._session.stop()
+        self._pump.stop()
+        self._recording = self._store.finish(self._manifest(complete=True))
+        if self._store.failure is not None:
+            warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
+        return self._recording
+
+    def __enter__(self) -> Self:
+        """Begin recording."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End recording, also when the block raised."""
+        if Recorder._active is self:
+            self.stop()
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether it records now."""
+        return Recorder._active is self
+
+    @property
+    def recording(self) -> Recording:
+        """The recording; while it goes on, what was recorded until now.
+
+        Raises:
+            RecorderError: It has not been started.
+        """
+        if self._recording is not None:
+            return self._recording
+        if self._store is None or self._pump is None:
+            raise RecorderError("Nothing is recorded yet: start() the recorder first")
+        self._pump.drain()
+        return self._store.so_far(self._manifest(complete=False))
+
+    def status(self) -> RecorderStatus:
+        """Return counts, sizes and costs as of now."""
+        store = self._store
+        return RecorderStatus(
+            recording=self.is_recording,
+            events=self._session.events,
+            dropped=self._session.dropped,
+            dropped_oldest=0 if store is None else store.dropped_oldest,
+            bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
+            bytes_on_disk=0 if store is None else store.bytes_on_disk,
+            own_cost_ns=self._own_cost_ns(),
+            notes=self._all_notes(),
+        )
+
+    def _own_cost_ns(self) -> int:
+        pump_ns = 0 if self._pump is None else self._pump.cpu_ns
+        return self._session.collector_cpu_ns + pump_ns
+
+    def _all_notes(self) -> tuple[str, ...]:
+        failure = None if self._store is None else self._store.failure
+        return self._notes + (() if failure is None else (failure,))
+
+    def _manifest(self, *, complete: bool) -> Manifest:
+        start_unix_ns = self._session.wall_start_ns or time.time_ns()
+        began = self._session.start_ns
+        return Manifest(
+            created=iso_time(start_unix_ns),
+            start_unix_ns=start_unix_ns,
+            duration_ns=time.monotonic_ns() - began if began else 0,
+            complete=complete,
+            events=self._session.events,
+            dropped=self._session.dropped,
+            initial_events=self._initial_events,
+            own_cost_ns=self._own_cost_ns(),
+            allocator=self._source.allocator,
+            allocator_name=self._source.allocator_name,
+            notes=self._all_notes(),
+            **(environment_fields() | dict(self._source.manifest_fields())),
+        )
+
+    def _stop_at_exit(self) -> None:
+        if self.is_recording:
+            self.stop()
+
+    def _abandon(self) -> None:
+        """Forget everything in the child of a fork, where the recorder's threads do not exist."""
+        self._session.abandon_after_fork()
+
+
+def _abandon_active() -> None:
+    if Recorder._active is not None:  # noqa: SLF001
+        Recorder._active._abandon()  # noqa: SLF001
+        Recorder._active = None  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_abandon_active)
+
+
+def record(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    allocator: AllocatorMode = "caching",
+    stacks: bool = True,
+    max_events: int = DEFAULT_MAX_EVENTS,
+) -> Recorder:
+    """Return a recorder of what CuPy does to GPU memory; use it in ``with`` or `start` it.
+
+    Args:
+        path: Where the recording goes while it is made, a new ``.gpuviz`` file. Without one the
+            newest ``max_events`` events are kept in memory.
+        allocator: ``"caching"`` puts gpuviz's own allocator under CuPy; arrays made before stay
+            valid and count as memory outside. ``"observe"`` leaves the program's allocator in
+            place (CuPy's MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
+        stacks: Whether to record the Python call stack of each event.
+        max_events: How many events may wait in memory, at 64 bytes each.
+
+    Raises:
+        ValueError: An argument is not one of those above.
+        DeviceUnavailableError: There is no CuPy.
+    """
+    from gpuviz.frameworks import cupy
+
+    if allocator not in {"caching", "observe"}:
+        raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
+    source: Source
+    if allocator == "caching":
+        source = cupy.CachingSource(stacks=stacks)
+    else:
+        source = cupy.ObservingSource(stacks=stacks)
+    return Recorder(
+        source,
+        None if path is None else Path(path),
+        stacks=stacks,
+        max_events=max_events,
+    )
