@@ -1,13 +1,32 @@
 #include "record/event_ring.hpp"
 
+#include <ctime>
+
+#include "record/clock.hpp"
+
 namespace gpuviz {
 
 void EventRing::push(const MemoryEvent& event) noexcept {
-    if (!ring_.push(event)) {
+    if (ring_.push(event)) {
+        collected_ = true;
+    } else if (!collected_ || !push_within_patience(event)) {
+        collected_ = false;
         for_each_row(event, [&](const MemoryEvent& row) {
             dropped_[std::size_t(row.action)].fetch_add(1, std::memory_order_relaxed);
         });
     }
+}
+
+bool EventRing::push_within_patience(const MemoryEvent& event) noexcept {
+    const std::int64_t deadline_ns = now_ns() + patience_ns;
+    do {
+        const timespec nap{0, 50'000};
+        nanosleep(&nap, nullptr);
+        if (ring_.push(event)) {
+            return true;
+        }
+    } while (now_ns() < deadline_ns);
+    return false;
 }
 
 ActionCounts EventRing::dropped() const noexcept {

@@ -94,8 +94,10 @@ std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
         const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
         const auto instruction =
             std::int64_t(load<std::uint64_t>(frame, layout.instruction) - code - layout.code_start);
-        const auto first = 2 * std::int64_t{load<std::int32_t>(code, layout.first_traceable)};
-        if (instruction < first && owner != owned_by_generator) {
+        // Only the innermost frame can be one that has not begun to run yet, but for a collection
+        // amid its first instructions; that one shows at its first line.
+        if (count == 0 && owner != owned_by_generator &&
+            instruction < 2 * std::int64_t{load<std::int32_t>(code, layout.first_traceable)}) {
             continue;
         }
         frames[count++] = {code, instruction};

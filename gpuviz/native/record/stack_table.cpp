@@ -1,9 +1,10 @@
 #include "record/stack_table.hpp"
 
-#include <algorithm>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace gpuviz {
@@ -25,10 +26,16 @@ std::uint64_t hash_of(std::span<const StackFrame> frames) noexcept {
     std::uint64_t hash = 0;
     std::uint64_t place = 0x6a09e667f3bcc909;
     for (const StackFrame& frame : frames) {
-        hash += fold(frame.code ^ place, std::uint64_t(frame.instruction) + place);
+        hash += (frame.code + place) * (std::uint64_t(frame.instruction) ^ place);
         place += 0xbb67ae8584caa73b;
     }
     return fold(hash ^ frames.size(), 0x3c6ef372fe94f82b);
+}
+
+bool same(std::span<const StackFrame> left, std::span<const StackFrame> right) noexcept {
+    static_assert(std::has_unique_object_representations_v<StackFrame>);
+    return left.size() == right.size() &&
+           std::memcmp(left.data(), right.data(), left.size_bytes()) == 0;
 }
 
 }  // namespace
@@ -85,8 +92,8 @@ std::size_t StackTable::find(std::uint64_t hash,
                              std::span<const StackFrame> frames) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash & mask;
-    while (slots_[slot].id != 0 && (slots_[slot].hash != hash ||
-                                    !std::ranges::equal(this->frames(slots_[slot].id), frames))) {
+    while (slots_[slot].id != 0 &&
+           (slots_[slot].hash != hash || !same(this->frames(slots_[slot].id), frames))) {
         slot = (slot + 1) & mask;
     }
     return slot;
