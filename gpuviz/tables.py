@@ -46,7 +46,6 @@ def schemas() -> "dict[str, pa.Schema]":
     """
     import pyarrow as pa
 
-    text = pa.dictionary(pa.int32(), pa.utf8())
     return {
         "memory_events": _memory_events(),
         "devices": pa.schema(
@@ -69,16 +68,7 @@ def schemas() -> "dict[str, pa.Schema]":
             [("id", pa.uint32()), ("owner", pa.uint32()), ("segment_type", pa.utf8())],
         ),
         "stacks": pa.schema([("id", pa.uint32()), ("frames", pa.list_(pa.uint32()))]),
-        "frames": pa.schema(
-            [
-                ("id", pa.uint32()),
-                ("name", text),
-                ("filename", text),
-                ("line", pa.int32()),
-                ("cell", pa.int32()),
-                ("source", text),
-            ],
-        ),
+        "frames": _frames(),
         "device_memory": pa.schema(
             [("time", pa.int64()), ("device", pa.int16()), ("used", pa.int64())],
         ),
@@ -102,5 +92,21 @@ def _memory_events() -> "pa.Schema":
             ("stack", pa.uint32()),
             ("thread", pa.uint32()),
             ("range", pa.uint32()),
+        ],
+    )
+
+
+def _frames() -> "pa.Schema":
+    import pyarrow as pa
+
+    text = pa.dictionary(pa.int32(), pa.utf8())
+    return pa.schema(
+        [
+            ("id", pa.uint32()),
+            ("name", text),
+            ("filename", text),
+            ("line", pa.int32()),
+            ("cell", pa.int32()),
+            ("source", text),
         ],
     )

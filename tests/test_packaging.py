@@ -99,3 +99,12 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert [name for name in sources if "dist-info" not in name] == []
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
+
+
+def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):
+    folder = "gpuviz/commands/recordings"
+    shipped = {f"{folder}/{path.name}" for path in (ROOT / folder).glob("*.gpuviz")}
+
+    assert shipped == {
+        name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(f"{folder}/")
+    }

@@ -37,7 +37,7 @@ def cupy_pool():
 
 @contextmanager
 def gpuviz_allocator():
-    """gpuviz's allocator, not recording."""
+    """Put gpuviz's allocator under CuPy, not recording."""
     import cupy
 
     import gpuviz
@@ -51,7 +51,7 @@ def gpuviz_allocator():
 
 
 def recording() -> AbstractContextManager[Any]:
-    """gpuviz's allocator, recording with call stacks."""
+    """Put gpuviz's allocator under CuPy, recording with call stacks."""
     import gpuviz
 
     return gpuviz.record()
@@ -137,13 +137,13 @@ def ratio_row(what: str, limit: float, measured: float, base: float, unit: str =
     return what, f"at most {limit}x", text, measured <= limit * base
 
 
-def rows() -> list[Row]:
-    """Measure, and return (what, must reach, measured, whether it does)."""
+def pairs_of_1_kib() -> dict[str, float]:
+    """Return what a pair costs by what is recorded, at two depths of the call stack."""
 
     def deep() -> float:
         return at_depth(DEPTH, pair_of_1_kib)
 
-    small = interleaved(
+    return interleaved(
         {
             "pool": (cupy_pool, pair_of_1_kib),
             "gpuviz": (gpuviz_allocator, pair_of_1_kib),
@@ -153,6 +153,11 @@ def rows() -> list[Row]:
             "observing": (lambda: nested(cupy_pool, observing), pair_of_1_kib),
         },
     )
+
+
+def rows() -> list[Row]:
+    """Measure, and return (what, must reach, measured, whether it does)."""
+    small = pairs_of_1_kib()
     mixed = interleaved(
         {
             "pool": (cupy_pool, pair_of_mixed_sizes),

@@ -72,7 +72,7 @@ def test_a_size_that_is_none_is_refused_by_its_type(client, size, error):
 
 
 def test_a_full_device_raises_cupys_exception_and_stays_usable(client):
-    with pytest.raises(memory.OutOfMemoryError, match="Tried to allocate 200.00 MiB"):
+    with pytest.raises(memory.OutOfMemoryError, match=r"Tried to allocate 200\.00 MiB"):
         _core.cupy_malloc(lambda: client)(200 * MIB)
 
     assert _core.cupy_malloc(lambda: client)(50 * MIB).mem.size == 50 * MIB
