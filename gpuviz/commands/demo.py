@@ -1,0 +1,85 @@
+"""``gpuviz demo``: a report to look at, on any machine."""
+
+import tempfile
+import webbrowser
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuviz.commands.output import check_free
+from gpuviz.commands.workloads import WORKLOADS
+from gpuviz.errors import DeviceUnavailableError, GpuvizError
+
+if TYPE_CHECKING:
+    from gpuviz.recording import Recording
+
+RECORDINGS = Path(str(files("gpuviz.commands") / "recordings"))
+# What every workload fits in at scale 1.
+NEEDED_BYTES = 8 * 2**30
+
+
+def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> None:
+    """Write the report of a workload, and open it unless told not to or where to put it.
+
+    Raises:
+        GpuvizError: There is no such workload, or the output cannot be written.
+    """
+    if name not in WORKLOADS:
+        known = ", ".join(WORKLOADS)
+        raise GpuvizError(f"There is no workload {name!r}; the names are {known}.")
+    if output is not None:
+        check_free(output, force=force)
+    path = output or Path(tempfile.mkdtemp(prefix="gpuviz-demo-"), f"{name}.html")
+    shown = _record(name) if _has_gpu() else _replay(name)
+    shown.report(path, overwrite=force)
+    click.echo(f"Wrote {path}")
+    if output is None and open_browser and not webbrowser.open(path.as_uri()):
+        click.echo("No browser could be started: open the file in one.")
+
+
+def print_workloads() -> None:
+    """Print each workload with its sentence."""
+    width = max(map(len, WORKLOADS))
+    for name, workload in WORKLOADS.items():
+        click.echo(f"{name:<{width}}  {workload.description}")
+
+
+def _has_gpu() -> bool:
+    """Return whether CuPy is installed and sees a device."""
+    if find_spec("cupy") is None:
+        return False
+    from gpuviz.frameworks.cupy import import_cupy
+
+    try:
+        return bool(import_cupy().cuda.is_available())
+    except DeviceUnavailableError:
+        return False
+
+
+def _record(name: str) -> "Recording":
+    from gpuviz.allocator import mem_get_info
+    from gpuviz.recorder import record
+
+    free, _ = mem_get_info()
+    scale = min(1.0, free / NEEDED_BYTES)
+    click.echo(f"Recording {name} on this machine's GPU")
+    with record() as recorder:
+        WORKLOADS[name].run(scale)
+    return recorder.recording
+
+
+def _replay(name: str) -> "Recording":
+    """Return a new recording of the shipped one's operations, made on the simulated device."""
+    from gpuviz.recording import load
+    from gpuviz.replay import replay
+
+    shipped = load(RECORDINGS / f"{name}.gpuviz")
+    device = shipped.table("devices")["name"][0].as_py()
+    click.echo(
+        f"There is no GPU with CuPy here: replaying {name} on the simulated device,\n"
+        f"at its own speed, from a recording made on {device}",
+    )
+    return replay(shipped, speed=1.0)

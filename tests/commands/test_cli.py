@@ -1,0 +1,192 @@
+import subprocess
+import sys
+
+import pytest
+
+import gpuviz
+from gpuviz.cli import main
+from gpuviz.commands import demo
+from gpuviz.commands.info import format_bytes
+from gpuviz.commands.workloads import WORKLOADS
+from tests.report.recordings import make_recording
+
+
+@pytest.fixture
+def gpuviz_command(monkeypatch, capsys):
+    """Run the command line with these arguments; return exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gpuviz", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return make_recording().save(tmp_path / "saved.gpuviz")
+
+
+def test_help_names_every_command(gpuviz_command):
+    code, out, _ = gpuviz_command("--help")
+
+    assert code == 0
+    listed = out.split("Commands:")[1].split("\n")
+    assert [line.split()[0] for line in listed if line.strip()] == ["demo", "info", "report"]
+
+
+def test_help_loads_no_heavy_library():
+    heavy = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy")
+    code = (
+        "import sys; from gpuviz.cli import commands; "
+        "commands(['--help'], standalone_mode=False); "
+        f"sys.stderr.write(str([name for name in {heavy} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert done.stderr == "[]"
+
+
+def test_info_prints_the_facts_of_a_recording(gpuviz_command, saved):
+    code, out, err = gpuviz_command("info", saved)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+
+    assert (code, err) == (0, "")
+    assert "7 events in 0.001 s" in lines
+    assert "alloc 3" in lines
+    assert "allocated 12.00 MiB 6.00 MiB" in lines
+    assert "reserved 20.00 MiB 20.00 MiB" in lines
+    assert "program train.py --steps 5" in lines
+
+
+def test_report_writes_a_page_that_holds_the_recording(gpuviz_command, saved, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = gpuviz_command("report", saved, "-o", page)
+
+    assert (code, out) == (0, f"Wrote {page}\n")
+    assert (
+        gpuviz.load(page)
+        .table("memory_events")
+        .equals(
+            gpuviz.load(saved).table("memory_events"),
+        )
+    )
+
+
+def test_report_replaces_a_file_only_when_forced(gpuviz_command, saved, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+
+    code, _, err = gpuviz_command("report", saved, "-o", page)
+    kept = page.read_text()
+    forced, _, _ = gpuviz_command("report", saved, "-o", page, "--force")
+
+    assert (code, kept, forced) == (1, "mine", 0)
+    assert err == f"gpuviz: {page} exists; give another name, or --force to replace it.\n"
+    assert "<html" in page.read_text()
+
+
+def test_a_missing_folder_for_the_output_is_named(gpuviz_command, saved, tmp_path):
+    code, _, err = gpuviz_command("report", saved, "-o", tmp_path / "none" / "page.html")
+
+    assert code == 1
+    assert err == f"gpuviz: The folder {tmp_path / 'none'} of page.html does not exist.\n"
+
+
+@pytest.mark.parametrize("verb", [["info"], ["report", "-o", "page.html"]])
+def test_a_missing_file_is_one_sentence(gpuviz_command, tmp_path, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = gpuviz_command(*verb, "absent.gpuviz")
+
+    assert (code, err) == (1, "gpuviz: absent.gpuviz: No such file or directory\n")
+
+
+def test_a_foreign_file_is_one_sentence_that_names_it(gpuviz_command, tmp_path):
+    foreign = tmp_path / "notes.gpuviz"
+    foreign.write_text("not a recording")
+    code, _, err = gpuviz_command("info", foreign)
+
+    assert code == 1
+    assert err.startswith(f"gpuviz: {foreign}: ")
+    assert err.count("\n") == 1
+
+
+def test_a_wrong_option_is_a_usage_error(gpuviz_command):
+    code, _, err = gpuviz_command("info", "--nonsense")
+
+    assert code == 2
+    assert "--nonsense" in err
+
+
+def test_an_unknown_workload_is_answered_with_the_known_ones(gpuviz_command):
+    code, _, err = gpuviz_command("demo", "--workload", "kmean")
+
+    assert code == 1
+    assert "'kmean'" in err
+    assert [name for name in WORKLOADS if name not in err] == []
+
+
+def test_the_workloads_are_listed_with_their_sentences(gpuviz_command):
+    code, out, _ = gpuviz_command("demo", "--list")
+
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(WORKLOADS)
+
+
+@pytest.fixture
+def without_gpu(monkeypatch, tmp_path):
+    """A machine without a GPU, and a small recording in place of the shipped one."""
+    monkeypatch.setattr(demo, "_has_gpu", lambda: False)
+    monkeypatch.setattr(demo, "RECORDINGS", tmp_path)
+    make_recording().save(tmp_path / "kmeans.gpuviz")
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_demo_without_a_gpu_says_that_it_is_a_replay(gpuviz_command, tmp_path):
+    page = tmp_path / "run.html"
+    code, out, _ = gpuviz_command("demo", "--output", page)
+    manifest = gpuviz.load(page).manifest
+
+    assert code == 0
+    assert out.endswith(f"Wrote {page}\n")
+    assert manifest.simulated
+    assert manifest.label.startswith("Replayed on the simulated device from a recording made on")
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_demo_opens_the_browser_unless_told_where_to_write(gpuviz_command, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr(demo.webbrowser, "open", lambda url: not opened.append(url))
+
+    gpuviz_command("demo", "--no-open")
+    gpuviz_command("demo", "--output", tmp_path / "run.html")
+    _, out, _ = gpuviz_command("demo")
+
+    assert len(opened) == 1
+    assert opened[0] == "file://" + out.splitlines()[-1].removeprefix("Wrote ")
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_demo_that_finds_no_browser_says_what_to_do(gpuviz_command, monkeypatch):
+    monkeypatch.setattr(demo.webbrowser, "open", lambda _: False)
+    code, out, _ = gpuviz_command("demo")
+
+    assert code == 0
+    assert out.splitlines()[-1] == "No browser could be started: open the file in one."
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1536 * 1024, "1.50 MiB"),
+        (2**50, "1024.00 TiB"),
+    ],
+)
+def test_sizes_are_printed_in_the_largest_unit(count, text):
+    assert format_bytes(count) == text
