@@ -24,15 +24,15 @@ def run_python(code: str, *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Build a wheel in an isolated environment, with the system's node and npm out of reach."""
+    """Build a wheel in an isolated environment, with node and npm out of reach."""
     folder = tmp_path_factory.mktemp("wheel")
-    hidden = folder / "bin"
-    hidden.mkdir()
-    for name in ("g++", "c++", "gcc", "cc", "as", "ld", "ar", "ranlib", "sh", "env", "uname"):
-        found = [Path(place, name) for place in ("/usr/bin", "/bin", "/usr/local/bin")]
-        target = next((path for path in found if path.exists()), None)
-        if target:
-            (hidden / name).symlink_to(target)
+    programs = folder / "bin"
+    programs.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            link = programs / program.name
+            if program.name not in {"node", "nodejs", "npm", "npx"} and not link.is_symlink():
+                link.symlink_to(program)
     command = [
         sys.executable,
         "-m",
@@ -44,7 +44,7 @@ def wheel(tmp_path_factory):
         str(folder),
         str(ROOT),
     ]
-    environment = {**os.environ, "PATH": str(hidden)}
+    environment = {**os.environ, "PATH": str(programs)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return next(folder.glob("*.whl"))
