@@ -66,7 +66,7 @@ struct Code {
     std::uint16_t instructions[8];
 };
 
-void frames_of_the_interpreter_and_those_not_begun_are_left_out() {
+void frames_of_the_interpreter_and_one_not_begun_are_left_out() {
     Code code{2, {}};
     const auto address = reinterpret_cast<std::uint64_t>(&code);
     const auto instruction = [&](int unit) {
@@ -75,9 +75,9 @@ void frames_of_the_interpreter_and_those_not_begun_are_left_out() {
     Frame outermost{address | 1, nullptr, instruction(5), 0};
     Frame entry{0, &outermost, 0, 3};
     Frame generator{address, &entry, instruction(0), 1};
-    Frame not_begun{address, &generator, instruction(1), 0};
-    Frame innermost{address, &not_begun, instruction(2), 0};
-    Frame* thread = &innermost;
+    Frame caller{address, &generator, instruction(2), 0};
+    Frame not_begun{address, &caller, instruction(1), 0};
+    Frame* thread = &not_begun;
     const FrameLayout layout{0, std::nullopt, 8, 0, 16, 24, offsetof(Code, instructions), 0};
 
     std::vector<gpuviz::StackFrame> found(8);
@@ -95,5 +95,5 @@ void frames_of_the_interpreter_and_those_not_begun_are_left_out() {
 int main() {
     layouts_from_3_13_on_stand_in_the_interpreter();
     versions_not_known_have_no_layout();
-    frames_of_the_interpreter_and_those_not_begun_are_left_out();
+    frames_of_the_interpreter_and_one_not_begun_are_left_out();
 }
