@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
+# The demo's programs are the user's, although they come with the package.
 _INSTALLED = re.compile(
-    r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|^<frozen",
+    r"^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
+    r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
 )
 
 

@@ -102,6 +102,7 @@ def test_a_full_device_gives_cached_memory_back_before_it_fails():
     import cupy as cp
 
     free, _ = gpuviz.mem_get_info()
+    gpuviz.reset_accumulated_memory_stats()
     with gpuviz.record() as recorder:
         large = cp.empty(int(free * 0.7), dtype=cp.int8)
         del large

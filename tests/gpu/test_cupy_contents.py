@@ -103,25 +103,29 @@ def test_memory_used_by_another_stream_waits_for_it():
         " long long start = clock64(); while (clock64() - start < cycles) {} }",
         "spin",
     )
+    spin((1,), (1,), (1,))
     with gpuviz.record():
         main, side = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
         with main:
             array = cp.full(1 << 20, 7, dtype=cp.int32)
+            array.copy()  # what CUDA loads at a first copy waits for the device
         side.wait_event(main.record())
         with side:
-            spin((1,), (1,), (400_000_000,))
+            spin((1,), (1,), (2_000_000_000,))
             copy = array.copy()
         gpuviz.record_stream(array, side)
         address = array.data.ptr
         del array
         with main:
-            others = [cp.full(1 << 20, 1, dtype=cp.int32) for _ in range(8)]
+            others = [cp.empty(1 << 20, dtype=cp.int32) for _ in range(8)]
+        still_busy = not side.done
         addresses = {other.data.ptr for other in others}
         side.synchronize()
         equal = bool((copy == 7).all())
 
-    assert equal
+    assert still_busy
     assert address not in addresses
+    assert equal
 
 
 def test_record_stream_refuses_memory_of_another_allocator():

@@ -11,7 +11,7 @@ const UNKNOWN_FRAME: Frame = { name: "", filename: "", line: 0, source: "" };
 
 // The same rule as in gpuviz/analysis/callstacks.py.
 const INSTALLED =
-  /[/\\](site-packages|dist-packages)[/\\]|[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|^<frozen/;
+  /^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)/;
 
 /** The call stacks of a recording, by id. */
 export class Stacks {
