@@ -1,0 +1,56 @@
+"""Programs that use several GPUs; skipped where there is only one."""
+
+import ctypes
+
+import pytest
+
+import gpuviz
+
+pytestmark = pytest.mark.gpu
+
+
+def device_count():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    driver.cuInit(0)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return count.value
+
+
+@pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
+def test_each_device_has_an_allocator_and_its_events():
+    import cupy as cp
+
+    with gpuviz.record() as recorder:
+        with cp.cuda.Device(0):
+            first = cp.full(1000, 1, dtype=cp.int64)
+        with cp.cuda.Device(1):
+            second = cp.full(2000, 2, dtype=cp.int64)
+            copied = cp.asarray(first)
+        del second
+        live = [gpuviz.memory_stats(device)["requested_bytes.all.current"] for device in (0, 1)]
+
+    recording = recorder.recording
+    recorded = [recording.memory_stats(d)["requested_bytes.all.current"] for d in (0, 1)]
+    assert recorded == live == [8000, 8000]
+    assert [row["id"] for row in recording.table("devices").to_pylist()] == [0, 1]
+    assert (int(first.sum()), int(copied.sum())) == (1000, 1000)
+    assert copied.device.id == 1
+
+
+@pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
+def test_a_device_is_full_on_its_own():
+    import cupy as cp
+
+    with gpuviz.record():
+        gpuviz.set_per_process_memory_fraction(0.01, device=1)
+        try:
+            with cp.cuda.Device(1), pytest.raises(cp.cuda.memory.OutOfMemoryError, match="GPU 1"):
+                cp.empty(20 << 30, dtype=cp.int8)
+            with cp.cuda.Device(0):
+                assert cp.empty(20 << 30, dtype=cp.int8).size == 20 << 30
+        finally:
+            gpuviz.set_per_process_memory_fraction(1.0, device=1)
