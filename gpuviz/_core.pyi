@@ -157,6 +157,9 @@ class Session:
     def bytes(self) -> int:
         """Held now: rings, columns not yet taken, stacks."""
 
+    def measure_event_cost_ns(self) -> float:
+        """Return an estimate of what one event costs the thread that causes it."""
+
     @property
     def collector_cpu_ns(self) -> int: ...
 

@@ -236,7 +236,7 @@ def get_allocator_settings() -> str:
 
 
 def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
-    """Keep an array's memory from being reused until what ``stream`` has queued is done.
+    """Keep an array's memory until ``stream`` is done with what it has queued by the array's free.
 
     Needed when another stream than the one on which the array was made uses it: the allocator knows
     only the latter. The memory of ``array`` must come from gpuviz's allocator; a view counts for

@@ -2,13 +2,15 @@
 
 import threading
 import time
+from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.stacks import FrameResolver
 from gpuviz.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -22,7 +24,15 @@ INTERVAL_S = 0.5
 
 
 class Pump:
-    """Drains a session twice a second, on a thread of its own."""
+    """Drains a session twice a second, on a thread of its own.
+
+    An error never ends it: what could not be stored is counted and noted, and it goes on.
+
+    Attributes:
+        cpu_ns: CPU time of draining, on whichever thread.
+        lost: Events that were drained and could not be stored.
+        notes: What went wrong, a sentence for each kind.
+    """
 
     def __init__(self, session: "_core.Session", source: "Source", store: "Store") -> None:
         self._session = session
@@ -35,6 +45,8 @@ class Pump:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpuviz-pump", daemon=True)
         self.cpu_ns = 0
+        self.lost = 0
+        self.notes: list[str] = []
 
     def start(self) -> None:
         """Begin to drain."""
@@ -45,6 +57,14 @@ class Pump:
         self._stop.set()
         self._thread.join()
         self.drain()
+
+    def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
+        """Store tables that are known before the first event."""
+        for name, table in tables.items():
+            for batch in table.to_batches():
+                self._store.append(name, batch)
+            if name in self._ids_seen:
+                self._ids_seen[name].update(table["id"].to_pylist())
 
     def drain(self) -> int:
         """Move everything that the session has, and return how many events that were."""
@@ -60,22 +80,44 @@ class Pump:
             self.drain()
 
     def _drain(self) -> int:
+        chunks = deque(self._session.take(flush=True))
+        moved = 0
+        with self._noting("Events could not be stored"):
+            try:
+                self._append_names()
+                while chunks:
+                    self._append_events(chunks[0])
+                    moved += len(chunks.popleft()["time"])
+            finally:
+                self.lost += sum(len(chunk["time"]) for chunk in chunks)
+        with self._noting("The devices could not be asked"):
+            self._append_new("devices", self._source.devices())
+            self._append_device_memory()
+        with self._noting("Events could not be written"):
+            self._store.flush()
+        return moved
+
+    @contextmanager
+    def _noting(self, what: str) -> "Iterator[None]":
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the program that is recorded must go on
+            note = f"{what}: {type(error).__name__}: {error}"
+            if all(not known.startswith(what) for known in self.notes):
+                self.notes.append(note)
+
+    def _append_names(self) -> None:
         # What events name is written before them.
-        chunks = self._session.take(flush=True)
         self._append_streams()
         self._append_stacks()
-        self._append_new("devices", self._source.devices())
-        for chunk in chunks:
-            self._append_new("pools", pool_rows(chunk["pool"]))
-            self._append_new("threads", thread_rows(chunk["thread"]))
-            self._store.append("memory_events", event_batch(chunk))
-        self._append_device_memory()
-        self._store.flush()
-        return sum(len(chunk["time"]) for chunk in chunks)
+
+    def _append_events(self, chunk: "dict[str, Any]") -> None:
+        self._append_new("pools", pool_rows(chunk["pool"]))
+        self._append_new("threads", thread_rows(chunk["thread"]))
+        self._store.append("memory_events", event_batch(chunk))
 
     def _append_streams(self) -> None:
         streams = self._session.streams()[self._streams_seen :]
-        self._streams_seen += len(streams)
         self._append(
             "streams",
             [
@@ -83,6 +125,7 @@ class Pump:
                 for number, device, handle in streams
             ],
         )
+        self._streams_seen += len(streams)
 
     def _append_stacks(self) -> None:
         stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
@@ -103,8 +146,8 @@ class Pump:
     def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
         seen = self._ids_seen[table]
         new = [row for row in rows if row["id"] not in seen]
-        seen.update(row["id"] for row in new)
         self._append(table, new)
+        seen.update(row["id"] for row in new)
 
     def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
         import pyarrow as pa

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ AllocatorMode = Literal["caching", "observe"]
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 64
+_ABANDONED = "This process is a fork of the one that records; ask the recorder there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,12 @@ class RecorderStatus:
     Attributes:
         recording: Whether it records now.
         events: Memory events recorded.
-        dropped: Events lost to a full queue.
+        dropped: Events lost to a full queue, or that could not be stored.
         dropped_oldest: Events given up to stay within ``max_events``.
         bytes_in_memory: Bytes held by queues, columns and call stacks.
         bytes_on_disk: Bytes written so far; 0 without a path.
-        own_cost_ns: CPU time of the recorder's two threads.
+        own_cost_ns: CPU time of the recorder's two threads, and an estimate of what recording took
+            within the program: the events times the cost of one, measured when recording started.
         notes: What the user should know, in sentences.
     """
 
@@ -55,10 +58,13 @@ class Recorder:
     """Records memory events between `start` and `stop`, or inside a ``with`` block.
 
     One recorder makes one recording, and one recorder can be active in a process at a time.
-    `start`, `stop` and the rest may be called from any thread.
+    `start`, `stop` and the rest may be called from any thread. An active recorder needs no
+    reference: it records until `stop`, or until the interpreter exits.
     """
 
     _active: "Recorder | None" = None
+    # Held from the first to the last step of every start and stop in this process.
+    _lifecycle = threading.RLock()
 
     def __init__(
         self,
@@ -68,15 +74,16 @@ class Recorder:
         stacks: bool,
         max_events: int,
     ) -> None:
-        if max_events < 1:
-            raise ValueError(f"max_events must be at least 1, got {max_events}")
+        check_max_events(max_events)
         self._source = source
         self._path = path
         self._max_events = max_events
-        self._session = _core.Session(stack_depth=STACK_DEPTH if stacks else 0)
+        self._stack_depth = STACK_DEPTH if stacks else 0
+        self._session = _core.Session(stack_depth=self._stack_depth)
+        self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
-        self._recording: Recording | None = None
+        self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
 
@@ -86,50 +93,68 @@ class Recorder:
         Raises:
             RecorderError: This recorder has been started before, or another one is active.
             RecordingExistsError: There is a file at the path already.
+            SpoolError: The path's folder does not exist or cannot be written.
             DeviceUnavailableError: There is no CuPy, no GPU or no usable driver.
         """
-        if self._store is not None:
-            raise RecorderError("This recorder has been started before; make another with record()")
-        if Recorder._active is not None:
-            raise RecorderError("Another recorder is active in this process; stop it first")
-        import_libraries()
+        with Recorder._lifecycle:
+            if self._store is not None:
+                raise RecorderError(
+                    "This recorder has been started before; make another with record()",
+                )
+            if Recorder._active is not None:
+                raise RecorderError("Another recorder is active in this process; stop it first")
+            import_libraries()
+            self._event_cost_ns = self._session.measure_event_cost_ns()
+            self._begin()
+            Recorder._active = self
+            atexit.register(self._stop_at_exit)
+
+    def _begin(self) -> None:
         store = Store(self._path, self._manifest(complete=False), self._max_events)
-        for name, table in self._source.tables().items():
-            for batch in table.to_batches():
-                store.append(name, batch)
         pump = Pump(self._session, self._source, store)
-        self._session.start()
         try:
+            pump.append_known(self._source.tables())
+            self._session.start()
             self._source.describe(self._session)
             self._initial_events = pump.drain()
             store.describe(self._manifest(complete=False))
-            self._source.begin(self._session)
+            try:
+                self._source.begin(self._session)
+                pump.start()
+            except BaseException:
+                self._source.end()
+                raise
         except BaseException:
             self._session.stop()
             store.discard()
+            self._session = _core.Session(stack_depth=self._stack_depth)
             raise
         self._store, self._pump = store, pump
-        Recorder._active = self
-        pump.start()
-        atexit.register(self._stop_at_exit)
 
     def stop(self) -> Recording:
         """End recording, restore what was there before, and return the recording.
 
+        A disk that failed is told by one ``RuntimeWarning``.
+
         Raises:
             RecorderError: It does not record.
         """
-        if self._store is None or self._pump is None or Recorder._active is not self:
-            raise RecorderError("This recorder does not record; start() it first")
-        Recorder._active = None
-        atexit.unregister(self._stop_at_exit)
-        self._notes = self._source.end()
-        self._session.stop()
-        self._pump.stop()
-        self._recording = self._store.finish(self._manifest(complete=True))
+        with Recorder._lifecycle:
+            if self._is_abandoned:
+                raise RecorderError(_ABANDONED)
+            if self._store is None or self._pump is None or Recorder._active is not self:
+                raise RecorderError("This recorder does not record; start() it first")
+            Recorder._active = None
+            atexit.unregister(self._stop_at_exit)
+            try:
+                self._notes = self._source.end()
+            finally:
+                self._session.stop()
+                self._pump.stop()
+                recording = self._store.finish(self._manifest(complete=True))
         if self._store.failure is not None:
             warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
-        return self._recording
+        return recording
 
     def __enter__(self) -> Self:
         """Begin recording."""
@@ -158,8 +183,8 @@ class Recorder:
         Raises:
             RecorderError: It has not been started.
         """
-        if self._recording is not None:
-            return self._recording
+        if self._is_abandoned:
+            raise RecorderError(_ABANDONED)
         if self._store is None or self._pump is None:
             raise RecorderError("Nothing is recorded yet: start() the recorder first")
         self._pump.drain()
@@ -171,7 +196,7 @@ class Recorder:
         return RecorderStatus(
             recording=self.is_recording,
             events=self._session.events,
-            dropped=self._session.dropped,
+            dropped=self._dropped,
             dropped_oldest=0 if store is None else store.dropped_oldest,
             bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
             bytes_on_disk=0 if store is None else store.bytes_on_disk,
@@ -179,13 +204,19 @@ class Recorder:
             notes=self._all_notes(),
         )
 
+    @property
+    def _dropped(self) -> int:
+        return self._session.dropped + (0 if self._pump is None else self._pump.lost)
+
     def _own_cost_ns(self) -> int:
         pump_ns = 0 if self._pump is None else self._pump.cpu_ns
-        return self._session.collector_cpu_ns + pump_ns
+        in_program_ns = int(self._event_cost_ns * self._session.events)
+        return in_program_ns + self._session.collector_cpu_ns + pump_ns
 
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure
-        return self._notes + (() if failure is None else (failure,))
+        lost = () if self._pump is None else tuple(self._pump.notes)
+        return (*self._notes, *lost, *(() if failure is None else (failure,)))
 
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
@@ -195,8 +226,8 @@ class Recorder:
             start_unix_ns=start_unix_ns,
             duration_ns=time.monotonic_ns() - began if began else 0,
             complete=complete,
-            events=self._session.events,
-            dropped=self._session.dropped,
+            events=self._session.events - (0 if self._pump is None else self._pump.lost),
+            dropped=self._dropped,
             initial_events=self._initial_events,
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
@@ -211,16 +242,25 @@ class Recorder:
 
     def _abandon(self) -> None:
         """Forget everything in the child of a fork, where the recorder's threads do not exist."""
+        self._is_abandoned = True
         self._session.abandon_after_fork()
 
 
 def _abandon_active() -> None:
+    # A thread that does not exist in the child may hold the old one.
+    Recorder._lifecycle = threading.RLock()  # noqa: SLF001
     if Recorder._active is not None:  # noqa: SLF001
         Recorder._active._abandon()  # noqa: SLF001
         Recorder._active = None  # noqa: SLF001
 
 
 os.register_at_fork(after_in_child=_abandon_active)
+
+
+def check_max_events(max_events: int) -> None:
+    """Raise a ValueError unless at least one event may be kept."""
+    if max_events < 1:
+        raise ValueError(f"max_events must be at least 1, got {max_events}")
 
 
 def record(
@@ -249,6 +289,7 @@ def record(
 
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
+    check_max_events(max_events)
     source: Source
     if allocator == "caching":
         source = cupy.CachingSource(stacks=stacks)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Makes the memory events of one recording; used once.
 
-    The recorder calls the methods in the order in which they stand here, but `devices` and `sample`
-    at any time between `begin` and `end`, from a thread of its own.
+    The recorder calls `tables`, `describe`, `begin` and `end` in this order, and the rest at any
+    time, from any thread. Where `begin` raised, `end` is called too, to undo what it had done.
     """
 
     @property

@@ -1,6 +1,8 @@
 """Where the batches of a recording go while it is made: a file on disk, or bounded memory."""
 
+import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpuviz import _core
 from gpuviz.analysis.preamble import preamble
 from gpuviz.analysis.state import memory_columns
-from gpuviz.errors import SpoolError
+from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats.part import EVENTS, PartWriter
 from gpuviz.recording import Recording, load
 from gpuviz.tables import schemas
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """The batches of a recording that is being made. One thread at a time.
+    """The batches of a recording that is being made. Any thread may call it.
 
     Without a path, and after the disk failed, the newest ``max_events`` events are kept in memory.
     What the dropped ones had left is described by events before the oldest one kept, so that every
@@ -30,67 +32,101 @@ class Store:
         dropped_oldest: Events that were dropped.
         bytes_in_memory: Bytes of the batches in memory.
         failure: Why the disk is no longer written to; None while it is.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` or at ``<path>.part``.
+        SpoolError: The folder of ``path`` is missing or cannot be written.
     """
 
     def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
+        if path is not None and not path.parent.is_dir():
+            raise SpoolError(
+                f"{path}: there is no folder {path.parent}; make it, or record to another path",
+            )
         self._part = None if path is None else PartWriter(path, manifest)
         self._max_events = max_events
         self._batches: dict[str, deque[pa.RecordBatch]] = {}
         self._events_in_memory = 0
         self._state_before = _core.MemoryState()
+        self._finished: Recording | None = None
+        self._lock = threading.RLock()
         self.dropped_oldest = 0
         self.bytes_in_memory = 0
         self.failure: str | None = None
 
     @property
     def bytes_on_disk(self) -> int:
-        """Bytes of the growing files; 0 without a path."""
-        if self._part is None or not self._part.directory.exists():
+        """Bytes of the growing files, or of the finished one; 0 without a path."""
+        if self._part is None:
             return 0
-        return sum(file.stat().st_size for file in self._part.directory.iterdir())
+        total = 0
+        for file in [self._part.path, *self._part.directory.glob("*")]:
+            # A file may be renamed or removed at any time by the thread that writes.
+            with suppress(FileNotFoundError):
+                total += file.stat().st_size
+        return total
 
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
         """Take the next rows of a table."""
-        if self._part is not None and self.failure is None:
-            self._part.append(table, batch)
-            return
-        self._batches.setdefault(table, deque()).append(batch)
-        self.bytes_in_memory += batch.nbytes
-        if table == EVENTS:
-            self._events_in_memory += batch.num_rows
-            self._drop_oldest()
+        with self._lock:
+            if self._part is not None and self.failure is None:
+                self._part.append(table, batch)
+                return
+            self._batches.setdefault(table, deque()).append(batch)
+            self.bytes_in_memory += batch.nbytes
+            if table == EVENTS:
+                self._events_in_memory += batch.num_rows
+                self._drop_oldest()
 
     def flush(self) -> None:
         """Let what was appended survive a kill of this process; a failing disk is noted."""
-        if self._part is None or self.failure is not None:
-            return
-        try:
-            self._part.flush()
-        except SpoolError as error:
-            self.failure = str(error)
+        with self._lock:
+            if self._part is None or self.failure is not None:
+                return
+            try:
+                self._part.flush()
+            except SpoolError as error:
+                self.failure = str(error)
 
     def describe(self, manifest: "Manifest") -> None:
         """Keep what is known of the recording by now, for whoever loads an unfinished one."""
-        if self._part is not None and self.failure is None:
-            self._part.describe(manifest)
+        with self._lock:
+            if self._part is not None and self.failure is None:
+                self._part.describe(manifest)
 
     def finish(self, manifest: "Manifest") -> Recording:
         """Return the recording, which is then at its path unless the disk failed."""
-        if self._part is not None and self.failure is None:
-            try:
-                return load(self._part.finish(manifest))
-            except SpoolError as error:
-                self.failure = f"{error}; the recording is in memory only"
-                manifest = replace(manifest, notes=(*manifest.notes, self.failure))
-        return self.so_far(manifest)
+        with self._lock:
+            self._finished = self._at_path(manifest) or self._in_memory(manifest)
+            self._batches.clear()
+            return self._finished
 
     def so_far(self, manifest: "Manifest") -> Recording:
-        """Return what was recorded until now."""
-        spooled = {} if self._part is None else self._part.tables()
+        """Return what was recorded until now, or the finished recording."""
+        with self._lock:
+            return self._finished or self._in_memory(manifest)
+
+    def discard(self) -> None:
+        """Leave nothing behind; for a recording that could not begin."""
+        if self._part is not None:
+            self._part.discard()
+
+    def _at_path(self, manifest: "Manifest") -> Recording | None:
+        self.flush()
+        if self._part is None or self.failure is not None:
+            return None
+        try:
+            return load(self._part.finish(manifest))
+        except (SpoolError, RecordingExistsError) as error:
+            self.failure = f"{error}; the recording is in memory only, save() it to another path"
+            return None
+
+    def _in_memory(self, manifest: "Manifest") -> Recording:
+        spooled = self._spooled()
         before = self._events_before()
         tables = {
             name: _concatenated(
-                [spooled.get(name), before if name == EVENTS else None],
+                [before if name == EVENTS else None, spooled.get(name)],
                 self._batches.get(name, ()),
                 schema,
             )
@@ -98,28 +134,50 @@ class Store:
         }
         if before is not None:
             manifest = replace(manifest, initial_events=before.num_rows)
-        return Recording(tables, replace(manifest, dropped_oldest=self.dropped_oldest))
+        if self.failure is not None and self.failure not in manifest.notes:
+            manifest = replace(manifest, notes=(*manifest.notes, self.failure))
+        kept = replace(manifest, events=tables[EVENTS].num_rows, dropped_oldest=self.dropped_oldest)
+        return Recording(tables, kept)
 
-    def discard(self) -> None:
-        """Leave nothing behind; for a recording that could not begin."""
-        if self._part is not None:
-            self._part.discard()
+    def _spooled(self) -> "dict[str, pa.Table]":
+        if self._part is None:
+            return {}
+        self.flush()
+        try:
+            tables = self._part.tables()
+        except SpoolError as error:
+            self.failure = str(error)
+            tables = self._part.tables()
+        if self.dropped_oldest:
+            tables.pop(EVENTS, None)
+        return tables
 
     def _drop_oldest(self) -> None:
-        import pyarrow as pa
-
         batches = self._batches[EVENTS]
         while self._events_in_memory > self._max_events and len(batches) > 1:
+            if self.dropped_oldest == 0:
+                # Events on disk are older than all in memory: none may stay when newer ones go.
+                for spooled in self._spooled().get(EVENTS, _no_events()).to_batches():
+                    self._drop(spooled)
             oldest = batches.popleft()
             self._events_in_memory -= oldest.num_rows
             self.bytes_in_memory -= oldest.nbytes
-            self.dropped_oldest += oldest.num_rows
-            self._state_before.apply(memory_columns(pa.Table.from_batches([oldest])))
+            self._drop(oldest)
+
+    def _drop(self, batch: "pa.RecordBatch") -> None:
+        import pyarrow as pa
+
+        self.dropped_oldest += batch.num_rows
+        self._state_before.apply(memory_columns(pa.Table.from_batches([batch])))
 
     def _events_before(self) -> "pa.Table | None":
         if self.dropped_oldest == 0:
             return None
         return preamble(self._state_before)
+
+
+def _no_events() -> "pa.Table":
+    return schemas()[EVENTS].empty_table()
 
 
 def _concatenated(

@@ -131,6 +131,8 @@ void bind_counters(nb::class_<Session>& session) {
                      nb::sig("def dropped_by_action(self) -> dict[str, int]"),
                      "The same, by names of ACTIONS.")
         .def_prop_ro("bytes", &Session::bytes, "Held now: rings, columns not yet taken, stacks.")
+        .def("measure_event_cost_ns", &Session::measure_event_cost_ns,
+             "Return an estimate of what one event costs the thread that causes it.")
         .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
         .def_prop_ro("start_ns", &Session::start_ns,
                      "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")

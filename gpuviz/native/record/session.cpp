@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "record/clock.hpp"
+#include "record/thread_id.hpp"
 
 namespace gpuviz {
 
@@ -116,6 +117,21 @@ std::size_t Session::bytes() const {
     }
     const std::lock_guard lock(shared_->mutex);
     return total + shared_->collector.bytes();
+}
+
+double Session::measure_event_cost_ns() const {
+    constexpr std::size_t calls = 128;
+    EventRing ring(calls);
+    StackTable stacks(calls);
+    const std::int64_t began_ns = now_ns();
+    for (std::size_t call = 0; call < calls; ++call) {
+        MemoryEvent event{};
+        event.time_ns = now_ns();
+        event.stack = walker_ ? walker_->capture(stacks) : 0;
+        event.thread = current_thread_id();
+        ring.push(event);
+    }
+    return double(now_ns() - began_ns) / (double(calls) * 3 / 2);
 }
 
 void Session::abandon_after_fork() noexcept {
