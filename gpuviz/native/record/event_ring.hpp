@@ -17,7 +17,7 @@ using ActionCounts = std::array<std::uint64_t, action_count>;
 // The allocator events of one device on their way to the collector.
 //
 // A program that allocates faster than a busy machine lets the collector run fills the ring. Then
-// push() gives it up to 20 ms of the processor, once, and counts a drop if there
+// push() gives it up to 200 ms of the processor, once, and counts a drop if there
 // is still no room.
 class EventRing final : public MemoryEventSink {
   public:
@@ -38,7 +38,7 @@ class EventRing final : public MemoryEventSink {
     }
 
   private:
-    static constexpr std::int64_t patience_ns = 20'000'000;
+    static constexpr std::int64_t patience_ns = 200'000'000;
 
     [[nodiscard]] bool push_within_patience(const MemoryEvent& event) noexcept;
 

@@ -52,9 +52,15 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
     if (frames.empty()) {
         return {0, false};
     }
+    for (const std::uint32_t id : recent_) {
+        if (id != 0 && same(this->frames(id), frames)) {
+            return {id, false};
+        }
+    }
     const std::uint64_t hash = hash_of(frames);
     std::size_t slot = find(hash, frames);
     if (slots_[slot].id != 0) {
+        remember(slots_[slot].id);
         return {slots_[slot].id, false};
     }
     if (size() == max_stacks_ || frames_.size() + frames.size() > max_stacks_ * frames_per_stack) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,11 +49,19 @@ class StackTable {
     [[nodiscard]] std::size_t find(std::uint64_t hash,
                                    std::span<const StackFrame> frames) const noexcept;
     void grow();
+    void remember(std::uint32_t id) noexcept {
+        recent_[oldest_recent_] = id;
+        oldest_recent_ = (oldest_recent_ + 1) % recent_.size();
+    }
 
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
     std::vector<StackFrame> frames_;
+    // A loop that allocates and frees comes by the same few lines; a look at their stacks costs
+    // less than a hash. 0: none yet.
+    std::array<std::uint32_t, 4> recent_{};
+    std::size_t oldest_recent_ = 0;
     std::uint64_t dropped_ = 0;
 };
 
