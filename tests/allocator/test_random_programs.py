@@ -61,7 +61,7 @@ class RandomPrograms(RuleBasedStateMachine):
     @rule(target=blocks, size=SIZES, stream=STREAMS)
     def allocate(self, size: int, stream: int) -> object:
         try:
-            address = self.allocator.allocate(size, stream)
+            address = self.allocator.allocate(size, stream, stack=size)
         except _core.OutOfMemoryError:
             return multiple()
         assert address not in self.live
