@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.state import initial_state
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -35,16 +37,32 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
     import numpy as np
 
     table = recording.memory_levels
-    devices = table["device"].to_numpy()
+    there = initial_state(recording).devices()
     if device is not None:
-        table = table.filter(devices == recording.device_or_first(device))
-        devices = table["device"].to_numpy()
-    if not table.num_rows:
-        return Peak(0, 0, 0, device)
-    allocated = _sum_over_devices(table["allocated"].to_numpy(), devices)
-    reserved = _sum_over_devices(table["reserved"].to_numpy(), devices)
+        device = recording.device_or_first(device)
+        table = table.filter(table["device"].to_numpy() == device)
+        there = [each for each in there if each == device]
+    # One row for each device that was there before, all of one moment; then events, which are
+    # in order within a device only.
+    first = len(there)
+    times = table["time"].to_numpy()
+    later = first + np.argsort(times[first:], kind="stable")
+    order = np.concatenate([np.arange(first), later])
+    rows = table.take(order)
+    devices = rows["device"].to_numpy()
+    allocated = _moments(rows["allocated"].to_numpy(), devices, first)
+    reserved = _moments(rows["reserved"].to_numpy(), devices, first)
     row = int(np.argmax(allocated))
-    return Peak(table["time"][row].as_py(), int(allocated[row]), int(reserved[row]), device)
+    time = rows["time"][first + row - 1].as_py() if row else 0
+    return Peak(time, int(allocated[row]), int(reserved[row]), device)
+
+
+def _moments(values: "NDArray[Any]", devices: "NDArray[Any]", first: int) -> "NDArray[Any]":
+    """Return the sums over devices: before the events, then after each of them."""
+    import numpy as np
+
+    sums = np.concatenate([np.zeros(1, values.dtype), _sum_over_devices(values, devices)])
+    return sums[first:]
 
 
 def _sum_over_devices(values: "NDArray[Any]", devices: "NDArray[Any]") -> "NDArray[Any]":

@@ -1,12 +1,16 @@
 #include "record/device_memory.hpp"
 
+#include <algorithm>
 #include <iterator>
-#include <limits>
+
 #include "record/overlap.hpp"
 
 namespace gpuviz {
 
 namespace {
+
+// Above any address of a device; what lies below it sums up to less than 2**63.
+constexpr std::uint64_t highest_end = std::uint64_t{1} << 62;
 
 std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
 
@@ -28,8 +32,8 @@ Block inactive_block(std::uint64_t size, const Segment& home, const Segment* seg
 }  // namespace
 
 void DeviceMemory::apply(const DeviceEvent& event) {
-    constexpr auto highest = std::numeric_limits<std::uint64_t>::max();
-    if (event.action != Action::oom && event.size > highest - event.address) {
+    const bool has_range = event.action != Action::oom;
+    if (has_range && (event.size > highest_end || event.address > highest_end - event.size)) {
         ++anomalies_;
         return;
     }
@@ -82,10 +86,14 @@ std::int64_t DeviceMemory::largest_free(PoolKind kind) const noexcept {
     return bytes(largest);
 }
 
-void DeviceMemory::allocate(const DeviceEvent& event) {
+void DeviceMemory::allocate(DeviceEvent event) {
     if (event.size == 0) {
         ++anomalies_;
         return;
+    }
+    if (event.requested_size > event.size) {
+        ++anomalies_;
+        event.requested_size = event.size;
     }
     auto home = find_covering(event.address, event.end());
     if (home == blocks_.end() || home->second.state != BlockState::inactive) {

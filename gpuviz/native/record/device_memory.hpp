@@ -87,7 +87,7 @@ class DeviceMemory {
         std::uint64_t absorbed_bytes;
     };
 
-    void allocate(const DeviceEvent& event);
+    void allocate(DeviceEvent event);
     void request_free(Blocks::iterator block);
     void complete_free(Blocks::iterator block);
     void add_segment(const DeviceEvent& event);

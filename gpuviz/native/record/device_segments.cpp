@@ -78,6 +78,10 @@ void DeviceMemory::map_pages(const DeviceEvent& event) {
     const auto next = std::next(run);
     if (next != segments_.end() && next->first == event.end() && is_same_run(next->second, event)) {
         run->second.size += next->second.size;
+        if (next->second.time_ns < run->second.time_ns) {
+            run->second.time_ns = next->second.time_ns;
+            run->second.stack = next->second.stack;
+        }
         segments_.erase(next);
     }
     seen_segment_ = true;

@@ -15,11 +15,14 @@ struct Stat {
     std::int64_t allocated = 0;
     std::int64_t freed = 0;
 
-    // A negative amount counts as a decrease.
+    // A negative amount counts as a decrease. Accumulated bytes wrap: only nonsense adds up so far.
     void change(std::int64_t amount) noexcept {
         current += amount;
         peak = std::max(peak, current);
-        (amount > 0 ? allocated : freed) += amount > 0 ? amount : -amount;
+        std::int64_t& accumulated = amount > 0 ? allocated : freed;
+        const auto magnitude = static_cast<std::uint64_t>(amount > 0 ? amount : -amount);
+        accumulated =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(accumulated) + magnitude);
     }
     void forget_the_past() noexcept { *this = {current, current, 0, 0}; }
 };
