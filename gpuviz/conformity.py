@@ -102,7 +102,7 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
             raise NonconformingTableError(name, problem)
         column = table.column(positions[0])
         columns[field.name] = _conforming_column(name, field, column)
-        if columns[field.name].null_count:
+        if _has_nulls(columns[field.name]):
             problem = f"column {field.name} has nulls, expected a value in every row"
             raise NonconformingTableError(name, problem)
     known = pa.table(columns, schema=schema)
@@ -124,11 +124,21 @@ def _conforming_column(
     if not (_is_text(column.type) and _is_text(field.type)):
         problem = f"column {field.name} has type {column.type}, expected {field.type}"
         raise NonconformingTableError(name, problem)
-    plain = column.cast(pa.utf8())
-    if not pa.types.is_dictionary(field.type):
-        return plain
-    encoded = plain.dictionary_encode()
-    return encoded.cast(field.type)
+    try:
+        plain = column.cast(pa.utf8())
+        is_dictionary = pa.types.is_dictionary(field.type)
+        return plain.dictionary_encode().cast(field.type) if is_dictionary else plain
+    except pa.ArrowInvalid as error:
+        problem = f"column {field.name} is no {field.type} ({error})"
+        raise NonconformingTableError(name, problem) from None
+
+
+def _has_nulls(column: "pa.ChunkedArray") -> bool:
+    import pyarrow as pa
+
+    if column.null_count or not pa.types.is_dictionary(column.type):
+        return bool(column.null_count)
+    return any(chunk.dictionary.null_count for chunk in column.chunks)
 
 
 def _is_text(kind: "pa.DataType") -> bool:

@@ -1,6 +1,7 @@
 """An Arrow IPC stream that grows on disk by whole messages."""
 
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,8 @@ class AppendStream:
         self._sink = _Sink()
         self._writer: pa.RecordBatchStreamWriter | None = None
         self._pending: list[pa.RecordBatch] = []
-        self._length = 0
+        self.length = 0
+        self.checksum = 0
 
     def append(self, batch: "pa.RecordBatch") -> None:
         """Take the next batch; all batches of a stream have one schema."""
@@ -45,13 +47,25 @@ class AppendStream:
         content = self._sink.content()
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            _write_all(descriptor, content, self._length)
+            _write_all(descriptor, content, self.length)
         finally:
             os.close(descriptor)
         self._sink.clear()
-        self._length += len(content)
+        self.length += len(content)
+        self.checksum = zlib.crc32(content, self.checksum)
         self.rows += sum(batch.num_rows for batch in self._pending)
         self._pending.clear()
+
+    def written(self) -> "pa.Table | None":
+        """Return the batches that are in the file; None if there are none.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        if self.length == 0:
+            return None
+        with self.path.open("rb") as file:
+            return read_torn(file.read(self.length)).table
 
     def unwritten(self) -> "pa.Table | None":
         """Return the batches that no flush has written; None if there are none."""
@@ -76,36 +90,37 @@ class TornStream:
     lost_bytes: int
 
 
-def read_torn(path: Path) -> TornStream:
+def read_torn(content: bytes) -> TornStream:
     """Return the whole batches at the start of a stream; no table if not even its schema is whole.
 
     Raises:
-        OSError: The file cannot be read.
         ValueError: A whole batch has values out of range.
     """
     import pyarrow as pa
 
-    content = pa.py_buffer(path.read_bytes())
-    source = pa.BufferReader(content)
+    source = pa.BufferReader(pa.py_buffer(content))
     batches: list[pa.RecordBatch] = []
-    end = 0
     try:
         reader = pa.ipc.open_stream(source)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError, ValueError):
-        return TornStream(None, content.size)
+        return TornStream(None, len(content))
     end = source.tell()
     while True:
         try:
             batches.append(reader.read_next_batch())
         except StopIteration:
-            end = content.size
+            end = len(content)
             break
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, ValueError):
             break
         end = source.tell()
     table = pa.Table.from_batches(batches, reader.schema)
     table.validate(full=True)
-    return TornStream(table.unify_dictionaries(), content.size - end)
+    return TornStream(table.unify_dictionaries(), len(content) - end)
 
 
 class _Sink:

@@ -1,10 +1,12 @@
 """The ``.gpuviz`` file: a ZIP of ``manifest.json`` and one Arrow IPC stream for each table."""
 
 import os
+import secrets
 import zipfile
 import zlib
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
@@ -28,6 +30,7 @@ COMPRESS_LEVEL = 4
 MAX_DEFLATE_RATIO = 1032
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_TABLE_BYTES = 64 << 30
+_ZIP_START = b"PK"
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -36,10 +39,10 @@ _DAMAGE = (
     struct_error,
     EOFError,
     NotImplementedError,
-    OSError,
     RuntimeError,
     UnicodeError,
     ValueError,
+    TypeError,
     OverflowError,
     KeyError,
     IndexError,
@@ -57,41 +60,66 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
         raise RecordingExistsError(f"{path} exists; pass overwrite=True to replace it")
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(recording.manifest, tables=rows, events=rows["memory_events"])
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with unfinished.open("xb") as file:
             _write_archive(file, manifest, recording.tables)
-        unfinished.replace(path)
+        if overwrite:
+            unfinished.replace(path)
+        else:
+            _move_to_free_name(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
     return path
+
+
+def _move_to_free_name(unfinished: Path, path: Path) -> None:
+    """Give a file its final name unless something came to be there meanwhile."""
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+    except OSError:
+        _move_without_links(unfinished, path)
+
+
+def _move_without_links(unfinished: Path, path: Path) -> None:
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+    try:
+        unfinished.replace(path)
+    except OSError:
+        path.unlink()
+        raise
 
 
 def read(path: Path) -> Recording:
     """Return the recording in a ``.gpuviz`` file.
 
     Raises:
-        FileNotFoundError: There is no such file.
         FormatError: The file is damaged, foreign, or of a newer version.
+        OSError: The file is not there or cannot be read.
     """
     with path.open("rb") as file:
-        return read_archive(file, str(path))
+        start = file.read(len(_ZIP_START))
+        # A foreign file may be of any size. What is read here cannot fail in the middle later.
+        return read_archive(start if start != _ZIP_START else start + file.read(), str(path))
 
 
-def read_archive(file: BinaryIO, path: str) -> Recording:
-    """Return the recording in an open archive; ``path`` names it in errors.
+def read_archive(content: bytes, path: str) -> Recording:
+    """Return the recording in an archive; ``path`` names it in errors.
 
     Raises:
         FormatError: The archive is damaged, foreign, or of a newer version.
     """
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    if file.read(2) != b"PK":
+    if not content.startswith(_ZIP_START):
         raise FormatError(path, "", "not a gpuviz recording; expected a ZIP archive")
     with naming(path, ""):
-        archive = zipfile.ZipFile(file)
+        archive = zipfile.ZipFile(BytesIO(content))
     with archive:
-        members = _members(archive, path, size)
+        members = _members(archive, path, len(content))
         manifest = read_manifest(_member_bytes(archive, members[MANIFEST], path), path)
         tables = {}
         for name, member in members.items():
@@ -162,12 +190,20 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def naming(path: str, member: str) -> "Iterator[None]":
-    """Turn what a library raises for damaged bytes into a FormatError that names the member."""
+    """Turn what a library raises for damaged bytes into a FormatError that names the member.
+
+    Not so what a disk or a lack of memory raises: the bytes may be good.
+    """
+    import pyarrow as pa
+
     try:
         yield
-    except FormatError:
+    except (FormatError, MemoryError):
         raise
-    except _DAMAGE as error:
+    except (*_DAMAGE, OSError, pa.ArrowException) as error:
+        # Arrow raises OSError, without a number, for bytes that are not as it expects.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         summary = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(path, member, f"damaged ({summary})") from None
 
@@ -183,6 +219,8 @@ def naming_table(path: str) -> "Iterator[None]":
 
 def _members(archive: zipfile.ZipFile, path: str, size: int) -> dict[str, zipfile.ZipInfo]:
     members: dict[str, zipfile.ZipInfo] = {}
+    if sum(member.compress_size for member in archive.infolist()) > size:
+        raise FormatError(path, "", "damaged (its members overlap)")
     for member in archive.infolist():
         name = member.filename
         if name in members:

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import re
-from io import BytesIO
 from pathlib import Path
 
 from gpuviz.errors import FormatError
@@ -41,4 +40,4 @@ def read(path: Path) -> Recording:
         content = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise FormatError(str(path), SCRIPT_ID, f"damaged (not base64: {error})") from None
-    return gpuviz.read_archive(BytesIO(content), f"{path}: {SCRIPT_ID}")
+    return gpuviz.read_archive(content, f"{path}: {SCRIPT_ID}")

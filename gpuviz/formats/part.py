@@ -1,18 +1,18 @@
 """The ``.gpuviz.part`` directory: a recording that is still growing, or that was cut off."""
 
-import json
 import os
 import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuviz.conformity import conform, without_unknown_stacks
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
-from gpuviz.formats.append_stream import AppendStream, read_torn
+from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
 from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
+from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from gpuviz.manifest import Manifest
 
-LAST_FLUSH = "last_flush.json"
 EVENTS = "memory_events"
+# Each names rows of the next.
+_NAMING_TABLES = (EVENTS, "stacks", "frames")
 
 
 class PartWriter:
@@ -51,9 +52,17 @@ class PartWriter:
         _check_free(self.path, self.directory)
         try:
             self.directory.mkdir()
-            self._write_text(MANIFEST, replace(manifest, complete=False).to_json())
+        except FileExistsError:
+            raise RecordingExistsError(
+                f"{self.directory} exists; it came to be meanwhile"
+            ) from None
         except OSError as error:
-            raise SpoolError(f"{self.directory}: cannot be written ({error})") from error
+            raise SpoolError(f"{self.directory}: cannot be made ({error})") from error
+        try:
+            self.describe(manifest)
+        except SpoolError:
+            self.discard()
+            raise
 
     def describe(self, manifest: "Manifest") -> None:
         """Replace what the directory says of the recording as a whole.
@@ -96,12 +105,13 @@ class PartWriter:
         if self._failed:
             return
         try:
-            # Dictionaries first: no event on disk may name a stack that is not.
-            for name in sorted(self._streams, key=lambda name: name == EVENTS):
+            for name in sorted(self._streams, key=_reading_order, reverse=True):
                 self._streams[name].flush()
-            rows = {name: stream.rows for name, stream in self._streams.items()}
-            flushed = {"unix_ns": time.time_ns(), "rows": rows}
-            self._write_text(LAST_FLUSH, json.dumps(flushed))
+            written = {
+                name: Written(stream.rows, stream.length, stream.checksum)
+                for name, stream in self._streams.items()
+            }
+            self._write_text(LAST_FLUSH, LastFlush(time.time_ns(), written).to_json())
         except OSError as error:
             self._keep_in_memory()
             raise SpoolError(
@@ -109,18 +119,21 @@ class PartWriter:
             ) from error
 
     def tables(self) -> "dict[str, pa.Table]":
-        """Return every row appended so far, from disk and from memory."""
+        """Return every row appended so far, from disk and from memory.
+
+        Raises:
+            OSError: What is on disk cannot be read.
+        """
         import pyarrow as pa
 
-        if not self._failed:
-            self.flush()
-        names = dict.fromkeys([*self._streams, *self._in_memory])
         collected = {}
-        for name in names:
+        for name in dict.fromkeys([*self._streams, *self._in_memory]):
             parts = list(self._in_memory.get(name, []))
-            if name in self._streams and self._streams[name].path.exists():
-                parts.insert(0, read_torn(self._streams[name].path).table)
-            collected[name] = pa.concat_tables(parts).unify_dictionaries()
+            if name in self._streams:
+                stream = self._streams[name]
+                parts = [stream.written(), stream.unwritten(), *parts]
+            known = [part for part in parts if part is not None]
+            collected[name] = pa.concat_tables(known).unify_dictionaries()
         return collected
 
     def finish(self, manifest: "Manifest") -> Path:
@@ -154,10 +167,6 @@ class PartWriter:
 
     def _keep_in_memory(self) -> None:
         self._failed = True
-        for name, stream in self._streams.items():
-            unwritten = stream.unwritten()
-            if unwritten is not None:
-                self._in_memory.setdefault(name, []).append(unwritten)
 
     def _write_text(self, name: str, text: str) -> None:
         unfinished = self.directory / f".{name}.tmp"
@@ -168,30 +177,51 @@ class PartWriter:
 def read(directory: Path) -> Recording:
     """Return the recording in a ``.gpuviz.part`` directory; its notes say what is missing.
 
+    It may grow meanwhile.
+
     Raises:
         FormatError: The directory is not one, or its manifest or a table is damaged.
+        OSError: Something in it cannot be read.
     """
     manifest_path = directory / MANIFEST
     if not manifest_path.is_file():
         raise FormatError(str(directory), MANIFEST, "missing; expected a .gpuviz.part directory")
     manifest = gpuviz.read_manifest(manifest_path.read_bytes(), str(directory))
-    flushed = _last_flush(directory)
-    tables, notes = {}, [_end_note(manifest, flushed)]
-    for path in sorted(directory.glob("*" + TABLE_SUFFIX)):
-        with gpuviz.naming(str(directory), path.name):
-            torn = read_torn(path)
-        name = path.name.removesuffix(TABLE_SUFFIX)
-        promised = flushed.get("rows", {}).get(name, 0)
-        if torn.table is None or torn.table.num_rows < promised:
-            found = torn.table.num_rows if torn.table is not None else 0
-            problem = f"damaged ({found} rows can be read, {promised} were written)"
-            raise FormatError(str(directory), path.name, problem)
+    flushed, tables = _last_flush(directory), {}
+    notes = [_end_note(manifest, flushed)]
+    there = {path.name.removesuffix(TABLE_SUFFIX) for path in directory.glob("*" + TABLE_SUFFIX)}
+    for name in sorted(there | set(flushed.tables), key=_reading_order):
+        torn = _read_table(directory, name, flushed.tables.get(name, Written(0, 0, 0)))
         if torn.lost_bytes:
             notes.append(
-                f"{path.name}: the last {torn.lost_bytes} bytes are half a batch, left out."
+                f"{name + TABLE_SUFFIX}: the last {torn.lost_bytes} bytes are half a batch, "
+                "left out."
             )
-        tables[name] = torn.table
+        if torn.table is not None:
+            tables[name] = torn.table
     return _recording(directory, tables, replace(manifest, complete=False), notes)
+
+
+def _reading_order(name: str) -> tuple[int, str]:
+    """Sort what names things before what they are; written in reverse, no name is unknown."""
+    return (_NAMING_TABLES.index(name) if name in _NAMING_TABLES else len(_NAMING_TABLES), name)
+
+
+def _read_table(directory: Path, name: str, written: Written) -> TornStream:
+    path = directory / (name + TABLE_SUFFIX)
+    if not path.exists():
+        raise FormatError(str(directory), path.name, f"missing; {written.rows} rows were written")
+    content = path.read_bytes()
+    problem = written.problem(content)
+    if problem:
+        raise FormatError(str(directory), path.name, problem)
+    with gpuviz.naming(str(directory), path.name):
+        torn = read_torn(content)
+    found = torn.table.num_rows if torn.table is not None else 0
+    if found < written.rows:
+        problem = f"damaged ({found} rows can be read, {written.rows} were written)"
+        raise FormatError(str(directory), path.name, problem)
+    return torn
 
 
 def _recording(
@@ -212,19 +242,20 @@ def _recording(
         return Recording(without_unknown_stacks(conforming), manifest)
 
 
-def _last_flush(directory: Path) -> dict[str, Any]:
+def _last_flush(directory: Path) -> LastFlush:
     try:
-        flushed: dict[str, Any] = json.loads((directory / LAST_FLUSH).read_bytes())
-        return {"unix_ns": int(flushed["unix_ns"]), "rows": dict(flushed["rows"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        return LastFlush.from_json((directory / LAST_FLUSH).read_bytes())
+    except FileNotFoundError:
+        return LastFlush()
+    except ValueError as error:
+        raise FormatError(str(directory), LAST_FLUSH, f"damaged ({error})") from None
 
 
-def _end_note(manifest: "Manifest", flushed: dict[str, Any]) -> str:
+def _end_note(manifest: "Manifest", flushed: LastFlush) -> str:
     note = "The recording was not finished: its program was killed, or still runs."
-    if not flushed:
+    if not flushed.unix_ns:
         return note + " Nothing says when it was last written."
-    seconds = (flushed["unix_ns"] - manifest.start_unix_ns) / 1e9
+    seconds = (flushed.unix_ns - manifest.start_unix_ns) / 1e9
     return (
         f"{note} What happened after the last write, {seconds:.1f} s after the start, is missing."
     )

@@ -1,0 +1,154 @@
+"""Tables that are not those of a recording are refused by the name of the table."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gpuviz.conformity import NonconformingTableError
+from gpuviz.errors import FormatError
+from gpuviz.formats.gpuviz import read_stream
+from gpuviz.manifest import Manifest
+from gpuviz.recording import Recording, load
+from gpuviz.tables import ACTIONS, schemas
+from tests.recording.from_events import one_line_stacks, rows_table
+
+ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500, "stack": 3}
+COLUMNS = [(name, field.name) for name, schema in schemas().items() for field in schema]
+
+
+def tables():
+    rows = {
+        "memory_events": rows_table([ROW]),
+        **one_line_stacks([3]),
+        "devices": [{"id": 0, "name": "GPU", "total_memory": 1 << 30, "kind": "cuda"}],
+        "streams": [{"id": 1, "device": 0, "handle": 0, "name": "default"}],
+        "pools": [{"id": 1, "owner": 0, "segment_type": "large"}],
+        "device_memory": [{"time": 1, "device": 0, "used": 4}],
+        "threads": [{"id": 1, "name": "main"}],
+    }
+    return {
+        name: pa.Table.from_pylist(row, schema=schemas()[name]) if isinstance(row, list) else row
+        for name, row in rows.items()
+    }
+
+
+def test_every_table_is_held_against_its_schema():
+    assert {
+        name: table.schema for name, table in Recording(tables(), Manifest()).tables.items()
+    } == schemas()
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS, ids=".".join)
+@pytest.mark.parametrize("change", ["missing", "twice", "of another type", "null"])
+def test_a_column_that_is_not_as_expected_is_named(table, column, change):
+    made = tables()
+    position = made[table].schema.get_field_index(column)
+    other = pa.array([None], schemas()[table].field(column).type)
+    changed = {
+        "missing": lambda t: t.drop_columns([column]),
+        "twice": lambda t: t.append_column(column, t.column(position)),
+        "of another type": lambda t: t.set_column(position, column, pa.array([1.5])),
+        "null": lambda t: t.set_column(position, column, other),
+    }[change](made[table])
+
+    with pytest.raises(NonconformingTableError, match=f"table {table}: .*{column}"):
+        Recording(made | {table: changed}, Manifest())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pa.array(["alloc"]),
+        pa.array(["alloc"], pa.large_utf8()),
+        pa.array(["alloc"]).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([1], pa.int8()), pa.array(["oom", "alloc"])),
+    ],
+    ids=["text", "large text", "another index", "another order"],
+)
+def test_actions_may_come_in_any_form_of_text(names):
+    made = tables()
+    events = made["memory_events"].set_column(1, "action", names)
+
+    recording = Recording(made | {"memory_events": events}, Manifest())
+
+    assert recording.memory_stats()["allocation.all.current"] == 1
+
+
+def test_more_actions_than_their_type_can_count_are_refused():
+    made = tables()
+    rows = pa.concat_tables([made["memory_events"]] * 300)
+    events = rows.set_column(1, "action", pa.array([f"action {n}" for n in range(300)]))
+
+    with pytest.raises(NonconformingTableError, match="memory_events: column action"):
+        Recording(made | {"memory_events": events}, Manifest())
+
+
+def test_text_that_is_null_behind_its_index_is_refused():
+    made = tables()
+    names = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array([None], pa.utf8()))
+    frames = made["frames"].set_column(1, "name", names)
+
+    with pytest.raises(NonconformingTableError, match="frames: column name has nulls"):
+        Recording(made | {"frames": frames}, Manifest())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"stack": 4}, "column stack has id 4, which stacks does not have"),
+        ({"size": -1}, "column size has -1, expected at least 0"),
+        ({"requested_size": -5}, "column requested_size has -5, expected at least 0"),
+        ({"device": -1}, "column device has -1, expected at least 0"),
+    ],
+)
+def test_values_out_of_range_are_named(change, problem):
+    with pytest.raises(NonconformingTableError, match=problem):
+        Recording(tables() | {"memory_events": rows_table([ROW | change])}, Manifest())
+
+
+def test_a_stack_of_unknown_frames_is_refused():
+    stacks = pa.Table.from_pylist([{"id": 3, "frames": [3, 9]}], schema=schemas()["stacks"])
+
+    with pytest.raises(NonconformingTableError, match="frames has id 9, which frames does not"):
+        Recording(tables() | {"stacks": stacks}, Manifest())
+
+
+def test_tables_and_columns_of_newer_versions_survive_a_round_trip(tmp_path):
+    made = tables()
+    threads = made["threads"].append_column("priority", pa.array([7]))
+    added = {"threads": threads, "kernels": pa.table({"name": ["add"]})}
+
+    path = Recording(made | added, Manifest(extra={"theme": "dark"})).save(tmp_path / "a.gpuviz")
+    again = load(load(path).save(tmp_path / "b.gpuviz"))
+
+    assert again.tables["threads"] == threads
+    assert again.table("kernels")["name"].to_pylist() == ["add"]
+    assert again.manifest.extra == {"theme": "dark"}
+
+
+def test_an_index_outside_its_dictionary_is_refused_when_read():
+    events = rows_table([ROW])
+    codes = pa.array(np.array([len(ACTIONS)], np.int8))
+    wrong = pa.DictionaryArray.from_arrays(codes, pa.array(ACTIONS), safe=False)
+    sink = pa.BufferOutputStream()
+    table = events.set_column(1, "action", wrong)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+    with pytest.raises(ValueError, match="out of bounds"):
+        read_stream(sink.getvalue().to_pybytes())
+
+
+def test_no_such_table_lists_those_there_are():
+    with pytest.raises(KeyError, match=r"no table 'blocks'.*device_memory.*memory_levels"):
+        Recording({}, Manifest()).table("blocks")
+
+
+def test_a_nonconforming_table_in_a_file_names_its_member(tmp_path, monkeypatch):
+    path = Recording(tables(), Manifest()).save(tmp_path / "a.gpuviz")
+    monkeypatch.setattr("gpuviz.formats.gpuviz.read_stream", lambda _: pa.table({"time": []}))
+
+    with pytest.raises(FormatError) as caught:
+        load(path)
+
+    assert caught.value.member.endswith(".arrow")
