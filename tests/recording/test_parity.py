@@ -4,7 +4,7 @@ import os
 
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import invariant
+from hypothesis.stateful import invariant, rule
 
 from gpuviz import _core
 from tests.allocator.test_random_programs import RandomPrograms
@@ -37,19 +37,30 @@ def test_a_recorded_program_has_the_statistics_and_segments_of_its_allocator(pat
 
 
 class RecordedPrograms(RandomPrograms):
-    """Random programs of every kind, recorded from the start."""
+    """Random programs of every kind, recorded from the start or from any moment on."""
 
     def __init__(self) -> None:
         super().__init__()
         self.log = _core.EventLog()
+        self.before = 0
         self.allocator.attach(self.log)
 
+    @rule()
+    def record_from_now_on(self) -> None:
+        """What exists is described by events; everything else counts from here."""
+        self.log = _core.EventLog()
+        self.allocator.describe_state(self.log, stacks_are_valid=True)
+        self.before = len(self.log)
+        self.allocator.attach(self.log)
+        self.allocator.reset_peak_stats()
+        self.allocator.reset_accumulated_stats()
+
     @invariant()
-    def live_blocks_are_those_of_the_program(self) -> None:
-        """What the recording says, in place of what the allocator says."""
+    def invariants_hold(self) -> None:
+        """What the recording says is what the allocator says."""
         if len(self.log) == 0:
             return
-        recording = recorded(self.log)
+        recording = recorded(self.log, initial_events=self.before)
         assert counted(recording.memory_stats()) == counted(self.allocator.memory_stats())
         assert recorded_segments(recording.memory_snapshot()) == live_segments(
             self.allocator.memory_snapshot(),
@@ -57,7 +68,7 @@ class RecordedPrograms(RandomPrograms):
 
     def teardown(self) -> None:
         super().teardown()
-        assert recorded(self.log).memory_snapshot() == []
+        assert recorded(self.log, initial_events=self.before).memory_snapshot() == []
 
 
 RecordedPrograms.TestCase.settings = settings(
