@@ -200,6 +200,23 @@ def test_events_before_a_cut_can_be_replaced_by_those_that_lead_to_the_same_stat
         assert all(now[key] <= then[key] for key in then if key.endswith(".peak"))
 
 
+def test_pages_mapped_below_older_ones_do_not_make_their_blocks_older_than_their_segment():
+    rows = [
+        {"time": 1, "action": "segment_map", "address": 64, "size": 64, "stack": 1},
+        {"time": 2, "action": "alloc", "address": 64, "size": 32, "stack": 2},
+        {"time": 3, "action": "segment_map", "address": 0, "size": 64, "stack": 3},
+    ]
+    state = MemoryState()
+    state.apply(memory_columns(rows_table(rows)))
+
+    before = preamble(state)
+
+    assert before["action"].to_pylist() == ["segment_map", "alloc"]
+    assert before["time"].to_pylist() == [1, 2]
+    assert before["size"].to_pylist() == [128, 32]
+    assert before["stack"].to_pylist() == [1, 2]
+
+
 def test_by_that_is_neither_stack_nor_line_is_refused_with_the_choices():
     with pytest.raises(ValueError, match='by must be "stack" or "line", got \'file\''):
         recording_of([]).sites("file")
