@@ -47,7 +47,7 @@ class Tokens {
         return tokens_[next_++];
     }
     void expect(std::string_view token) {
-        const std::string wanted = "'" + std::string(token) + "'";
+        const std::string wanted = std::string("'").append(token).append("'");
         const std::string& found = take(wanted);
         if (found != token) {
             fail("The allocator settings have '" + found + "' where " + wanted + " is expected.");
