@@ -1,7 +1,7 @@
 """Replay: a recording's operations again, on gpuviz's allocator over a simulated device."""
 
-import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,10 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
         settings: As for `gpuviz.set_allocator_settings`; the recording's own by default.
 
     Raises:
-        ValueError: ``speed`` is negative, or ``settings`` has an unknown key or a bad value.
+        ValueError: ``speed`` is negative, ``settings`` has an unknown key or a bad value, or the
+            recording has events of a device or stream that it does not describe.
     """
-    if speed < 0:
+    if not speed >= 0:  # also true of NaN
         raise ValueError(f"speed must be at least 0, got {speed}")
     source = _ReplaySource(recording, settings)
     recorder = Recorder(source, None, stacks=False, max_events=DEFAULT_MAX_EVENTS)
@@ -46,15 +47,14 @@ class _ReplaySource:
         self._recording = recording
         self._settings = recording.manifest.settings if settings is None else settings
         parsed = _core.AllocatorSettings.parse(self._settings)
-        self._replays = {
-            row["id"]: _DeviceReplay(recording, row, parsed)
-            for row in recording.table("devices").to_pylist()
-        }
-        self._names = sorted({row["name"] for row in recording.table("devices").to_pylist()})
+        self._devices = recording.table("devices").to_pylist()
+        _check_references(recording)
+        self._replays = {row["id"]: _DeviceReplay(recording, row, parsed) for row in self._devices}
+        self._names = sorted({row["name"] for row in self._devices})
 
     def tables(self) -> "dict[str, pa.Table]":
-        """Return the recording's own stacks and frames."""
-        return {name: self._recording.table(name) for name in ("frames", "stacks")}
+        """Return the recording's own stacks, frames and threads."""
+        return {name: self._recording.table(name) for name in ("frames", "stacks", "threads")}
 
     def describe(self, session: _core.Session) -> None:
         """Push nothing: the allocators are new."""
@@ -66,23 +66,20 @@ class _ReplaySource:
 
     def run(self, speed: float) -> None:
         """Carry the operations out, all devices at once."""
-        threads = [
-            threading.Thread(target=one.replayer.run, args=(speed,))
-            for one in self._replays.values()
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:
-            for one in self._replays.values():
-                one.replayer.stop()
-            raise
+        replayers = [one.replayer for one in self._replays.values()]
+        with ThreadPoolExecutor(max_workers=max(1, len(replayers))) as threads:
+            running = [threads.submit(replayer.run, speed) for replayer in replayers]
+            try:
+                for each in running:
+                    each.result()
+            except BaseException:
+                for replayer in replayers:
+                    replayer.stop()
+                raise
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the simulated devices."""
-        return [row | {"kind": "simulated"} for row in self._recording.table("devices").to_pylist()]
+        return [row | {"kind": "simulated"} for row in self._devices]
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the simulated devices."""
@@ -104,12 +101,27 @@ class _ReplaySource:
             },
             "simulated": True,
             "label": "Replayed on the simulated device from a recording made on "
-            + ", ".join(self._names),
+            + (", ".join(self._names) or "no device"),
             "program": origin.program,
             "cupy": origin.cupy,
             "driver": origin.driver,
             "runtime": origin.runtime,
         }
+
+
+def _check_references(recording: Recording) -> None:
+    for column, table, needed in (
+        ("device", "devices", "total_memory"),
+        ("stream", "streams", "handle"),
+    ):
+        used = set(recording.table("memory_events")[column].unique().to_pylist())
+        known = set(recording.table(table)["id"].to_pylist())
+        unknown = sorted(used - known - ({0} if column == "stream" else set()))
+        if unknown:
+            raise ValueError(
+                f"{column} {unknown[0]} has events, but the table {table} has no row for it; "
+                f"expected one with its {needed}, which the replay needs",
+            )
 
 
 class _DeviceReplay:
@@ -154,6 +166,8 @@ class _Operations:
         import numpy as np
 
         first = self.time_ns[0] if self.time_ns else 0
+        # Events come in the order in which they happened, whatever a clock said.
+        time_ns = np.maximum.accumulate(np.array(self.time_ns, np.int64)) - first
         return _core.ReplayProgram(
             operation=np.array(self.operation, np.uint8),
             id=np.array(self.id, np.uint32),
@@ -161,7 +175,7 @@ class _Operations:
             stream=np.array(self.stream, np.uint64),
             stack=np.array(self.stack, np.uint32),
             thread=np.array(self.thread, np.uint32),
-            time_ns=np.array(self.time_ns, np.int64) - first,
+            time_ns=time_ns,
         )
 
 
@@ -170,7 +184,7 @@ def operations(recording: Recording, device: int) -> _Operations:
 
     A request that failed is freed at once, in case there is memory for it now.
     """
-    handles = {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
+    handles = {0: 0} | {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
     events = recording.table("memory_events").select(
         [
             "time",
