@@ -38,15 +38,21 @@ ObservedPool::Segments::iterator ObservedPool::segment_of(std::uint64_t address)
     return address < segment->first + segment->second.size ? segment : segments_.end();
 }
 
+bool ObservedPool::begins_segment(const Allocation& allocation, std::uint64_t total) {
+    const auto segment = segment_of(allocation.address);
+    const bool is_known = segment != segments_.end() && allocation.address + allocation.size <=
+                                                            segment->first + segment->second.size;
+    return !is_known && (unseen_ == 0 || total > unseen_ + seen_);
+}
+
 void ObservedPool::allocated(const Allocation& allocation, std::uint64_t total,
                              const CallSite& site) {
     if (total != kUnknownTotal) {
-        if (total < unseen_ + seen_) {
+        if (total < unseen_ + seen_ || begins_segment(allocation, total)) {
             // A full pool gives segments back before it takes another.
             drop_segments(total - std::min(total, allocation.size), site);
         }
-        const bool is_known = segment_of(allocation.address) != segments_.end();
-        if (!is_known && (unseen_ == 0 || total > unseen_ + seen_)) {
+        if (begins_segment(allocation, total)) {
             add_segment(allocation, total, site);
         }
     }

@@ -50,6 +50,8 @@ class ObservedPool {
 
     void push(Action action, const Allocation& allocation, const CallSite& site) const noexcept;
     [[nodiscard]] Segments::iterator segment_of(std::uint64_t address);
+    // Whether a block that was just handed out lies in no segment known or unseen.
+    [[nodiscard]] bool begins_segment(const Allocation& allocation, std::uint64_t total);
     void add_segment(const Allocation& allocation, std::uint64_t total, const CallSite& site);
     void drop_segments(std::uint64_t total, const CallSite& site);
 
