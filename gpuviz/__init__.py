@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuviz.allocator import (
-        MemPool,
+        caching_allocator_alloc,
+        caching_allocator_delete,
         empty_cache,
         get_allocator_settings,
         get_per_process_memory_fraction,
+        list_gpu_processes,
         max_memory_allocated,
         max_memory_reserved,
         mem_get_info,
@@ -17,15 +19,16 @@ if TYPE_CHECKING:
         memory_reserved,
         memory_snapshot,
         memory_stats,
+        memory_stats_as_nested_dict,
         memory_summary,
         record_stream,
         reset_accumulated_memory_stats,
         reset_peak_memory_stats,
         set_allocator_settings,
         set_per_process_memory_fraction,
-        use_mem_pool,
     )
     from gpuviz.frameworks.cupy import malloc
+    from gpuviz.mem_pool import MemPool, use_mem_pool
     from gpuviz.recorder import Recorder, RecorderStatus, record
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
@@ -35,10 +38,12 @@ __version__ = version("gpuviz")
 # Imported at first use, so that `import gpuviz` costs next to nothing.
 _HOMES = {
     "gpuviz.allocator": (
-        "MemPool",
+        "caching_allocator_alloc",
+        "caching_allocator_delete",
         "empty_cache",
         "get_allocator_settings",
         "get_per_process_memory_fraction",
+        "list_gpu_processes",
         "max_memory_allocated",
         "max_memory_reserved",
         "mem_get_info",
@@ -46,15 +51,16 @@ _HOMES = {
         "memory_reserved",
         "memory_snapshot",
         "memory_stats",
+        "memory_stats_as_nested_dict",
         "memory_summary",
         "record_stream",
         "reset_accumulated_memory_stats",
         "reset_peak_memory_stats",
         "set_allocator_settings",
         "set_per_process_memory_fraction",
-        "use_mem_pool",
     ),
     "gpuviz.frameworks.cupy": ("malloc",),
+    "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
     "gpuviz.recorder": ("Recorder", "RecorderStatus", "record"),
     "gpuviz.recording": ("Recording", "load"),
     "gpuviz.replay": ("replay",),
@@ -67,9 +73,12 @@ __all__ = [
     "RecorderStatus",
     "Recording",
     "__version__",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
     "empty_cache",
     "get_allocator_settings",
     "get_per_process_memory_fraction",
+    "list_gpu_processes",
     "load",
     "malloc",
     "max_memory_allocated",
@@ -79,6 +88,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "record",
     "record_stream",

@@ -28,6 +28,9 @@ class Device:
     def memory_info(self) -> tuple[int, int]:
         """Free and total bytes."""
 
+    def processes(self) -> list[tuple[int, int]]:
+        """(process id, bytes used) of each process known to use the device."""
+
 class OfflineDevice(Device):
     """A device without hardware; its streams are told when to be busy."""
 

@@ -7,14 +7,13 @@ of it and lives as long as the process, since arrays may outlive everything else
 
 import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.memory_summary import memory_summary_table
+from gpuviz.summary_table import memory_summary_table
 
 if TYPE_CHECKING:
     import cupy
@@ -35,7 +34,11 @@ class _Process:
 
     def current_settings(self) -> _core.AllocatorSettings:
         if self.settings is None:
-            self.settings = _core.AllocatorSettings.parse(os.environ.get(SETTINGS_VARIABLE, ""))
+            text = os.environ.get(SETTINGS_VARIABLE, "")
+            try:
+                self.settings = _core.AllocatorSettings.parse(text)
+            except ValueError as error:
+                raise ValueError(f"{SETTINGS_VARIABLE}={text!r}: {error}") from None
         return self.settings
 
 
@@ -57,6 +60,10 @@ def cuda_driver() -> _core.CudaDriver:
         ) from None
 
 
+def _open_device(device: int) -> _core.Device:
+    return _core.CudaDevice(cuda_driver(), device)
+
+
 def caching_allocator(device: int) -> _core.CachingAllocator:
     """Return the caching allocator of a device, made at the first call.
 
@@ -66,8 +73,7 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
     """
     allocator = _process.allocators.get(device)
     if allocator is None:
-        cuda = _core.CudaDevice(cuda_driver(), device)
-        allocator = _core.CachingAllocator(cuda, _process.current_settings())
+        allocator = _core.CachingAllocator(_open_device(device), _process.current_settings())
         allocator.set_last_resort(partial(_collect_garbage, allocator))
         _process.allocators[device] = allocator
         if _process.on_new is not None:
@@ -95,16 +101,26 @@ def set_new_allocator_hook(hook: NewAllocatorHook | None) -> None:
             hook(device, allocator)
 
 
-def _current_device() -> int:
-    if not _process.allocators:
-        return 0
+def chosen_device(device: int | None) -> int:
+    """Return ``device``, or CuPy's current device for None.
+
+    Raises:
+        DeviceUnavailableError: There is no CuPy or no usable driver to ask.
+    """
+    if device is not None:
+        return device
     from gpuviz.frameworks.cupy import current_device
 
     return current_device()
 
 
+def _reported_device(device: int | None) -> int:
+    """Return the same, but 0 where nothing has been allocated and any device tells the same."""
+    return chosen_device(device) if _process.allocators else device or 0
+
+
 def _existing(device: int | None) -> _core.CachingAllocator | None:
-    return _process.allocators.get(_current_device() if device is None else device)
+    return _process.allocators.get(_reported_device(device))
 
 
 def memory_stats(device: int | None = None) -> dict[str, int]:
@@ -120,6 +136,18 @@ def memory_stats(device: int | None = None) -> dict[str, int]:
     return {} if allocator is None else allocator.memory_stats()
 
 
+def memory_stats_as_nested_dict(device: int | None = None) -> dict[str, Any]:
+    """Return `memory_stats` with a dictionary for each part of a key: ``["segment"]["all"]...``."""
+    nested: dict[str, Any] = {}
+    for key, value in memory_stats(device).items():
+        *parts, last = key.split(".")
+        inner = nested
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return nested
+
+
 def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> str:
     """Return `memory_stats` as the table that ``torch.cuda.memory_summary`` prints.
 
@@ -127,7 +155,7 @@ def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> s
         device: Its ordinal; CuPy's current device by default.
         abbreviated: Leave out the lines for the small and the large pool.
     """
-    ordinal = _current_device() if device is None else device
+    ordinal = _reported_device(device)
     return memory_summary_table(memory_stats(ordinal), ordinal, abbreviated=abbreviated)
 
 
@@ -188,8 +216,21 @@ def mem_get_info(device: int | None = None) -> tuple[int, int]:
     Raises:
         DeviceUnavailableError: There is no usable driver.
     """
-    ordinal = _current_device() if device is None else device
-    return caching_allocator(ordinal).device.memory_info()
+    return caching_allocator(chosen_device(device)).device.memory_info()
+
+
+def list_gpu_processes(device: int | None = None) -> str:
+    """Return which processes use a device's memory, one line each, for a person to read.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+    ordinal = chosen_device(device)
+    lines = [
+        f"process {process:>10} uses {used / (1 << 20):>10.1f} MiB of GPU memory"
+        for process, used in caching_allocator(ordinal).device.processes()
+    ]
+    return "\n".join([f"GPU:{ordinal}", *(lines or ["no processes are running"])])
 
 
 def set_per_process_memory_fraction(fraction: float, device: int | None = None) -> None:
@@ -203,8 +244,7 @@ def set_per_process_memory_fraction(fraction: float, device: int | None = None) 
         raise TypeError(f"fraction must be a float, got {type(fraction).__name__}")
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must be within [0, 1], got {fraction}")
-    ordinal = _current_device() if device is None else device
-    caching_allocator(ordinal).set_memory_fraction(fraction)
+    caching_allocator(chosen_device(device)).set_memory_fraction(fraction)
 
 
 def get_per_process_memory_fraction(device: int | None = None) -> float:
@@ -219,7 +259,7 @@ def set_allocator_settings(settings: str) -> None:
     Args:
         settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
             ``"expandable_segments:True,max_split_size_mb:128"``. Options that are not named go
-            back to their defaults where torch's do.
+            back to their defaults, so that the text says all.
 
     Raises:
         ValueError: An unknown key or a bad value; the message names it.
@@ -255,55 +295,53 @@ def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
     allocator.record_stream(memory.ptr, stream.ptr)
 
 
-class MemPool:
-    """Memory of its own for what is allocated on one device inside `use_mem_pool`.
-
-    It goes back to the device when the object is gone and no array uses it.
+def caching_allocator_alloc(
+    size: int,
+    device: int | None = None,
+    stream: "cupy.cuda.Stream | int | None" = None,
+) -> int:
+    """Return the address of ``size`` bytes, to be freed by `caching_allocator_delete`; 0 for 0.
 
     Args:
+        size: Bytes.
         device: Its ordinal; CuPy's current device by default.
-        use_on_oom: Let other allocations have this memory rather than fail.
-        no_split: Serve each request from a segment of its own.
+        stream: On which the memory is used, CuPy's or a raw handle; the current one by default.
 
     Raises:
-        DeviceUnavailableError: There is no usable driver.
+        ValueError: ``size`` is negative.
+        TypeError: ``stream`` is neither a stream nor an integer.
+        MemoryError: The device, or its share, is full.
+        DeviceUnavailableError: There is no CuPy or no usable driver.
     """
-
-    def __init__(
-        self,
-        device: int | None = None,
-        *,
-        use_on_oom: bool = False,
-        no_split: bool = False,
-    ) -> None:
-        self.device = _current_device() if device is None else device
-        self._allocator = caching_allocator(self.device)
-        self._number = self._allocator.create_pool(use_on_oom=use_on_oom, no_split=no_split)
-
-    @property
-    def id(self) -> tuple[int, int]:
-        """``(0, n)``; n counts the device's pools from 1."""
-        return (0, self._number)
-
-    def snapshot(self) -> list[dict[str, Any]]:
-        """Return this pool's segments, in the shape of `memory_snapshot`."""
-        return [s for s in memory_snapshot(self.device) if s["segment_pool_id"] == self.id]
-
-    def __del__(self) -> None:
-        if hasattr(self, "_number"):
-            self._allocator.release_pool(self._number)
+    if size < 0:
+        raise ValueError(f"Invalid memory size: {size}. It must be 0 bytes or more.")
+    ordinal = chosen_device(device)
+    return caching_allocator(ordinal).allocate(size, _stream_handle(stream, ordinal))
 
 
-@contextmanager
-def use_mem_pool(pool: MemPool) -> Iterator[None]:
-    """Let this thread's allocations on the pool's device come from it inside the ``with`` block.
+def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
+    if stream is None:
+        from gpuviz.frameworks.cupy import current_stream
 
-    Pools nest; the innermost serves. Arrays may outlive the block.
+        return current_stream(device)
+    handle = getattr(stream, "ptr", stream)
+    if not isinstance(handle, int) or isinstance(handle, bool):
+        raise TypeError(
+            f"stream must be a cupy.cuda.Stream or a handle as int, got {type(stream).__name__}",
+        )
+    return handle
+
+
+def caching_allocator_delete(address: int) -> None:
+    """Free what `caching_allocator_alloc` returned, on whichever device it is; 0 does nothing.
+
+    Raises:
+        ValueError: No live allocation begins at ``address``.
     """
-    allocator = caching_allocator(pool.device)
-    _, number = pool.id
-    allocator.begin_pool(number)
-    try:
-        yield
-    finally:
-        allocator.end_pool(number)
+    if address == 0:
+        return
+    for allocator in caching_allocators().values():
+        if allocator.owns(address):
+            allocator.free(address)
+            return
+    raise ValueError(f"invalid device pointer: {address:#x} begins no live allocation")

@@ -41,8 +41,18 @@ def import_cupy() -> ModuleType:
 
 
 def current_device() -> int:
-    """Return the ordinal of the calling thread's current device."""
+    """Return the ordinal of the calling thread's current device.
+
+    Raises:
+        DeviceUnavailableError: There is no CuPy or no usable driver.
+    """
+    cuda_driver()
     return int(import_cupy().cuda.runtime.getDevice())
+
+
+def current_stream(device: int) -> int:
+    """Return the handle of the calling thread's current stream on a device."""
+    return int(import_cupy().cuda.get_current_stream(device).ptr)
 
 
 def versions() -> dict[str, str]:
@@ -83,9 +93,15 @@ def _arguments_of_state() -> dict[str, Any]:
 
 @cache
 def cupy_allocator() -> _core.CupyAllocator:
-    """Return the allocator for CuPy over `gpuviz.allocator.caching_allocator`, one a process."""
+    """Return the allocator for CuPy over `gpuviz.allocator.caching_allocator`, one a process.
+
+    Raises:
+        DeviceUnavailableError: There is no CuPy or no usable driver.
+    """
+    state = _arguments_of_state()
+    cuda_driver()
     allocator = _core.CupyAllocator(
-        **_arguments_of_state(),
+        **state,
         open_device=caching_allocator,
         out_of_memory=_out_of_memory,
     )

@@ -23,7 +23,18 @@ void bind_device(nb::module_& m) {
                 const MemoryInfo memory = device.memory_info();
                 return nb::make_tuple(memory.free, memory.total);
             },
-            nb::sig("def memory_info(self) -> tuple[int, int]"), "Free and total bytes.");
+            nb::sig("def memory_info(self) -> tuple[int, int]"), "Free and total bytes.")
+        .def(
+            "processes",
+            [](Device& device) {
+                nb::list processes;
+                for (const ProcessMemory& each : device.processes()) {
+                    processes.append(nb::make_tuple(each.process, each.used));
+                }
+                return processes;
+            },
+            nb::sig("def processes(self) -> list[tuple[int, int]]"),
+            "(process id, bytes used) of each process known to use the device.");
 
     nb::class_<OfflineDevice, Device>(m, "OfflineDevice",
                                       "A device without hardware; its streams are told when to be "
