@@ -1,3 +1,4 @@
+import importlib
 import inspect
 
 import gpuviz
@@ -43,6 +44,13 @@ def test_the_public_names_are_exactly_these():
 
 def test_dir_lists_every_public_name():
     assert set(NAMES) - set(dir(gpuviz)) == set()
+
+
+def test_no_public_name_is_hidden_by_a_module_of_that_name():
+    importlib.import_module("gpuviz.allocator")
+    importlib.import_module("gpuviz.commands.demo")
+
+    assert [name for name in NAMES if inspect.ismodule(getattr(gpuviz, name))] == []
 
 
 def test_every_public_name_has_a_docstring():

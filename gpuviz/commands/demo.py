@@ -73,8 +73,8 @@ def _record(name: str) -> "Recording":
 
 def _replay(name: str) -> "Recording":
     """Return a new recording of the shipped one's operations, made on the simulated device."""
+    from gpuviz import replay
     from gpuviz.recording import load
-    from gpuviz.replay import replay
 
     shipped = load(RECORDINGS / f"{name}.gpuviz")
     device = shipped.table("devices")["name"][0].as_py()
