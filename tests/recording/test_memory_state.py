@@ -171,7 +171,7 @@ def test_statistics_are_those_of_a_plain_account_after_what_existed_before(rows,
 
 
 def count(stats, before, after):
-    for name, kind in after:
+    for name, kind in {**before, **after}:
         key = f"{name}.{kind}"
         change = after[name, kind] - before[name, kind]
         stats[f"{key}.current"] = after[name, kind]
