@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.allocator_settings import settings_text
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.summary_table import memory_summary_table
 
@@ -258,21 +259,23 @@ def set_allocator_settings(settings: str) -> None:
 
     Args:
         settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
-            ``"expandable_segments:True,max_split_size_mb:128"``. Options that are not named go
-            back to their defaults, so that the text says all.
+            ``"expandable_segments:True,max_split_size_mb:128"``. As in torch, options that are not
+            named stay, but ``max_split_size_mb``, ``max_non_split_rounding_mb``,
+            ``garbage_collection_threshold`` and ``roundup_power2_divisions``, which go back to
+            their defaults.
 
     Raises:
         ValueError: An unknown key or a bad value; the message names it.
     """
-    parsed = _core.AllocatorSettings.parse(settings)
+    parsed = _process.current_settings().updated(settings)
     _process.settings = parsed
     for allocator in caching_allocators().values():
         allocator.apply_settings(parsed)
 
 
 def get_allocator_settings() -> str:
-    """Return the settings string in force."""
-    return _process.current_settings().text
+    """Return the settings that differ from their defaults, as one text."""
+    return settings_text(_process.current_settings())
 
 
 def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:

@@ -11,7 +11,7 @@ import gpuviz
 
 def main() -> None:
     """Run once under each setting; exit with an assertion if contents are wrong."""
-    for settings in ("", "expandable_segments:True"):
+    for settings in ("expandable_segments:False", "expandable_segments:True"):
         gpuviz.set_allocator_settings(settings)
         with gpuviz.record() as recorder:
             streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]

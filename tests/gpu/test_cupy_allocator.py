@@ -218,7 +218,7 @@ def test_expandable_segments_grow_in_place():
             total = int(first.sum(dtype=cp.int64)) + int(second.sum(dtype=cp.int64))
             segments = len([s for s in gpuviz.memory_snapshot() if s["segment_type"] == "large"])
     finally:
-        gpuviz.set_allocator_settings("")
+        gpuviz.set_allocator_settings("expandable_segments:False")
 
     assert total == (8 << 20) + (60 << 20)
     assert same_segment == 8 << 20

@@ -86,7 +86,7 @@ def test_contents_stay_right_in_a_random_program_on_four_streams(settings):
         program = _Program(seed=1)
         program.run(operations)
         wrong = int(program.wrong)
-    gpuviz.set_allocator_settings("")
+    gpuviz.set_allocator_settings("expandable_segments:False")
 
     assert wrong == 0
     assert program.checks > operations // 10

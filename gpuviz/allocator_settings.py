@@ -1,0 +1,41 @@
+"""The text that says all of an allocator's settings."""
+
+from gpuviz import _core
+
+MIB = 1 << 20
+
+
+def settings_text(settings: _core.AllocatorSettings) -> str:
+    """Return the options that differ from their defaults, as one ``key:value,...`` text.
+
+    Parsed over the defaults it gives the same settings, whatever texts led to them.
+    """
+    defaults = _core.AllocatorSettings.parse("")
+    options = {
+        "large_segment_size_mb": settings.large_segment_size // MIB,
+        "expandable_segments": settings.expandable_segments,
+        "max_split_size_mb": settings.max_split_size // MIB,
+        "max_non_split_rounding_mb": settings.max_non_split_rounding_size // MIB,
+        "garbage_collection_threshold": settings.garbage_collection_threshold,
+        "per_process_memory_fraction": settings.per_process_memory_fraction,
+        "roundup_power2_divisions": _divisions(settings),
+    }
+    unset = {
+        "large_segment_size_mb": defaults.large_segment_size // MIB,
+        "expandable_segments": False,
+        "max_split_size_mb": defaults.max_split_size // MIB,
+        # Follows the segment size unless it is named.
+        "max_non_split_rounding_mb": settings.large_segment_size // MIB,
+        "garbage_collection_threshold": 0.0,
+        "per_process_memory_fraction": None,
+        "roundup_power2_divisions": "0",
+    }
+    named = [f"{key}:{value}" for key, value in options.items() if value != unset[key]]
+    return ",".join(named)
+
+
+def _divisions(settings: _core.AllocatorSettings) -> str:
+    divisions = settings.roundup_power2_divisions
+    if len(set(divisions.values())) == 1:
+        return str(next(iter(divisions.values())))
+    return "[" + ",".join(f"{size_mb}:{count}" for size_mb, count in divisions.items()) + "]"
