@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.report.quantities import format_count, format_duration, format_share
+from gpuviz.report.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.sites import find_sites, sites_table
 from gpuviz.report.summary import DeviceSummary, findings, headline, summarize
 
@@ -133,19 +133,12 @@ def _facts(recording: "Recording", summaries: list[DeviceSummary]) -> str:
         ("driver", manifest.driver),
         ("Python", manifest.python),
     )
-    allocator = {"caching": "gpuviz's caching allocator", "observe": "the program's own, observed"}
     facts = {
         "Program": _program(recording),
         "Devices": "; ".join(summary.title for summary in summaries),
         "Versions": ", ".join(f"{name} {version}" for name, version in versions if version),
-        "Allocator": ", ".join(
-            part
-            for part in (
-                allocator.get(manifest.allocator, manifest.allocator),
-                manifest.allocator_name,
-            )
-            if part
-        ),
+        "Device memory": _device_memory(recording),
+        "Allocator": _allocator(recording),
         "Settings": manifest.settings or "defaults",
         "Recorded": _recorded(recording),
         "Events": _events(recording),
@@ -154,6 +147,27 @@ def _facts(recording: "Recording", summaries: list[DeviceSummary]) -> str:
     return "\n".join(
         f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
     )
+
+
+def _allocator(recording: "Recording") -> str:
+    name = recording.manifest.allocator_name
+    if recording.manifest.allocator == "observe":
+        return f"the program's own, observed: {name}" if name else "the program's own, observed"
+    return name or "gpuviz caching allocator"
+
+
+def _device_memory(recording: "Recording") -> str:
+    """Return what was in use on each device, by whoever; empty where it was not sampled."""
+    import pyarrow.compute as pc
+
+    samples = recording.table("device_memory")
+    parts = []
+    for device in recording.devices:
+        used = samples.filter(pc.equal(samples["device"], device))["used"]
+        if len(used):
+            bounds = [format_bytes(pc.min(used).as_py()), format_bytes(pc.max(used).as_py())]
+            parts.append(f"{' to '.join(dict.fromkeys(bounds))} in use on device {device}")
+    return "; ".join(parts) + (", other allocators and processes included" if parts else "")
 
 
 def _events(recording: "Recording") -> str:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -10,6 +11,7 @@ import pytest
 
 from gpuviz.recording import load
 from gpuviz.report.page import build_page, write_report
+from gpuviz.tables import schemas
 from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 HOSTILE = """</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>\n{{script}}"""
@@ -182,3 +184,18 @@ def test_what_an_allocator_does_not_tell_is_called_unknown():
 
     assert "Peak reserved unknown this allocator does not tell its segments" in text
     assert "Fragmentation" not in text
+
+
+def test_the_memory_in_use_on_a_device_is_told_where_it_was_sampled(recording):
+    import pyarrow as pa
+
+    samples = pa.table(
+        {"time": [0, 5, 9], "device": [0, 0, 0], "used": [3 << 20, 5 << 20, 4 << 20]},
+        schema=schemas()["device_memory"],
+    )
+    sampled = replace(recording, tables={**recording.tables, "device_memory": samples})
+
+    assert "3.00 MiB to 5.00 MiB in use on device 0, other allocators" in visible_text(
+        build_page(sampled),
+    )
+    assert "Device memory" not in visible_text(build_page(recording))
