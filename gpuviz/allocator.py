@@ -1,8 +1,7 @@
 """torch.cuda's memory functions over the caching allocator of this process.
 
-There is one `gpuviz._core.CachingAllocator` for each device. It is made when memory is first asked
-of it and lives as long as the process, since arrays may outlive everything else. Settings come from
-``GPUVIZ_ALLOC_CONF`` at first use and from `set_allocator_settings` later.
+There is one `gpuviz._core.CachingAllocator` for each device, made at first use, which lives as long
+as the process, since arrays may. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`.
 """
 
 import gc
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.allocator_settings import settings_text
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.stream_handle import known_handle
 from gpuviz.summary_table import memory_summary_table
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
             "record_stream needs memory of gpuviz's allocator; this array was made before "
             "recording, or by another allocator",
         )
-    allocator.record_stream(memory.ptr, stream.ptr)
+    allocator.record_stream(memory.ptr, known_handle(stream.ptr))
 
 
 def caching_allocator_alloc(
@@ -326,13 +326,13 @@ def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
     if stream is None:
         from gpuviz.frameworks.cupy import current_stream
 
-        return current_stream(device)
+        stream = current_stream(device)
     handle = getattr(stream, "ptr", stream)
     if not isinstance(handle, int) or isinstance(handle, bool):
         raise TypeError(
             f"stream must be a cupy.cuda.Stream or a handle as int, got {type(stream).__name__}",
         )
-    return handle
+    return known_handle(handle)
 
 
 def caching_allocator_delete(address: int) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.stacks import FrameResolver
+from gpuviz.stream_handle import stream_name
 from gpuviz.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -198,13 +199,3 @@ def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[int]:
     import numpy as np
 
     return [int(number) for number in np.unique(ids)]
-
-
-def stream_name(handle: int) -> str:
-    """Return how users know a stream of this raw handle."""
-    if handle in {0, 1}:
-        return "default stream"
-    # The handle under which native code keeps the per-thread default stream of one thread.
-    if handle & 0x7 == 2:  # noqa: PLR2004
-        return f"per-thread default stream of thread {handle >> 8}"
-    return f"stream {handle:#x}"
