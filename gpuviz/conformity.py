@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.tables import schemas
+from gpuviz.tables import DEFAULTS, REFERENCES, REVISED, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ class NonconformingTableError(ValueError):
 def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with exactly the expected types, absent ones empty, unknown ones kept.
 
-    Text may come as any of Arrow's text types, with or without dictionary. Columns that are not
+    Of rows that were written again the last one stays, where the first one was. Text may come as any of Arrow's text types, with or without dictionary. Columns that are not
     expected stay, after the expected ones.
 
     Raises:
@@ -39,7 +39,7 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
 
 def check_references(tables: "Mapping[str, pa.Table]") -> None:
-    """Check that every stack and frame that is named exists, and that no size is negative.
+    """Check that all that is named by an id exists, and that no size is negative.
 
     Raises:
         NonconformingTableError: The first that does not; the text has the value.
@@ -52,21 +52,28 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
         if smallest is not None and smallest < 0:
             problem = f"column {column} has {smallest}, expected at least 0"
             raise NonconformingTableError("memory_events", problem)
-    _check_ids("memory_events", "stack", events["stack"], "stacks", tables["stacks"]["id"])
-    frames = pc.list_flatten(tables["stacks"]["frames"])
-    _check_ids("stacks", "frames", frames, "frames", tables["frames"]["id"])
+    for table, column, target in REFERENCES:
+        used = tables[table][column]
+        if column == "frames":
+            used = pc.list_flatten(used)
+        _check_ids(table, column, used, target, tables[target]["id"])
 
 
-def without_unknown_stacks(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables with 0 in place of stacks that are not in ``stacks``."""
+def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+    """Return the tables with 0 in place of ids that name nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    events = tables["memory_events"]
-    known = pc.is_in(events["stack"], value_set=tables["stacks"]["id"].combine_chunks())
-    stacks = pc.if_else(known, events["stack"], pa.scalar(0, pa.uint32()))
-    position = events.schema.get_field_index("stack")
-    return dict(tables) | {"memory_events": events.set_column(position, "stack", stacks)}
+    repaired = dict(tables)
+    for table, column, target in REFERENCES:
+        if column == "frames":
+            continue
+        used = repaired[table][column]
+        known = pc.is_in(used, value_set=tables[target]["id"].combine_chunks())
+        ids = pc.if_else(known, used, pa.scalar(0, pa.uint32()))
+        position = repaired[table].schema.get_field_index(column)
+        repaired[table] = repaired[table].set_column(position, column, ids)
+    return repaired
 
 
 def _check_ids(
@@ -97,6 +104,11 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)
+        if not positions and (name, field.name) in DEFAULTS:
+            value = pa.scalar(DEFAULTS[name, field.name])
+            filled = pa.array([value] * table.num_rows, value.type)
+            columns[field.name] = pa.chunked_array([filled]).cast(field.type)
+            continue
         if len(positions) != 1:
             problem = f"expected one column {field.name}, found {len(positions)}"
             raise NonconformingTableError(name, problem)
@@ -109,7 +121,12 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     for position, field in enumerate(table.schema):
         if field.name not in columns:
             known = known.append_column(field, table.column(position))
-    return known
+    return _last_of_each_id(known) if name in REVISED else known
+
+
+def _last_of_each_id(table: "pa.Table") -> "pa.Table":
+    rows = {number: row for row, number in enumerate(table["id"].to_pylist())}
+    return table if len(rows) == table.num_rows else table.take(list(rows.values()))
 
 
 def _conforming_column(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.stacks import FrameResolver
-from gpuviz.stream_handle import stream_name
+from gpuviz.stream_handle import stream_row
 from gpuviz.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -121,10 +121,7 @@ class Pump:
         streams = self._session.streams()[self._streams_seen :]
         self._append(
             "streams",
-            [
-                {"id": number, "device": device, "handle": handle, "name": stream_name(handle)}
-                for number, device, handle in streams
-            ],
+            [stream_row(number, device, handle) for number, device, handle in streams],
         )
         self._streams_seen += len(streams)
 

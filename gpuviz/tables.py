@@ -10,19 +10,85 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# In the order of gpuviz::Action in native/record/memory_event.hpp.
-ACTIONS = (
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "oom",
-    "record_stream",
-    "snapshot",
-    "annotate",
+# Each in the order of the C++ enumeration that is named with it.
+DICTIONARIES = {
+    # Action in native/record/memory_event.hpp
+    ("memory_events", "action"): (
+        "alloc",
+        "free_requested",
+        "free_completed",
+        "segment_alloc",
+        "segment_free",
+        "segment_map",
+        "segment_unmap",
+        "oom",
+        "record_stream",
+        "snapshot",
+        "annotate",
+    ),
+    # The rest in native/record/activity_rows.hpp: ActivityKind, CopyKind, MemoryKind ...
+    ("activities", "kind"): ("kernel", "memcpy", "memset", "graph", "range"),
+    ("activities", "copy_kind"): (
+        "",
+        "host_to_device",
+        "device_to_host",
+        "device_to_device",
+        "host_to_host",
+        "peer_to_peer",
+    ),
+    ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("synchronizations", "kind"): (
+        "event_record",
+        "stream_wait_event",
+        "event_synchronize",
+        "stream_synchronize",
+        "context_synchronize",
+    ),
+    ("launch_blocks", "mode"): ("unknown", "read", "write", "read_write"),
+    ("memory_operations", "operation"): ("allocation", "release"),
+    ("memory_operations", "memory"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("overheads", "kind"): (
+        "unknown",
+        "driver_compiler",
+        "buffer_flush",
+        "instrumentation",
+        "resource",
+        "runtime_triggered_module_loading",
+        "lazy_function_loading",
+        "command_buffer_full",
+        "activity_buffer_request",
+        "uvm_activity_init",
+        "jit_load_cached",
+        "jit_compile",
+    ),
+    ("ranges", "kind"): ("range", "cell", "nvtx"),
+    ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
+}
+
+ACTIONS = DICTIONARIES["memory_events", "action"]
+
+# Tables whose rows are written again when more is known: the last row of an id holds.
+REVISED = ("streams", "ranges")
+
+# What a file that was written before a column existed has in it.
+DEFAULTS = {
+    ("streams", "kind"): "unknown",
+    ("streams", "priority"): 0,
+    ("streams", "created"): 0,
+    ("streams", "destroyed"): -1,
+}
+
+# Columns of ids, and the table that has each id but 0.
+REFERENCES = (
+    ("stacks", "frames", "frames"),
+    ("memory_events", "stack", "stacks"),
+    ("api_calls", "stack", "stacks"),
+    ("api_calls", "name", "strings"),
+    ("activities", "name", "strings"),
+    ("activities", "launch", "launch_configurations"),
+    ("memory_operations", "source", "strings"),
+    ("ranges", "name", "strings"),
 )
 
 
@@ -30,83 +96,191 @@ ACTIONS = (
 def schemas() -> "dict[str, pa.Schema]":
     """Return the Arrow schema of every table that a file holds, by name.
 
+    What allocators did:
+
     - ``memory_events``: one row for each allocator event, in the order in which they happened on a
       device. ``size`` is the rounded size of the block or the bytes of the segment,
       ``requested_size`` the caller's bytes (0 for segments). For ``oom``, ``address`` is the
       device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block.
+    - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
+    - ``memory_operations``: allocations and releases that CUDA carried out, whoever asked for them:
+      segments of the allocator, and what goes around it. ``source`` is the library that asked.
+
+    What the GPU and the host did, in the order in which it became known:
+
+    - ``activities``: one kernel, copy, memset or graph launch on the GPU from ``time`` to ``end``;
+      or a ``gpuviz.range`` on a stream, measured by CUDA events (kind ``range``). ``name`` is an id
+      of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
+      a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
+      an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
+    - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
+      others if asked for. ``name`` is an id of ``strings``.
+    - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
+      For ``event_record`` both are the moment at which the GPU came by (0 if CUPTI does not tell).
+      ``event`` and ``event_sync_id`` join a record with the waits for it: event handles are used
+      again, a sync id is not.
+    - ``launch_blocks``: a launch, copy or memset got a pointer ``address`` into the block that
+      begins at ``block``.
+    - ``overheads``: time that CUPTI, lazy loading or compilation took. ``thread`` may be 0.
+    - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
+      -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
+
+    What these name:
+
     - ``devices``: the GPUs seen.
-    - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream.
+    - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream,
+      which may name another stream after this one was destroyed. ``created`` is 0 for streams that
+      existed before, ``destroyed`` is -1 for those that were not seen to end.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
-    - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
+    - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
+    - ``strings``: names; those of kernels are demangled, and untrusted.
     """
     import pyarrow as pa
 
     return {
-        "memory_events": _memory_events(),
-        "devices": pa.schema(
-            [
-                ("id", pa.int16()),
-                ("name", pa.utf8()),
-                ("total_memory", pa.int64()),
-                ("kind", pa.utf8()),
-            ]
-        ),
-        "streams": pa.schema(
-            [
-                ("id", pa.uint32()),
-                ("device", pa.int16()),
-                ("handle", pa.uint64()),
-                ("name", pa.utf8()),
-            ]
-        ),
-        "pools": pa.schema(
-            [("id", pa.uint32()), ("owner", pa.uint32()), ("segment_type", pa.utf8())],
-        ),
-        "stacks": pa.schema([("id", pa.uint32()), ("frames", pa.list_(pa.uint32()))]),
-        "frames": _frames(),
-        "device_memory": pa.schema(
-            [("time", pa.int64()), ("device", pa.int16()), ("used", pa.int64())],
-        ),
-        "threads": pa.schema([("id", pa.uint32()), ("name", pa.utf8())]),
+        name: pa.schema(
+            [(column, _type(name, column, kind)) for column, kind in columns.items()],
+        )
+        for name, columns in _COLUMNS.items()
     }
 
 
-def _memory_events() -> "pa.Schema":
+_COLUMNS = {
+    "memory_events": {
+        "time": "int64",
+        "action": "enum",
+        "address": "uint64",
+        "size": "int64",
+        "requested_size": "int64",
+        "device": "int16",
+        "stream": "uint32",
+        "pool": "uint32",
+        "stack": "uint32",
+        "thread": "uint32",
+        "range": "uint32",
+    },
+    "devices": {"id": "int16", "name": "utf8", "total_memory": "int64", "kind": "utf8"},
+    "streams": {
+        "id": "uint32",
+        "device": "int16",
+        "handle": "uint64",
+        "name": "utf8",
+        "kind": "enum",
+        "priority": "int32",
+        "created": "int64",
+        "destroyed": "int64",
+    },
+    "pools": {"id": "uint32", "owner": "uint32", "segment_type": "utf8"},
+    "stacks": {"id": "uint32", "frames": "ids"},
+    "frames": {
+        "id": "uint32",
+        "name": "text",
+        "filename": "text",
+        "line": "int32",
+        "cell": "int32",
+        "source": "text",
+    },
+    "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
+    "threads": {"id": "uint32", "name": "utf8"},
+    "activities": {
+        "time": "int64",
+        "end": "int64",
+        "kind": "enum",
+        "name": "uint32",
+        "device": "int16",
+        "context": "uint32",
+        "stream": "uint32",
+        "correlation": "uint32",
+        "bytes": "int64",
+        "copy_kind": "enum",
+        "source": "enum",
+        "destination": "enum",
+        "graph": "uint32",
+        "graph_node": "uint64",
+        "launch": "uint32",
+    },
+    "launch_configurations": {
+        "id": "uint32",
+        "grid_x": "uint32",
+        "grid_y": "uint32",
+        "grid_z": "uint32",
+        "block_x": "uint32",
+        "block_y": "uint32",
+        "block_z": "uint32",
+        "registers": "uint32",
+        "static_shared_memory": "uint32",
+        "dynamic_shared_memory": "uint32",
+    },
+    "api_calls": {
+        "time": "int64",
+        "end": "int64",
+        "name": "uint32",
+        "thread": "uint32",
+        "correlation": "uint32",
+        "stack": "uint32",
+        "range": "uint32",
+    },
+    "synchronizations": {
+        "time": "int64",
+        "end": "int64",
+        "kind": "enum",
+        "device": "int16",
+        "context": "uint32",
+        "stream": "uint32",
+        "event": "uint32",
+        "event_sync_id": "uint64",
+        "correlation": "uint32",
+    },
+    "launch_blocks": {
+        "correlation": "uint32",
+        "block": "uint64",
+        "address": "uint64",
+        "mode": "enum",
+    },
+    "memory_operations": {
+        "time": "int64",
+        "operation": "enum",
+        "memory": "enum",
+        "address": "uint64",
+        "bytes": "int64",
+        "device": "int16",
+        "stream": "uint32",
+        "correlation": "uint32",
+        "source": "uint32",
+    },
+    "overheads": {
+        "time": "int64",
+        "end": "int64",
+        "kind": "enum",
+        "thread": "uint32",
+        "correlation": "uint32",
+    },
+    "ranges": {
+        "id": "uint32",
+        "time": "int64",
+        "end": "int64",
+        "name": "uint32",
+        "kind": "enum",
+        "thread": "uint32",
+        "parent": "uint32",
+    },
+    "strings": {"id": "uint32", "text": "utf8"},
+}
+
+
+def _type(table: str, column: str, kind: str) -> "pa.DataType":
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            ("time", pa.int64()),
-            ("action", pa.dictionary(pa.int8(), pa.utf8())),
-            ("address", pa.uint64()),
-            ("size", pa.int64()),
-            ("requested_size", pa.int64()),
-            ("device", pa.int16()),
-            ("stream", pa.uint32()),
-            ("pool", pa.uint32()),
-            ("stack", pa.uint32()),
-            ("thread", pa.uint32()),
-            ("range", pa.uint32()),
-        ],
-    )
-
-
-def _frames() -> "pa.Schema":
-    import pyarrow as pa
-
-    text = pa.dictionary(pa.int32(), pa.utf8())
-    return pa.schema(
-        [
-            ("id", pa.uint32()),
-            ("name", text),
-            ("filename", text),
-            ("line", pa.int32()),
-            ("cell", pa.int32()),
-            ("source", text),
-        ],
-    )
+    if kind == "enum":
+        assert (table, column) in DICTIONARIES  # noqa: S101
+        return pa.dictionary(pa.int8(), pa.utf8())
+    if kind == "ids":
+        return pa.list_(pa.uint32())
+    if kind == "text":
+        return pa.dictionary(pa.int32(), pa.utf8())
+    return getattr(pa, kind)()

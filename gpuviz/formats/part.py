@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.conformity import conform, without_unknown_stacks
+from gpuviz.conformity import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
@@ -239,7 +239,7 @@ def _recording(
             initial_events=min(manifest.initial_events, events),
             notes=(*manifest.notes, *notes),
         )
-        return Recording(without_unknown_stacks(conforming), manifest)
+        return Recording(without_unknown_ids(conforming), manifest)
 
 
 def _last_flush(directory: Path) -> LastFlush:

@@ -12,6 +12,7 @@ from gpuviz import _core
 from gpuviz.manifest import Manifest
 from gpuviz.pump import event_batch, pool_rows
 from gpuviz.recording import Recording, load
+from gpuviz.stream_handle import stream_row
 from gpuviz.tables import schemas
 
 EVENTS = 1_000_000
@@ -62,8 +63,7 @@ def recorded() -> Recording:
     events = paced(pa.Table.from_batches(batches).slice(0, EVENTS))
     rows = {
         "streams": [
-            {"id": number, "device": device, "handle": handle, "name": f"stream {number}"}
-            for number, device, handle in session.streams()
+            stream_row(number, device, handle) for number, device, handle in session.streams()
         ],
         "pools": pool_rows(events["pool"].to_numpy()),
         "stacks": [{"id": n + 1, "frames": frames_of(n)} for n in range(SITES)],

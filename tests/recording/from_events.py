@@ -9,6 +9,7 @@ import pyarrow as pa
 from gpuviz import _core
 from gpuviz.manifest import Manifest
 from gpuviz.recording import Recording
+from gpuviz.stream_handle import stream_row
 from gpuviz.tables import ACTIONS, schemas
 
 # What both the live allocator and the events of a recording count.
@@ -59,13 +60,8 @@ def recorded(log: _core.EventLog, **manifest: Any) -> Recording:
             | {"action": columns["action"].astype(np.int8)}
             | {"time": columns["time_ns"], "stream": streams.astype(np.uint32) + 1},
         ),
-        "streams": pa.table(
-            [
-                pa.array(range(1, len(handles) + 1), pa.uint32()),
-                pa.array([0] * len(handles), pa.int16()),
-                pa.array(handles, pa.uint64()),
-                pa.array([str(handle) for handle in handles], pa.utf8()),
-            ],
+        "streams": pa.Table.from_pylist(
+            [stream_row(row + 1, 0, int(handle)) for row, handle in enumerate(handles)],
             schema=schemas()["streams"],
         ),
         **one_line_stacks(stacks),

@@ -9,26 +9,34 @@ from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import read_stream
 from gpuviz.manifest import Manifest
 from gpuviz.recording import Recording, load
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.tables import ACTIONS, DEFAULTS, DICTIONARIES, REVISED, schemas
 from tests.recording.from_events import one_line_stacks, rows_table
 
 ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500, "stack": 3}
 COLUMNS = [(name, field.name) for name, schema in schemas().items() for field in schema]
+REQUIRED = [column for column in COLUMNS if column not in DEFAULTS]
 
 
 def tables():
+    """Return one row in every table, in which every id names something."""
     rows = {
-        "memory_events": rows_table([ROW]),
-        **one_line_stacks([3]),
-        "devices": [{"id": 0, "name": "GPU", "total_memory": 1 << 30, "kind": "cuda"}],
-        "streams": [{"id": 1, "device": 0, "handle": 0, "name": "default"}],
-        "pools": [{"id": 1, "owner": 0, "segment_type": "large"}],
-        "device_memory": [{"time": 1, "device": 0, "used": 4}],
-        "threads": [{"id": 1, "name": "main"}],
+        name: pa.Table.from_pylist([_example(name, schema)], schema)
+        for name, schema in schemas().items()
     }
+    return rows | {"memory_events": rows_table([ROW]), **one_line_stacks([3])}
+
+
+def _example(name, schema):
+    values = {"time": 1, "end": 2, "device": 0, "handle": 0, "frames": [1], "stack": 3}
     return {
-        name: pa.Table.from_pylist(row, schema=schemas()[name]) if isinstance(row, list) else row
-        for name, row in rows.items()
+        field.name: values[field.name]
+        if field.name in values
+        else DICTIONARIES[name, field.name][0]
+        if (name, field.name) in DICTIONARIES
+        else "text"
+        if pa.types.is_string(getattr(field.type, "value_type", field.type))
+        else 1
+        for field in schema
     }
 
 
@@ -38,7 +46,7 @@ def test_every_table_is_held_against_its_schema():
     } == schemas()
 
 
-@pytest.mark.parametrize(("table", "column"), COLUMNS, ids=".".join)
+@pytest.mark.parametrize(("table", "column"), REQUIRED, ids=".".join)
 @pytest.mark.parametrize("change", ["missing", "twice", "of another type", "null"])
 def test_a_column_that_is_not_as_expected_is_named(table, column, change):
     made = tables()
@@ -53,6 +61,28 @@ def test_a_column_that_is_not_as_expected_is_named(table, column, change):
 
     with pytest.raises(NonconformingTableError, match=f"table {table}: .*{column}"):
         Recording(made | {table: changed}, Manifest())
+
+
+def test_columns_that_came_later_are_filled():
+    made = tables()
+    older = made["streams"].drop_columns([column for _, column in DEFAULTS])
+
+    filled = Recording(made | {"streams": older}, Manifest()).tables["streams"]
+
+    assert filled.schema == schemas()["streams"]
+    assert filled["kind"].to_pylist() == ["unknown"]
+    assert filled["destroyed"].to_pylist() == [-1]
+
+
+@pytest.mark.parametrize("table", REVISED)
+def test_the_last_row_of_an_id_holds(table):
+    made = tables()
+    again = pa.concat_tables([made[table], made[table]])
+    position = again.schema.get_field_index("device" if table == "streams" else "end")
+    name = again.schema.names[position]
+    again = again.set_column(position, name, pa.array([5, 7], again.schema.types[position]))
+
+    assert Recording(made | {table: again}, Manifest()).tables[table][name].to_pylist() == [7]
 
 
 @pytest.mark.parametrize(

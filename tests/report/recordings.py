@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from gpuviz.manifest import Manifest
 from gpuviz.recording import Recording
+from gpuviz.stream_handle import stream_row
 from gpuviz.tables import schemas
 
 MIB = 1 << 20
@@ -89,7 +90,7 @@ def _dictionaries(text: str, devices: int) -> dict[str, list[dict[str, Any]]]:
             {"id": n, "name": f"GPU of {text}", "total_memory": 80 << 30, "kind": "cuda"}
             for n in range(devices)
         ],
-        "streams": [{"id": 1, "device": 0, "handle": 0, "name": text}],
+        "streams": [stream_row(1, 0, 0) | {"name": text}],
         "pools": [{"id": 1, "owner": 0, "segment_type": "large"}],
         "stacks": [{"id": 1, "frames": [1, 2]}, {"id": 2, "frames": [2]}],
         "frames": frames,
