@@ -25,8 +25,9 @@ class NonconformingTableError(ValueError):
 def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with exactly the expected types, absent ones empty, unknown ones kept.
 
-    Of rows that were written again the last one stays, where the first one was. Text may come as any of Arrow's text types, with or without dictionary. Columns that are not
-    expected stay, after the expected ones.
+    Of rows that were written again the last one stays, where the first one was. Text may come as
+    any of Arrow's text types, with or without dictionary. Columns that are not expected stay, after
+    the expected ones.
 
     Raises:
         NonconformingTableError: A column is missing, has another type, or has nulls.
