@@ -105,9 +105,9 @@ class Session:
     One recording: a ring for each device, the thread that drains them into columns, and the call stacks.
     """
 
-    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64) -> None:
+    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False) -> None:
         """
-        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off.
+        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found.
         """
 
     def sink(self, device: int) -> EventRing:
@@ -126,8 +126,19 @@ class Session:
         Chunks of the table memory_events not yet taken, full ones only unless `flush`; NumPy arrays by column, at most 65536 rows each, in order within a device.
         """
 
-    def streams(self) -> list[tuple[int, int, int]]:
-        """Rows (id, device, handle) in order of first use."""
+    def take_tables(self, flush: bool = False) -> dict[str, list[dict[str, numpy.ndarray]]]:
+        """The same for all other tables, by name."""
+
+    def streams(self) -> list[tuple[int, int, int, str, int, int, int, int]]:
+        """
+        Rows (id, device, handle, name, kind, priority, created, destroyed) by id; the name is empty unless the user gave one, `kind` is a number of DICTIONARIES.
+        """
+
+    def changed_streams(self) -> list[tuple[int, int, int, str, int, int, int, int]]:
+        """Those rows that are new or changed since the last call."""
+
+    def strings(self, first_id: int) -> list[str]:
+        """The texts `first_id`, `first_id + 1`, ... of the table strings."""
 
     @property
     def stacks(self) -> StackTable: ...
@@ -151,6 +162,14 @@ class Session:
     @property
     def dropped(self) -> int:
         """Events lost because a ring was full."""
+
+    @property
+    def activities(self) -> int:
+        """Activities that reached columns."""
+
+    @property
+    def dropped_activities(self) -> int:
+        """Rows of the tables beside memory_events that were lost."""
 
     @property
     def dropped_by_action(self) -> dict[str, int]:

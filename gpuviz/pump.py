@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.stacks import FrameResolver
 from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Pump:
         self._source = source
         self._store = store
         self._resolver = FrameResolver()
-        self._streams_seen = 0
+        self._strings_seen = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -82,6 +82,7 @@ class Pump:
 
     def _drain(self) -> int:
         chunks = deque(self._session.take(flush=True))
+        tables = self._session.take_tables(flush=True)
         moved = 0
         with self._noting("Events could not be stored"):
             try:
@@ -91,6 +92,8 @@ class Pump:
                     moved += len(chunks.popleft()["time"])
             finally:
                 self.lost += sum(len(chunk["time"]) for chunk in chunks)
+        with self._noting("Activities could not be stored"):
+            self._append_tables(tables)
         with self._noting("The devices could not be asked"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
@@ -108,22 +111,36 @@ class Pump:
                 self.notes.append(note)
 
     def _append_names(self) -> None:
-        # What events name is written before them.
+        # What rows name is written before them.
+        self._append_strings()
         self._append_streams()
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
         self._append_new("pools", pool_rows(chunk["pool"]))
         self._append_new("threads", thread_rows(chunk["thread"]))
-        self._store.append("memory_events", event_batch(chunk))
+        self._store.append("memory_events", batch("memory_events", chunk))
+
+    def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
+        for name, chunks in tables.items():
+            for chunk in chunks:
+                if "thread" in chunk:
+                    self._append_new("threads", thread_rows(chunk["thread"]))
+                self._store.append(name, batch(name, chunk))
+
+    def _append_strings(self) -> None:
+        texts = self._session.strings(self._strings_seen + 1)
+        self._append(
+            "strings",
+            [
+                {"id": number, "text": text}
+                for number, text in enumerate(texts, self._strings_seen + 1)
+            ],
+        )
+        self._strings_seen += len(texts)
 
     def _append_streams(self) -> None:
-        streams = self._session.streams()[self._streams_seen :]
-        self._append(
-            "streams",
-            [stream_row(number, device, handle) for number, device, handle in streams],
-        )
-        self._streams_seen += len(streams)
+        self._append("streams", [stream_row(*row) for row in self._session.changed_streams()])
 
     def _append_stacks(self) -> None:
         stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
@@ -164,14 +181,17 @@ def import_libraries() -> None:
     pa.RecordBatch.from_pylist([{"id": 0, "name": ""}], schemas()["threads"])
 
 
-def event_batch(chunk: "dict[str, Any]") -> "pa.RecordBatch":
-    """Return the columns of a native chunk as a batch of ``memory_events``, without copying."""
+def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
+    """Return the columns of a native chunk as a batch of ``table``, without copying."""
     import pyarrow as pa
 
-    schema = schemas()["memory_events"]
+    schema = schemas()[table]
     columns = [
-        pa.DictionaryArray.from_arrays(pa.array(chunk["action"]), pa.array(ACTIONS))
-        if field.name == "action"
+        pa.DictionaryArray.from_arrays(
+            pa.array(chunk[field.name]),
+            pa.array(DICTIONARIES[table, field.name]),
+        )
+        if (table, field.name) in DICTIONARIES
         else pa.array(chunk[field.name], field.type)
         for field in schema
     ]

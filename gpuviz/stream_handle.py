@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+from gpuviz.tables import DICTIONARIES
+
 # CU_STREAM_PER_THREAD: one handle for as many streams as there are threads.
 PER_THREAD = 2
 _TAG_BITS = 0x7
@@ -33,15 +35,24 @@ def stream_name(handle: int) -> str:
     return f"stream {handle:#x}"
 
 
-def stream_row(number: int, device: int, handle: int) -> dict[str, Any]:
-    """Return the row of ``streams`` for a stream of which only the handle is known."""
+def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
+    number: int,
+    device: int,
+    handle: int,
+    name: str = "",
+    kind: int = 0,
+    priority: int = 0,
+    created: int = 0,
+    destroyed: int = -1,
+) -> dict[str, Any]:
+    """Return a row of ``streams``; what is not known is filled in as far as the handle tells."""
     return {
         "id": number,
         "device": device,
         "handle": handle,
-        "name": stream_name(handle),
-        "kind": stream_kind(handle),
-        "priority": 0,
-        "created": 0,
-        "destroyed": -1,
+        "name": name or stream_name(handle),
+        "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
+        "priority": priority,
+        "created": created,
+        "destroyed": destroyed,
     }

@@ -49,7 +49,7 @@ PYTHON = {
     "stacks": _FLOOR,
     "source": {"_core"},
     "store": _RECORDING | {"analysis", "formats"},
-    "stream_handle": set[str](),
+    "stream_handle": {"tables"},
     "pump": _FLOOR | {"stacks", "source", "store", "stream_handle"},
     "summary_table": set[str](),
     "allocator_settings": {"_core"},

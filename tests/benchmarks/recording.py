@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.manifest import Manifest
-from gpuviz.pump import event_batch, pool_rows
+from gpuviz.pump import batch, pool_rows
 from gpuviz.recording import Recording, load
 from gpuviz.stream_handle import stream_row
 from gpuviz.tables import schemas
@@ -59,12 +59,10 @@ def recorded() -> Recording:
     _core.Replayer(program(seed=1), device, allocator).run()
     allocator.detach()
     session.stop()
-    batches = [event_batch(chunk) for chunk in session.take(flush=True)]
+    batches = [batch("memory_events", chunk) for chunk in session.take(flush=True)]
     events = paced(pa.Table.from_batches(batches).slice(0, EVENTS))
     rows = {
-        "streams": [
-            stream_row(number, device, handle) for number, device, handle in session.streams()
-        ],
+        "streams": [stream_row(*row) for row in session.streams()],
         "pools": pool_rows(events["pool"].to_numpy()),
         "stacks": [{"id": n + 1, "frames": frames_of(n)} for n in range(SITES)],
         "frames": [

@@ -71,7 +71,7 @@ void everything_at_once() {
         readers.emplace_back([&, flush] {
             while (!done) {
                 taken += rows(session.take(flush));
-                static_cast<void>(session.bytes() + session.streams().size() + dropped(session));
+                static_cast<void>(session.bytes() + session.log().streams.all().size() + dropped(session));
             }
         });
     }
@@ -82,7 +82,7 @@ void everything_at_once() {
     taken += rows(session.take(true));
     CHECK_EQUAL(taken.load(), session.events());
     CHECK_EQUAL(session.events() + dropped(session), devices * count);
-    CHECK_EQUAL(session.streams().size(), 3u * devices);
+    CHECK_EQUAL(session.log().streams.all().size(), 3u * devices);
 }
 
 void threads_that_ask_for_a_sink_at_once_get_the_same() {

@@ -136,7 +136,7 @@ void a_session_records_an_allocator_of_several_threads() {
         rows += chunk.rows();
     }
     CHECK_EQUAL(rows, session.events());
-    CHECK_EQUAL(session.streams().size(), 4u);
+    CHECK_EQUAL(session.log().streams.all().size(), 4u);
     CHECK_EQUAL(session.dropped() == gpuviz::ActionCounts{}, true);
 }
 

@@ -60,7 +60,7 @@ def test_stream_ids_count_each_pair_of_device_and_handle_once(pushes):
     chunks = session.take(flush=True)
 
     expected = {device: [h for d, h in pushes if d == device] for device, _ in pushes}
-    handles = {stream: (device, handle) for stream, device, handle in session.streams()}
+    handles = {stream: (device, handle) for stream, device, handle, *_ in session.streams()}
     assert sorted(handles) == list(range(1, len(set(pushes)) + 1))
     assert set(handles.values()) == set(pushes)
     events = joined(chunks) if chunks else {"device": [], "stream": []}

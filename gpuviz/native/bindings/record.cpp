@@ -1,15 +1,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "bindings/column_arrays.hpp"
 #include "record/python_stack.hpp"
 #include "record/session.hpp"
 
@@ -18,20 +17,6 @@ using namespace nb::literals;
 
 namespace gpuviz {
 namespace {
-
-// Arrays over the columns of a chunk, without a copy; a capsule that they share owns the chunk.
-nb::dict to_arrays(EventColumns&& columns) {
-    auto owned = std::make_unique<EventColumns>(std::move(columns));
-    const EventColumns* chunk = owned.get();
-    const nb::capsule owner(owned.get(),
-                            [](void* held) noexcept { delete static_cast<EventColumns*>(held); });
-    static_cast<void>(owned.release());
-    nb::dict arrays;
-    chunk->for_each_column([&]<typename Value>(const char* name, Value* values) {
-        arrays[name] = nb::ndarray<nb::numpy, Value, nb::ndim<1>>(values, {chunk->rows()}, owner);
-    });
-    return arrays;
-}
 
 std::vector<nb::dict> take(Session& session, bool flush) {
     std::vector<EventColumns> chunks = [&] {
@@ -45,12 +30,41 @@ std::vector<nb::dict> take(Session& session, bool flush) {
     return tables;
 }
 
-std::vector<std::tuple<std::uint32_t, int, std::uint64_t>> streams(const Session& session) {
-    std::vector<std::tuple<std::uint32_t, int, std::uint64_t>> rows;
-    for (const Stream& stream : session.streams()) {
-        rows.emplace_back(stream.id, stream.device, stream.handle);
+// Chunks by name of the table.
+nb::dict take_tables(Session& session, bool flush) {
+    nb::dict tables;
+    ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
+        auto chunks = [&] {
+            const nb::gil_scoped_release unlocked;
+            return log.take(flush);
+        }();
+        nb::list arrays;
+        for (auto& chunk : chunks) {
+            arrays.append(to_arrays(std::move(chunk)));
+        }
+        tables[name] = arrays;
+    });
+    return tables;
+}
+
+nb::list rows_of(const std::vector<Stream>& streams) {
+    nb::list rows;
+    for (const Stream& stream : streams) {
+        rows.append(nb::make_tuple(stream.id, stream.device, stream.handle, stream.name,
+                                   int(stream.kind), stream.priority, stream.created,
+                                   stream.destroyed));
     }
     return rows;
+}
+
+// Kernels' names are bytes of somebody else's.
+nb::list strings(const Session& session, std::uint32_t first_id) {
+    nb::list texts;
+    for (const std::string& text : session.log().strings.from(first_id)) {
+        texts.append(nb::steal(
+            PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace")));
+    }
+    return texts;
 }
 
 nb::dict dropped_by_action(const Session& session) {
@@ -91,7 +105,7 @@ std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
 }
 
 void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
-                  std::size_t max_stacks, std::size_t stack_depth) {
+                  std::size_t max_stacks, std::size_t stack_depth, bool launch_blocks) {
     if (!(interval_ms > 0 && interval_ms <= 60'000)) {
         throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
                                     nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
@@ -100,6 +114,7 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
         .ring_capacity = ring_capacity,
         .interval = std::chrono::microseconds(std::llround(std::ceil(interval_ms * 1000))),
         .max_stacks = max_stacks,
+        .launch_blocks = launch_blocks,
     };
     std::unique_ptr<StackWalker> walker;
     if (stack_depth != 0) {
@@ -127,6 +142,12 @@ void bind_counters(nb::class_<Session>& session) {
         .def_prop_ro("running", &Session::running)
         .def_prop_ro("events", &Session::events, "Events that reached columns.")
         .def_prop_ro("dropped", &dropped, "Events lost because a ring was full.")
+        .def_prop_ro(
+            "activities", [](const Session& session) { return session.log().activities.rows(); },
+            "Activities that reached columns.")
+        .def_prop_ro(
+            "dropped_activities", [](const Session& session) { return session.log().dropped(); },
+            "Rows of the tables beside memory_events that were lost.")
         .def_prop_ro("dropped_by_action", &dropped_by_action,
                      nb::sig("def dropped_by_action(self) -> dict[str, int]"),
                      "The same, by names of ACTIONS.")
@@ -154,8 +175,9 @@ void bind_record(nb::module_& m) {
     session
         .def("__init__", &make_session, nb::kw_only(), "ring_capacity"_a = defaults.ring_capacity,
              "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
+             "launch_blocks"_a = defaults.launch_blocks,
              "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
-             "stacks off.")
+             "stacks off; with `launch_blocks` the blocks that launches touch are found.")
         .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
              "The sink of a device; it keeps the session alive.")
         .def("start", &Session::start, nb::call_guard<nb::gil_scoped_release>(),
@@ -166,7 +188,25 @@ void bind_record(nb::module_& m) {
              nb::sig("def take(self, flush: bool = False) -> list[dict[str, numpy.ndarray]]"),
              "Chunks of the table memory_events not yet taken, full ones only unless `flush`; "
              "NumPy arrays by column, at most 65536 rows each, in order within a device.")
-        .def("streams", &streams, "Rows (id, device, handle) in order of first use.")
+        .def("take_tables", &take_tables, "flush"_a = false,
+             nb::sig("def take_tables(self, flush: bool = False) -> "
+                     "dict[str, list[dict[str, numpy.ndarray]]]"),
+             "The same for all other tables, by name.")
+        .def(
+            "streams", [](Session& session) { return rows_of(session.log().streams.all()); },
+            nb::sig("def streams(self) -> "
+                    "list[tuple[int, int, int, str, int, int, int, int]]"),
+            "Rows (id, device, handle, name, kind, priority, created, destroyed) by id; the name "
+            "is empty unless the user gave one, `kind` is a number of DICTIONARIES.")
+        .def(
+            "changed_streams",
+            [](Session& session) { return rows_of(session.log().streams.take_changed()); },
+            nb::sig("def changed_streams(self) -> "
+                    "list[tuple[int, int, int, str, int, int, int, int]]"),
+            "Those rows that are new or changed since the last call.")
+        .def("strings", &strings, "first_id"_a,
+             nb::sig("def strings(self, first_id: int) -> list[str]"),
+             "The texts `first_id`, `first_id + 1`, ... of the table strings.")
         .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");

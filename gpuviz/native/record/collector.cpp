@@ -4,15 +4,32 @@
 #include <utility>
 
 namespace gpuviz {
+namespace {
+
+MemoryEventRow row_of(const MemoryEvent& event, std::int64_t start_ns, std::uint32_t stream) {
+    return {.time = event.time_ns - start_ns,
+            .action = event.action,
+            .address = event.address,
+            .size = std::int64_t(event.size),
+            .requested_size = std::int64_t(event.requested_size),
+            .device = std::int16_t(event.device),
+            .stream = stream,
+            .pool = event.pool,
+            .stack = event.stack,
+            .thread = event.thread,
+            .range = event.range};
+}
+
+}  // namespace
 
 std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept {
     std::size_t done = 0;
     try {
         for (; done < events.size(); ++done) {
             make_room(events[done].completed ? 2 : 1);
-            const std::uint32_t stream = stream_id(events[done]);
+            const std::uint32_t stream = stream_id(events[done], start_ns);
             for_each_row(events[done], [&](const MemoryEvent& row) {
-                open_.append(row, start_ns, stream);
+                open_.append(row_of(row, start_ns, stream));
                 ++rows_;
             });
         }
@@ -43,19 +60,13 @@ std::size_t Collector::bytes() const noexcept {
     return open_.bytes() + full_.size() * rows_per_chunk * EventColumns::bytes_per_row;
 }
 
-std::uint32_t Collector::stream_id(const MemoryEvent& event) {
-    if (event.device == last_.device && event.stream == last_.handle) {
-        return last_.id;
+std::uint32_t Collector::stream_id(const MemoryEvent& event, std::int64_t start_ns) {
+    const std::uint64_t version = streams_.version();
+    if (event.device != last_.device || event.stream != last_.handle || version != last_.version) {
+        const std::uint32_t id =
+            streams_.by_handle(event.device, event.stream, event.time_ns - start_ns);
+        last_ = {event.device, event.stream, streams_.version(), id};
     }
-    const std::pair<int, std::uint64_t> key{event.device, event.stream};
-    auto found = stream_ids_.find(key);
-    if (found == stream_ids_.end()) {
-        const auto id = std::uint32_t(streams_.size() + 1);
-        streams_.reserve(streams_.size() + 1);  // so that both lists grow or neither
-        found = stream_ids_.emplace(key, id).first;
-        streams_.push_back({id, event.device, event.stream});
-    }
-    last_ = {found->second, event.device, event.stream};
     return last_.id;
 }
 

@@ -7,6 +7,9 @@
 namespace gpuviz {
 
 void EventRing::push(const MemoryEvent& event) noexcept {
+    if (touches_ != nullptr) {
+        touches_->saw(event);
+    }
     if (ring_.push(event)) {
         collected_ = true;
     } else if (!collected_ || !push_within_patience(event)) {

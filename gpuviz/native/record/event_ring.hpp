@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "record/block_touches.hpp"
 #include "record/memory_event.hpp"
 #include "record/ring.hpp"
 
@@ -21,7 +22,9 @@ using ActionCounts = std::array<std::uint64_t, action_count>;
 // is still no room.
 class EventRing final : public MemoryEventSink {
   public:
-    explicit EventRing(std::size_t capacity) : ring_(capacity) {}
+    // `touches` may be null.
+    explicit EventRing(std::size_t capacity, BlockTouches* touches = nullptr)
+        : ring_(capacity), touches_(touches) {}
 
     void push(const MemoryEvent& event) noexcept override;
 
@@ -43,6 +46,7 @@ class EventRing final : public MemoryEventSink {
     [[nodiscard]] bool push_within_patience(const MemoryEvent& event) noexcept;
 
     Ring<MemoryEvent> ring_;
+    BlockTouches* touches_;
     bool collected_ = true;  // there was room at the last push
     std::array<std::atomic<std::uint64_t>, action_count> dropped_{};
 };

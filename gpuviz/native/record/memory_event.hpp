@@ -6,7 +6,7 @@ namespace gpuviz {
 
 // The actions of torch.cuda.memory's device traces, and record_stream.
 // The order is the dictionary of the `action` column; see gpuviz/tables.py.
-enum class Action : std::uint8_t {
+enum class Action : std::int8_t {
     alloc,
     free_requested,
     free_completed,

@@ -115,17 +115,28 @@ PythonStackWalker::~PythonStackWalker() {
 }
 
 std::uint32_t PythonStackWalker::capture(StackTable& table) noexcept {
-    if (is_finalizing_()) {
+    // A thread's own frames stand still while it runs this, whether it holds the GIL or not.
+    PyThreadState* const thread = PyGILState_GetThisThreadState();
+    if (thread == nullptr || is_finalizing_()) {
         return 0;
     }
     std::array<StackFrame, depth_limit> buffer;
     std::span<StackFrame> frames(buffer.data(), max_depth_);
-    frames = frames.first(layout_ ? read_frames(*layout_, PyThreadState_Get(), frames)
-                                  : read_frame_objects(frames));
+    if (layout_) {
+        frames = frames.first(read_frames(*layout_, thread, frames));
+        if (const std::uint32_t known = table.find(frames)) {
+            return known;
+        }
+    }
+    const PyGILState_STATE state = PyGILState_Ensure();
+    if (!layout_) {
+        frames = frames.first(read_frame_objects(frames));
+    }
     const StackTable::Interned stack = table.intern(frames);
     if (stack.is_new) {
         own(frames);
     }
+    PyGILState_Release(state);
     return stack.id;
 }
 

@@ -13,9 +13,11 @@ namespace gpuviz {
 
 // Captures the Python frames of the calling thread, innermost first.
 //
-// Made, used and destroyed with the GIL held. A capture never touches an exception that is set, and
-// with the walk "frames" runs no Python code at all, so it may happen inside tp_dealloc; it gives 0
-// while the interpreter finalizes. The walker owns every code object it ever put into a table.
+// Made and destroyed with the GIL held, which a capture needs only for a stack that is new. It
+// gives 0 on a thread that Python does not know. A capture never touches an exception that is set,
+// and with the walk "frames" runs no Python code at all, so it may happen inside tp_dealloc; it
+// gives 0 while the interpreter finalizes. The walker owns every code object it ever put into a
+// table.
 class PythonStackWalker final : public StackWalker {
   public:
     static constexpr std::size_t depth_limit = 256;

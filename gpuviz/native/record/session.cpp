@@ -18,7 +18,9 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
     : options_(options),
       stacks_(options.max_stacks),
       walker_(std::move(walker)),
-      shared_(std::make_unique<Shared>()) {
+      log_(std::make_unique<ActivityLog>()),
+      touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
+      shared_(std::make_unique<Shared>(log_->streams)) {
     Ring<MemoryEvent>::check_capacity(options.ring_capacity);
     if (options.interval.count() <= 0) {
         throw std::invalid_argument("The interval between two drains must be positive, got " +
@@ -42,7 +44,7 @@ EventRing& Session::sink(int device) {
     std::atomic<EventRing*>& place = rings_[std::size_t(device)];
     EventRing* ring = place.load(std::memory_order_acquire);
     if (ring == nullptr) {
-        auto made = std::make_unique<EventRing>(options_.ring_capacity);
+        auto made = std::make_unique<EventRing>(options_.ring_capacity, touches_.get());
         if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
             ring = made.release();
         }
@@ -58,6 +60,7 @@ void Session::start() {
     }
     process_ = getpid();
     start_ns_ = now_ns();
+    log_->start(start_ns_);
     wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
@@ -88,11 +91,6 @@ std::vector<EventColumns> Session::take(bool flush) {
     return shared_->collector.take(flush);
 }
 
-std::vector<Stream> Session::streams() const {
-    const std::lock_guard lock(shared_->mutex);
-    return shared_->collector.streams();
-}
-
 const char* Session::stack_method() const noexcept { return walker_ ? walker_->method() : "none"; }
 
 ActionCounts Session::dropped() const noexcept {
@@ -109,7 +107,7 @@ ActionCounts Session::dropped() const noexcept {
 }
 
 std::size_t Session::bytes() const {
-    std::size_t total = stacks_.bytes();
+    std::size_t total = stacks_.bytes() + log_->bytes();
     for (const auto& place : rings_) {
         if (const EventRing* ring = place.load(std::memory_order_acquire)) {
             total += ring->bytes();
@@ -138,7 +136,10 @@ void Session::abandon_after_fork() noexcept {
     // Another thread may have held any of these locks when the process forked, and the collector
     // may have been half-way through the columns: leave them as they are, and begin with new ones.
     static_cast<void>(shared_.release());
-    shared_ = std::make_unique<Shared>();
+    static_cast<void>(log_.release());
+    static_cast<void>(touches_.release());
+    log_ = std::make_unique<ActivityLog>();
+    shared_ = std::make_unique<Shared>(log_->streams);
     new (&lifecycle_) std::mutex;
     running_ = false;
 }
@@ -166,14 +167,24 @@ void Session::collect_until_stopped(Shared& shared) {
 // Without memory for more columns the events stay in the rings, which then count drops.
 std::size_t Session::drain(Collector& collector) noexcept {
     std::size_t fullest = 0;
+    if (touches_) {
+        touches_->begin();
+    }
     for (const auto& place : rings_) {
         if (EventRing* ring = place.load(std::memory_order_acquire)) {
             const std::size_t taken = ring->drain([&](std::span<const MemoryEvent> events) {
-                return collector.append(events, start_ns_);
+                const std::size_t done = collector.append(events, start_ns_);
+                if (touches_) {
+                    touches_->collect(events.first(done));
+                }
+                return done;
             });
             events_ = collector.rows();
             fullest = std::max(fullest, taken);
         }
+    }
+    if (touches_) {
+        touches_->resolve(*log_);
     }
     return fullest;
 }

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "record/activity_log.hpp"
+#include "record/block_touches.hpp"
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
 #include "record/stack_table.hpp"
@@ -22,13 +24,14 @@ struct SessionOptions {
     std::size_t ring_capacity = std::size_t{1} << 16;  // events, a power of two; one ring a device
     std::chrono::microseconds interval{5000};          // between two drains
     std::size_t max_stacks = std::size_t{1} << 17;
+    bool launch_blocks = false;  // whether to find the blocks that launches touch
 };
 
 // One recording: a ring for each device, the collector thread that drains them into columns, and
 // the call stacks. Records once: a second recording is a second session.
 //
-// Every call may come from any thread; capture_stack(), measure_event_cost_ns(),
-// stacks() and bytes() with the GIL held.
+// Every call may come from any thread; measure_event_cost_ns(), stacks() and bytes() with the GIL
+// held.
 // The collector never calls Python, so that stop() and the destructor may wait for it anywhere.
 // Rows are in order within a device, not across devices.
 class Session {
@@ -52,7 +55,12 @@ class Session {
 
     // Full chunks, oldest first; with `flush` everything pushed so far.
     [[nodiscard]] std::vector<EventColumns> take(bool flush);
-    [[nodiscard]] std::vector<Stream> streams() const;
+
+    // Where everything beside allocator events goes.
+    [[nodiscard]] ActivityLog& log() noexcept { return *log_; }
+    [[nodiscard]] const ActivityLog& log() const noexcept { return *log_; }
+    // Null unless SessionOptions::launch_blocks.
+    [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
 
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         return walker_ ? walker_->capture(stacks_) : 0;
@@ -85,6 +93,8 @@ class Session {
   private:
     // What the collector thread shares; a fork may leave its locks held for ever.
     struct Shared {
+        explicit Shared(StreamTable& streams) : collector(streams) {}
+
         std::mutex mutex;  // guards collector and stopping
         std::condition_variable wake;
         bool stopping = false;
@@ -100,6 +110,8 @@ class Session {
     SessionOptions options_;
     StackTable stacks_;
     std::unique_ptr<StackWalker> walker_;
+    std::unique_ptr<ActivityLog> log_;
+    std::unique_ptr<BlockTouches> touches_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time

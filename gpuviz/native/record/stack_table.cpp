@@ -52,13 +52,12 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
     if (frames.empty()) {
         return {0, false};
     }
-    for (const std::uint32_t id : recent_) {
-        if (id != 0 && same(this->frames(id), frames)) {
-            return {id, false};
-        }
+    const std::lock_guard lock(mutex_);
+    if (const std::uint32_t id = find_recent(frames)) {
+        return {id, false};
     }
     const std::uint64_t hash = hash_of(frames);
-    std::size_t slot = find(hash, frames);
+    std::size_t slot = slot_of(hash, frames);
     if (slots_[slot].id != 0) {
         remember(slots_[slot].id);
         return {slots_[slot].id, false};
@@ -71,7 +70,7 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
     try {
         if (2 * (stacks + 1) > slots_.size()) {
             grow();
-            slot = find(hash, frames);
+            slot = slot_of(hash, frames);
         }
         ends_.push_back(frames_.size() + frames.size());
         frames_.insert(frames_.end(), frames.begin(), frames.end());
@@ -84,6 +83,30 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
     return {std::uint32_t(size()), true};
 }
 
+std::uint32_t StackTable::find(std::span<const StackFrame> frames) noexcept {
+    if (frames.empty()) {
+        return 0;
+    }
+    const std::lock_guard lock(mutex_);
+    if (const std::uint32_t id = find_recent(frames)) {
+        return id;
+    }
+    const std::uint32_t id = slots_[slot_of(hash_of(frames), frames)].id;
+    if (id != 0) {
+        remember(id);
+    }
+    return id;
+}
+
+std::uint32_t StackTable::find_recent(std::span<const StackFrame> frames) const noexcept {
+    for (const std::uint32_t id : recent_) {
+        if (id != 0 && same(this->frames(id), frames)) {
+            return id;
+        }
+    }
+    return 0;
+}
+
 std::span<const StackFrame> StackTable::frames(std::uint32_t id) const noexcept {
     return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
 }
@@ -94,8 +117,8 @@ std::size_t StackTable::bytes() const noexcept {
 }
 
 // The slot that holds the stack, or the free one where it belongs.
-std::size_t StackTable::find(std::uint64_t hash,
-                             std::span<const StackFrame> frames) const noexcept {
+std::size_t StackTable::slot_of(std::uint64_t hash,
+                                std::span<const StackFrame> frames) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash & mask;
     while (slots_[slot].id != 0 &&

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct StackFrame {
     bool operator==(const StackFrame&) const = default;
 };
 
-// Gives equal call stacks one id. One thread at a time (captures hold the GIL).
+// Gives equal call stacks one id. Every call but find() with the GIL held.
 //
 // Frames are innermost first. The table keeps addresses only; whoever captures owns the code
 // objects, so that an address means the same code for as long as the table lives.
@@ -31,6 +32,8 @@ class StackTable {
     explicit StackTable(std::size_t max_stacks);
 
     [[nodiscard]] Interned intern(std::span<const StackFrame> frames) noexcept;
+    // The id of a stack that is there; 0 if it is not. Any thread, without the GIL.
+    [[nodiscard]] std::uint32_t find(std::span<const StackFrame> frames) noexcept;
 
     // Needs 1 <= id <= size(). Valid until the next intern().
     [[nodiscard]] std::span<const StackFrame> frames(std::uint32_t id) const noexcept;
@@ -46,14 +49,16 @@ class StackTable {
         std::uint32_t id;  // 0: free
     };
 
-    [[nodiscard]] std::size_t find(std::uint64_t hash,
-                                   std::span<const StackFrame> frames) const noexcept;
+    [[nodiscard]] std::uint32_t find_recent(std::span<const StackFrame> frames) const noexcept;
+    [[nodiscard]] std::size_t slot_of(std::uint64_t hash,
+                                      std::span<const StackFrame> frames) const noexcept;
     void grow();
     void remember(std::uint32_t id) noexcept {
         recent_[oldest_recent_] = id;
         oldest_recent_ = (oldest_recent_ + 1) % recent_.size();
     }
 
+    std::mutex mutex_;  // of changes, which also hold the GIL, and of find()
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])

@@ -14,7 +14,8 @@ namespace gpuviz {
 class StackWalker {
   public:
     virtual ~StackWalker() = default;
-    // The id of the stack in `table`; 0 when there is none or it cannot be taken now.
+    // The id of the stack in `table`; 0 when there is none or it cannot be taken now. Any thread,
+    // with or without the GIL; a stack that is new takes the GIL.
     [[nodiscard]] virtual std::uint32_t capture(StackTable& table) noexcept = 0;
     // How the stack is read, for status displays.
     [[nodiscard]] virtual const char* method() const noexcept = 0;

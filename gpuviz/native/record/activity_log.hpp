@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "record/activity_rows.hpp"
+#include "record/column_log.hpp"
+#include "record/stream_table.hpp"
+#include "record/string_table.hpp"
+
+namespace gpuviz {
+
+// What one session learns beside allocator events: a log for each table, and what their rows name.
+// Any thread may append to any of them.
+class ActivityLog {
+  public:
+    ColumnLog<ActivityRow> activities;
+    ColumnLog<LaunchConfigurationRow> launch_configurations;
+    ColumnLog<ApiCallRow> api_calls;
+    ColumnLog<SynchronizationRow> synchronizations;
+    ColumnLog<LaunchBlockRow> launch_blocks;
+    ColumnLog<MemoryOperationRow> memory_operations;
+    ColumnLog<OverheadRow> overheads;
+    ColumnLog<RangeRow> ranges;
+    StringTable strings;
+    StreamTable streams;
+
+    // Time zero, on the clock of clock.hpp.
+    void start(std::int64_t start_ns) noexcept { start_ns_ = start_ns; }
+    [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const noexcept {
+        return time_ns - start_ns_.load(std::memory_order_relaxed);
+    }
+
+    // The id of what a kernel was launched with (`launch.id` is not read); equal ones share it.
+    [[nodiscard]] std::uint32_t launch_id(const LaunchConfigurationRow& launch) noexcept;
+
+    // Records of GPU activities that the tracer says it lost.
+    void count_lost(std::uint64_t records) noexcept { lost_ += records; }
+    [[nodiscard]] std::uint64_t dropped() const noexcept;
+    [[nodiscard]] std::size_t bytes() const noexcept;
+
+    // Calls visit(name of the table, log) for each, what is named before what names it.
+    template <typename Self, typename Visit>
+    static void for_each_log(Self& self, Visit&& visit) {
+        visit("launch_configurations", self.launch_configurations);
+        visit("ranges", self.ranges);
+        visit("activities", self.activities);
+        visit("api_calls", self.api_calls);
+        visit("synchronizations", self.synchronizations);
+        visit("launch_blocks", self.launch_blocks);
+        visit("memory_operations", self.memory_operations);
+        visit("overheads", self.overheads);
+    }
+
+  private:
+    struct Hash {
+        std::size_t operator()(const LaunchConfigurationRow& launch) const noexcept;
+    };
+    struct Equal {
+        bool operator()(const LaunchConfigurationRow& left,
+                        const LaunchConfigurationRow& right) const noexcept;
+    };
+
+    std::atomic<std::int64_t> start_ns_{0};
+    std::atomic<std::uint64_t> lost_{0};
+    std::mutex mutex_;  // guards launches_
+    std::unordered_map<LaunchConfigurationRow, std::uint32_t, Hash, Equal> launches_;
+};
+
+}  // namespace gpuviz

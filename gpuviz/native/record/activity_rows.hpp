@@ -1,0 +1,222 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "record/columns.hpp"
+
+// Rows of the tables of gpuviz/tables.py that tell what the GPU and the host did. Times are
+// nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
+namespace gpuviz {
+
+enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
+
+enum class CopyKind : std::int8_t {
+    none,
+    host_to_device,
+    device_to_host,
+    device_to_device,
+    host_to_host,
+    peer_to_peer,
+};
+
+enum class MemoryKind : std::int8_t { none, pageable, pinned, device, array, managed };
+
+enum class SynchronizationKind : std::int8_t {
+    event_record,
+    stream_wait_event,
+    event_synchronize,
+    stream_synchronize,
+    context_synchronize,
+};
+
+enum class AccessMode : std::int8_t { unknown, read, write, read_write };
+
+enum class MemoryOperation : std::int8_t { allocation, release };
+
+enum class OverheadKind : std::int8_t {
+    unknown,
+    driver_compiler,
+    buffer_flush,
+    instrumentation,
+    resource,
+    runtime_triggered_module_loading,
+    lazy_function_loading,
+    command_buffer_full,
+    activity_buffer_request,
+    uvm_activity_init,
+    jit_load_cached,
+    jit_compile,
+};
+
+enum class RangeKind : std::int8_t { range, cell, nvtx };
+
+struct ActivityRow {
+    std::int64_t time;
+    std::int64_t end;
+    ActivityKind kind;
+    std::uint32_t name;
+    std::int16_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t correlation;
+    std::int64_t bytes;
+    CopyKind copy_kind;
+    MemoryKind source;
+    MemoryKind destination;
+    std::uint32_t graph;
+    std::uint64_t graph_node;
+    std::uint32_t launch;
+
+    static constexpr auto fields() {
+        return std::tuple{
+            Field{"time", &ActivityRow::time},     Field{"end", &ActivityRow::end},
+            Field{"kind", &ActivityRow::kind},     Field{"name", &ActivityRow::name},
+            Field{"device", &ActivityRow::device}, Field{"context", &ActivityRow::context},
+            Field{"stream", &ActivityRow::stream}, Field{"correlation", &ActivityRow::correlation},
+            Field{"bytes", &ActivityRow::bytes},   Field{"copy_kind", &ActivityRow::copy_kind},
+            Field{"source", &ActivityRow::source}, Field{"destination", &ActivityRow::destination},
+            Field{"graph", &ActivityRow::graph},   Field{"graph_node", &ActivityRow::graph_node},
+            Field{"launch", &ActivityRow::launch}};
+    }
+};
+
+struct LaunchConfigurationRow {
+    std::uint32_t id;
+    std::uint32_t grid_x;
+    std::uint32_t grid_y;
+    std::uint32_t grid_z;
+    std::uint32_t block_x;
+    std::uint32_t block_y;
+    std::uint32_t block_z;
+    std::uint32_t registers;
+    std::uint32_t static_shared_memory;
+    std::uint32_t dynamic_shared_memory;
+
+    static constexpr auto fields() {
+        using Self = LaunchConfigurationRow;
+        return std::tuple{Field{"id", &Self::id},
+                          Field{"grid_x", &Self::grid_x},
+                          Field{"grid_y", &Self::grid_y},
+                          Field{"grid_z", &Self::grid_z},
+                          Field{"block_x", &Self::block_x},
+                          Field{"block_y", &Self::block_y},
+                          Field{"block_z", &Self::block_z},
+                          Field{"registers", &Self::registers},
+                          Field{"static_shared_memory", &Self::static_shared_memory},
+                          Field{"dynamic_shared_memory", &Self::dynamic_shared_memory}};
+    }
+};
+
+struct ApiCallRow {
+    std::int64_t time;
+    std::int64_t end;
+    std::uint32_t name;
+    std::uint32_t thread;
+    std::uint32_t correlation;
+    std::uint32_t stack;
+    std::uint32_t range;
+
+    static constexpr auto fields() {
+        return std::tuple{Field{"time", &ApiCallRow::time},
+                          Field{"end", &ApiCallRow::end},
+                          Field{"name", &ApiCallRow::name},
+                          Field{"thread", &ApiCallRow::thread},
+                          Field{"correlation", &ApiCallRow::correlation},
+                          Field{"stack", &ApiCallRow::stack},
+                          Field{"range", &ApiCallRow::range}};
+    }
+};
+
+struct SynchronizationRow {
+    std::int64_t time;
+    std::int64_t end;
+    SynchronizationKind kind;
+    std::int16_t device;
+    std::uint32_t context;
+    std::uint32_t stream;
+    std::uint32_t event;
+    std::uint64_t event_sync_id;
+    std::uint32_t correlation;
+
+    static constexpr auto fields() {
+        using Self = SynchronizationRow;
+        return std::tuple{Field{"time", &Self::time},
+                          Field{"end", &Self::end},
+                          Field{"kind", &Self::kind},
+                          Field{"device", &Self::device},
+                          Field{"context", &Self::context},
+                          Field{"stream", &Self::stream},
+                          Field{"event", &Self::event},
+                          Field{"event_sync_id", &Self::event_sync_id},
+                          Field{"correlation", &Self::correlation}};
+    }
+};
+
+struct LaunchBlockRow {
+    std::uint32_t correlation;
+    std::uint64_t block;
+    std::uint64_t address;
+    AccessMode mode;
+
+    static constexpr auto fields() {
+        return std::tuple{Field{"correlation", &LaunchBlockRow::correlation},
+                          Field{"block", &LaunchBlockRow::block},
+                          Field{"address", &LaunchBlockRow::address},
+                          Field{"mode", &LaunchBlockRow::mode}};
+    }
+};
+
+struct MemoryOperationRow {
+    std::int64_t time;
+    MemoryOperation operation;
+    MemoryKind memory;
+    std::uint64_t address;
+    std::int64_t bytes;
+    std::int16_t device;
+    std::uint32_t stream;
+    std::uint32_t correlation;
+    std::uint32_t source;
+
+    static constexpr auto fields() {
+        using Self = MemoryOperationRow;
+        return std::tuple{Field{"time", &Self::time},     Field{"operation", &Self::operation},
+                          Field{"memory", &Self::memory}, Field{"address", &Self::address},
+                          Field{"bytes", &Self::bytes},   Field{"device", &Self::device},
+                          Field{"stream", &Self::stream}, Field{"correlation", &Self::correlation},
+                          Field{"source", &Self::source}};
+    }
+};
+
+struct OverheadRow {
+    std::int64_t time;
+    std::int64_t end;
+    OverheadKind kind;
+    std::uint32_t thread;
+    std::uint32_t correlation;
+
+    static constexpr auto fields() {
+        return std::tuple{Field{"time", &OverheadRow::time}, Field{"end", &OverheadRow::end},
+                          Field{"kind", &OverheadRow::kind}, Field{"thread", &OverheadRow::thread},
+                          Field{"correlation", &OverheadRow::correlation}};
+    }
+};
+
+struct RangeRow {
+    std::uint32_t id;
+    std::int64_t time;
+    std::int64_t end;  // -1: open
+    std::uint32_t name;
+    RangeKind kind;
+    std::uint32_t thread;
+    std::uint32_t parent;
+
+    static constexpr auto fields() {
+        return std::tuple{Field{"id", &RangeRow::id},        Field{"time", &RangeRow::time},
+                          Field{"end", &RangeRow::end},      Field{"name", &RangeRow::name},
+                          Field{"kind", &RangeRow::kind},    Field{"thread", &RangeRow::thread},
+                          Field{"parent", &RangeRow::parent}};
+    }
+};
+
+}  // namespace gpuviz

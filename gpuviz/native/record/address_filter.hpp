@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuviz {
+
+// Whether an address may lie in memory that an allocator ever handed out: a bit for each 2 MiB,
+// set and never cleared. Any thread; one load a question.
+class AddressFilter {
+  public:
+    // Throws std::bad_alloc without address space for the bits (32 MiB, touched where used).
+    AddressFilter();
+    AddressFilter(const AddressFilter&) = delete;
+    AddressFilter& operator=(const AddressFilter&) = delete;
+    ~AddressFilter();
+
+    void add(std::uint64_t address, std::uint64_t size) noexcept;
+    [[nodiscard]] bool may_contain(std::uint64_t address) const noexcept {
+        const std::uint64_t page = address >> page_bits;
+        return page < pages &&
+               ((words_[page / 64].load(std::memory_order_relaxed) >> (page % 64)) & 1) != 0;
+    }
+
+  private:
+    static constexpr unsigned page_bits = 21;
+    static constexpr std::uint64_t pages = std::uint64_t{1} << (49 - page_bits);
+
+    std::atomic<std::uint64_t>* words_;
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "record/activity_log.hpp"
+#include "record/address_filter.hpp"
+#include "record/memory_event.hpp"
+
+namespace gpuviz {
+
+// Finds the blocks that launches got pointers to.
+//
+// A launch tells addresses at once; which of them lie in live blocks is decided by the collector,
+// when all allocator events from before the launch have reached it.
+class BlockTouches {
+  public:
+    struct Touch {
+        std::int64_t time_ns;
+        std::uint64_t address;
+        std::uint32_t correlation;
+        AccessMode mode;
+    };
+
+    // Of the launching threads: notes those that may lie in a block.
+    void add(std::span<const Touch> touches) noexcept;
+    [[nodiscard]] bool may_be_block(std::uint64_t address) const noexcept {
+        return filter_.may_contain(address);
+    }
+    // Of the allocating threads, before anything else can know the memory.
+    void saw(const MemoryEvent& event) noexcept {
+        const bool is_memory = event.action == Action::alloc ||
+                               event.action == Action::segment_alloc ||
+                               event.action == Action::segment_map;
+        if (is_memory && !filter_.may_contain(event.address)) {
+            filter_.add(event.address, event.size);
+        }
+    }
+
+    // Of the collector, in this order: begin(), the events of each ring, resolve().
+    void begin();
+    void collect(std::span<const MemoryEvent> events);
+    void resolve(ActivityLog& log);
+
+  private:
+    struct Change {
+        std::int64_t time_ns;
+        std::uint64_t address;
+        std::uint64_t size;  // 0: the block is gone
+    };
+
+    void apply(const Change& change);
+    void record(const Touch& touch, ActivityLog& log);
+
+    AddressFilter filter_;
+    std::mutex mutex_;  // guards added_
+    std::vector<Touch> added_;
+    std::uint64_t dropped_ = 0;
+    std::vector<Touch> touches_;
+    std::vector<Change> changes_;
+    std::map<std::uint64_t, std::uint64_t> blocks_;  // size by address, those that live
+};
+
+}  // namespace gpuviz

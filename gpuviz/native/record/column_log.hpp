@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "record/columns.hpp"
+
+namespace gpuviz {
+
+// A table that grows by rows from any thread and is taken away in chunks.
+template <typename Row>
+class ColumnLog {
+  public:
+    static constexpr std::size_t rows_per_chunk = std::size_t{1} << 16;
+
+    // Without memory the row is counted as dropped.
+    void append(const Row& row) noexcept {
+        const std::lock_guard lock(mutex_);
+        try {
+            if (open_.rows() == open_.capacity()) {
+                Columns<Row> next(rows_per_chunk);
+                if (open_.capacity() != 0) {
+                    full_.push_back(std::move(open_));
+                }
+                open_ = std::move(next);
+            }
+        } catch (const std::bad_alloc&) {
+            ++dropped_;
+            return;
+        }
+        open_.append(row);
+        ++rows_;
+    }
+
+    // Full chunks, oldest first; with `flush` the begun one too.
+    [[nodiscard]] std::vector<Columns<Row>> take(bool flush) {
+        const std::lock_guard lock(mutex_);
+        if (flush && open_.rows() != 0) {
+            full_.push_back(Columns<Row>::tight_copy(open_));
+            open_.clear();
+        }
+        return std::exchange(full_, {});
+    }
+
+    // Rows ever appended.
+    [[nodiscard]] std::uint64_t rows() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return rows_;
+    }
+    [[nodiscard]] std::uint64_t dropped() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return dropped_;
+    }
+    // Held now.
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        const std::lock_guard lock(mutex_);
+        return open_.bytes() + full_.size() * rows_per_chunk * Columns<Row>::bytes_per_row;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    Columns<Row> open_{0};
+    std::vector<Columns<Row>> full_;
+    std::uint64_t rows_ = 0;
+    std::uint64_t dropped_ = 0;
+};
+
+}  // namespace gpuviz

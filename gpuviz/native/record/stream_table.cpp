@@ -1,0 +1,120 @@
+#include "record/stream_table.hpp"
+
+#include <ranges>
+
+namespace gpuviz {
+
+std::uint32_t StreamTable::by_handle(int device, std::uint64_t handle, std::int64_t time) {
+    const std::lock_guard lock(mutex_);
+    if (const Stream* known = find({device, handle}, time)) {
+        return known->id;
+    }
+    return add({.id = 0, .device = device, .handle = handle}).id;
+}
+
+std::uint32_t StreamTable::by_tracer_id(int device, std::uint64_t tracer_id) {
+    const std::lock_guard lock(mutex_);
+    const auto known = by_tracer_id_.find({device, tracer_id});
+    if (known != by_tracer_id_.end()) {
+        return known->second;
+    }
+    return add({.id = 0, .device = device, .handle = 0, .tracer_id = tracer_id}).id;
+}
+
+std::uint32_t StreamTable::describe(const Stream& known) {
+    const std::lock_guard lock(mutex_);
+    Stream* row = nullptr;
+    if (known.tracer_id != 0) {
+        const auto found = by_tracer_id_.find({known.device, known.tracer_id});
+        row = found == by_tracer_id_.end() ? nullptr : &streams_[found->second - 1];
+    }
+    if (row == nullptr) {
+        // A handle seen in allocator events only, which carry no number.
+        Stream* same = find({known.device, known.handle}, known.created);
+        row = same != nullptr && same->tracer_id == 0 ? same : nullptr;
+    }
+    if (row == nullptr) {
+        return add(known).id;
+    }
+    if (row->handle != known.handle && row->handle == 0) {
+        by_handle_[{known.device, known.handle}].push_back(row->id);
+        ++version_;
+    }
+    Stream merged = known;
+    merged.id = row->id;
+    merged.name = row->name;
+    *row = std::move(merged);
+    changed_[row->id - 1] = true;
+    if (row->tracer_id != 0) {
+        by_tracer_id_[{row->device, row->tracer_id}] = row->id;
+    }
+    return row->id;
+}
+
+void StreamTable::destroyed(int device, std::uint64_t handle, std::int64_t time) {
+    const std::lock_guard lock(mutex_);
+    if (Stream* stream = find({device, handle}, time)) {
+        stream->destroyed = time;
+        changed_[stream->id - 1] = true;
+        ++version_;
+    }
+}
+
+void StreamTable::rename(std::uint32_t id, std::string name) {
+    const std::lock_guard lock(mutex_);
+    streams_.at(id - 1).name = std::move(name);
+    changed_[id - 1] = true;
+}
+
+std::vector<Stream> StreamTable::take_changed() {
+    const std::lock_guard lock(mutex_);
+    std::vector<Stream> rows;
+    for (const Stream& stream : streams_) {
+        if (changed_[stream.id - 1]) {
+            rows.push_back(stream);
+            changed_[stream.id - 1] = false;
+        }
+    }
+    return rows;
+}
+
+std::vector<Stream> StreamTable::all() const {
+    const std::lock_guard lock(mutex_);
+    return streams_;
+}
+
+// The newest stream with the handle that was not destroyed by `time`.
+Stream* StreamTable::find(const Key& key, std::int64_t time) {
+    const auto known = by_handle_.find(key);
+    if (known == by_handle_.end()) {
+        return nullptr;
+    }
+    Stream* found = nullptr;
+    for (const std::uint32_t id : std::views::reverse(known->second)) {
+        Stream& stream = streams_[id - 1];
+        if (stream.destroyed == Stream::alive || stream.destroyed >= time) {
+            found = &stream;
+        }
+        if (stream.created <= time) {
+            break;
+        }
+    }
+    return found;
+}
+
+Stream& StreamTable::add(Stream stream) {
+    stream.id = std::uint32_t(streams_.size() + 1);
+    changed_.push_back(true);
+    streams_.push_back(std::move(stream));
+    Stream& added = streams_.back();
+    if (added.handle != 0 || added.tracer_id == 0) {
+        by_handle_[{added.device, added.handle}].push_back(added.id);
+        ++version_;
+    }
+    if (added.tracer_id != 0) {
+        by_tracer_id_[{added.device, added.tracer_id}] = added.id;
+    }
+    return added;
+}
+
+}  // namespace gpuviz

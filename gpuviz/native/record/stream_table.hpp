@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpuviz {
+
+// In the order of DICTIONARIES in gpuviz/tables.py.
+enum class StreamKind : std::int8_t { unknown, default_stream, per_thread, blocking, non_blocking };
+
+// Row of the table `streams`.
+struct Stream {
+    static constexpr std::int64_t alive = -1;
+
+    std::uint32_t id;  // 1, 2, ... in order of first use
+    int device;
+    std::uint64_t handle;         // a raw CUstream; 0 where only the tracer's number is known
+    std::uint64_t tracer_id = 0;  // CUPTI's number of the stream, never used twice; 0: not known
+    StreamKind kind = StreamKind::unknown;
+    std::int32_t priority = 0;
+    std::int64_t created = 0;  // since the session's start; 0: before
+    std::int64_t destroyed = alive;
+    std::string name{};  // as the user calls it; empty: by its handle
+};
+
+// Which stream a handle meant at a time, and which one a tracer's number means. Any thread.
+class StreamTable {
+  public:
+    // The stream that had `handle` at `time` (since the session's start), a new row if none had.
+    [[nodiscard]] std::uint32_t by_handle(int device, std::uint64_t handle, std::int64_t time);
+    // The stream with the tracer's number, a new row without a handle if it was not told before.
+    [[nodiscard]] std::uint32_t by_tracer_id(int device, std::uint64_t tracer_id);
+
+    // Joins what is known of one stream. `known.id` is not read; `created` 0 means that it existed
+    // before anything was seen of it.
+    std::uint32_t describe(const Stream& known);
+    // `handle` may mean another stream from `time` on.
+    void destroyed(int device, std::uint64_t handle, std::int64_t time);
+    void rename(std::uint32_t id, std::string name);
+
+    // Rows that are new or changed since the last call.
+    [[nodiscard]] std::vector<Stream> take_changed();
+    [[nodiscard]] std::vector<Stream> all() const;
+    // Changes whenever a handle may mean another stream than before.
+    [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(); }
+
+  private:
+    using Key = std::pair<int, std::uint64_t>;
+
+    [[nodiscard]] Stream* find(const Key& key, std::int64_t time);
+    Stream& add(Stream stream);
+
+    mutable std::mutex mutex_;
+    std::vector<Stream> streams_;  // stream `id` at id - 1
+    std::vector<bool> changed_;
+    std::map<Key, std::vector<std::uint32_t>> by_handle_;  // oldest first
+    std::map<Key, std::uint32_t> by_tracer_id_;
+    std::atomic<std::uint64_t> version_{0};
+};
+
+}  // namespace gpuviz
