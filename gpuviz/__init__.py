@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     )
     from gpuviz.frameworks.cupy import malloc
     from gpuviz.mem_pool import MemPool, use_mem_pool
-    from gpuviz.recorder import Recorder, RecorderStatus, record
+    from gpuviz.recorder import Recorder, record
+    from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
 
@@ -61,7 +62,8 @@ _HOMES = {
     ),
     "gpuviz.frameworks.cupy": ("malloc",),
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
-    "gpuviz.recorder": ("Recorder", "RecorderStatus", "record"),
+    "gpuviz.recorder": ("Recorder", "record"),
+    "gpuviz.recorder_status": ("RecorderStatus",),
     "gpuviz.recording": ("Recording", "load"),
     "gpuviz.replay": ("replay",),
 }

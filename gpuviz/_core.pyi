@@ -193,6 +193,39 @@ class Session:
     def wall_start_ns(self) -> int:
         """The same moment in nanoseconds since 1970."""
 
+class CuptiTracer:
+    """Records the GPU activities of this process into a session."""
+
+    def __init__(self, library: str, session: Session, *, launch_sites: bool = True, stacks: bool = True, api_calls: bool = False, graph_nodes: bool = True) -> None:
+        """
+        `library` is the path of libcupti. Raises RuntimeError if it cannot be used.
+        """
+
+    def start(self) -> None:
+        """
+        Raise RuntimeError, with what stands in the way, or record from now on.
+        """
+
+    def stop(self) -> None:
+        """Return when all that the GPU has completed is in the log."""
+
+    def flush(self) -> None:
+        """Let what is complete reach the log now."""
+
+    def abandon_after_fork(self) -> None: ...
+
+    @property
+    def launches(self) -> int:
+        """Launches that callbacks saw."""
+
+    @property
+    def records(self) -> int:
+        """Records that CUPTI delivered."""
+
+    @property
+    def unreadable_launches(self) -> int:
+        """Launches whose parameters could not be read."""
+
 class AllocatorSettings:
     """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""
 

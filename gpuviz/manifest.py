@@ -26,6 +26,8 @@ class Manifest:
         events: Memory events recorded, those dropped not counted.
         dropped: Events lost to full buffers.
         dropped_oldest: Events discarded to keep memory bounded.
+        dropped_activities: Rows of activities and of CUDA calls that were lost.
+        dropped_oldest_activities: Such rows that were discarded to keep memory bounded.
         initial_events: That many first rows of ``memory_events`` describe what existed before.
         own_cost_ns: Time that recording itself took.
         memory_stats: The live allocator's final statistics, by device.
@@ -54,6 +56,8 @@ class Manifest:
     events: int = 0
     dropped: int = 0
     dropped_oldest: int = 0
+    dropped_activities: int = 0
+    dropped_oldest_activities: int = 0
     initial_events: int = 0
     own_cost_ns: int = 0
     memory_stats: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

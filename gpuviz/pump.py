@@ -32,6 +32,7 @@ class Pump:
     Attributes:
         cpu_ns: CPU time of draining, on whichever thread.
         lost: Events that were drained and could not be stored.
+        lost_activities: The same of rows of all other tables.
         notes: What went wrong, a sentence for each kind.
     """
 
@@ -47,6 +48,7 @@ class Pump:
         self._thread = threading.Thread(target=self._run, name="gpuviz-pump", daemon=True)
         self.cpu_ns = 0
         self.lost = 0
+        self.lost_activities = 0
         self.notes: list[str] = []
 
     def start(self) -> None:
@@ -122,11 +124,16 @@ class Pump:
         self._store.append("memory_events", batch("memory_events", chunk))
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
-        for name, chunks in tables.items():
-            for chunk in chunks:
+        chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)
+        try:
+            while chunks:
+                name, chunk = chunks[0]
                 if "thread" in chunk:
                     self._append_new("threads", thread_rows(chunk["thread"]))
                 self._store.append(name, batch(name, chunk))
+                chunks.popleft()
+        finally:
+            self.lost_activities += sum(len(next(iter(chunk.values()))) for _, chunk in chunks)
 
     def _append_strings(self) -> None:
         texts = self._session.strings(self._strings_seen + 1)

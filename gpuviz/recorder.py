@@ -5,7 +5,6 @@ import os
 import threading
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -15,43 +14,20 @@ from gpuviz.environment import environment_fields, iso_time
 from gpuviz.errors import RecorderError
 from gpuviz.manifest import Manifest
 from gpuviz.pump import Pump, import_libraries
+from gpuviz.recorder_status import RecorderStatus
 from gpuviz.recording import Recording
 from gpuviz.store import Store
+from gpuviz.tracer import NoTracer, TracerOptions
 
 if TYPE_CHECKING:
     from gpuviz.source import Source
+    from gpuviz.tracer import Tracer
 
 AllocatorMode = Literal["caching", "observe"]
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 64
 _ABANDONED = "This process is a fork of the one that records; ask the recorder there"
-
-
-@dataclass(frozen=True, slots=True)
-class RecorderStatus:
-    """What a recorder has done so far.
-
-    Attributes:
-        recording: Whether it records now.
-        events: Memory events recorded.
-        dropped: Events lost to a full queue, or that could not be stored.
-        dropped_oldest: Events given up to stay within ``max_events``.
-        bytes_in_memory: Bytes held by queues, columns and call stacks.
-        bytes_on_disk: Bytes written so far; 0 without a path.
-        own_cost_ns: CPU time of the recorder's two threads, and an estimate of what recording took
-            within the program: the events times the cost of one, measured when recording started.
-        notes: What the user should know, in sentences.
-    """
-
-    recording: bool
-    events: int
-    dropped: int
-    dropped_oldest: int
-    bytes_in_memory: int
-    bytes_on_disk: int
-    own_cost_ns: int
-    notes: tuple[str, ...]
 
 
 class Recorder:
@@ -66,26 +42,33 @@ class Recorder:
     # Held from the first to the last step of every start and stop in this process.
     _lifecycle = threading.RLock()
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a recording is made of
         self,
         source: "Source",
         path: Path | None,
         *,
         stacks: bool,
         max_events: int,
+        tracer: "Tracer | None" = None,
+        launch_blocks: bool = False,
     ) -> None:
         check_max_events(max_events)
+        self._tracer = tracer or NoTracer()
         self._source = source
         self._path = path
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
-        self._session = _core.Session(stack_depth=self._stack_depth)
+        self._launch_blocks = launch_blocks
+        self._session = self._new_session()
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
+
+    def _new_session(self) -> _core.Session:
+        return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
 
     def start(self) -> None:
         """Begin recording.
@@ -120,14 +103,16 @@ class Recorder:
             store.describe(self._manifest(complete=False))
             try:
                 self._source.begin(self._session)
+                self._tracer.begin(self._session)
                 pump.start()
             except BaseException:
+                self._tracer.end()
                 self._source.end()
                 raise
         except BaseException:
             self._session.stop()
             store.discard()
-            self._session = _core.Session(stack_depth=self._stack_depth)
+            self._session = self._new_session()
             raise
         self._store, self._pump = store, pump
 
@@ -147,6 +132,7 @@ class Recorder:
             Recorder._active = None
             atexit.unregister(self._stop_at_exit)
             try:
+                self._tracer.end()
                 self._notes = self._source.end()
             finally:
                 self._session.stop()
@@ -187,6 +173,7 @@ class Recorder:
             raise RecorderError(_ABANDONED)
         if self._store is None or self._pump is None:
             raise RecorderError("Nothing is recorded yet: start() the recorder first")
+        self._tracer.flush()
         self._pump.drain()
         return self._store.so_far(self._manifest(complete=False))
 
@@ -195,8 +182,11 @@ class Recorder:
         store = self._store
         return RecorderStatus(
             recording=self.is_recording,
+            streams=self._tracer.is_active,
             events=self._session.events,
+            activities=self._session.activities,
             dropped=self._dropped,
+            dropped_activities=self._dropped_activities,
             dropped_oldest=0 if store is None else store.dropped_oldest,
             bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
             bytes_on_disk=0 if store is None else store.bytes_on_disk,
@@ -208,6 +198,11 @@ class Recorder:
     def _dropped(self) -> int:
         return self._session.dropped + (0 if self._pump is None else self._pump.lost)
 
+    @property
+    def _dropped_activities(self) -> int:
+        lost = 0 if self._pump is None else self._pump.lost_activities
+        return self._session.dropped_activities + lost
+
     def _own_cost_ns(self) -> int:
         pump_ns = 0 if self._pump is None else self._pump.cpu_ns
         in_program_ns = int(self._event_cost_ns * self._session.events)
@@ -216,7 +211,7 @@ class Recorder:
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure
         lost = () if self._pump is None else tuple(self._pump.notes)
-        return (*self._notes, *lost, *(() if failure is None else (failure,)))
+        return (*self._notes, *self._tracer.notes, *lost, *(() if failure is None else (failure,)))
 
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
@@ -228,6 +223,7 @@ class Recorder:
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),
             dropped=self._dropped,
+            dropped_activities=self._dropped_activities,
             initial_events=self._initial_events,
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
@@ -243,6 +239,7 @@ class Recorder:
     def _abandon(self) -> None:
         """Forget everything in the child of a fork, where the recorder's threads do not exist."""
         self._is_abandoned = True
+        self._tracer.abandon()
         self._session.abandon_after_fork()
 
 
@@ -263,14 +260,22 @@ def check_max_events(max_events: int) -> None:
         raise ValueError(f"max_events must be at least 1, got {max_events}")
 
 
-def record(
+def record(  # noqa: PLR0913 - each is a switch of its own
     path: str | os.PathLike[str] | None = None,
     *,
     allocator: AllocatorMode = "caching",
+    streams: bool = True,
     stacks: bool = True,
+    launch_sites: bool = True,
+    launch_blocks: bool = True,
+    api_calls: bool = False,
+    graph_nodes: bool = True,
     max_events: int = DEFAULT_MAX_EVENTS,
 ) -> Recorder:
-    """Return a recorder of what CuPy does to GPU memory; use it in ``with`` or `start` it.
+    """Return a recorder of what CuPy does to GPU memory and streams.
+
+    Use it in ``with``, or `start` it. Without CUPTI memory alone is recorded, and a warning says
+    so.
 
     Args:
         path: Where the recording goes while it is made, a new ``.gpuviz`` file. Without one the
@@ -278,8 +283,14 @@ def record(
         allocator: ``"caching"`` puts gpuviz's own allocator under CuPy; arrays made before stay
             valid and count as memory outside. ``"observe"`` leaves the program's allocator in
             place (CuPy's MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
-        stacks: Whether to record the Python call stack of each event.
-        max_events: How many events may wait in memory, at 64 bytes each.
+        streams: Whether to record the GPU activities of the process, whoever launched them.
+        stacks: Whether to record the Python call stacks of events and launches.
+        launch_sites: Whether to record which call caused each activity.
+        launch_blocks: Whether to record which blocks of memory each launch got pointers to.
+        api_calls: Whether to record every CUDA driver call, not only launches, copies and
+            synchronizations.
+        graph_nodes: Whether a CUDA graph shows its kernels one by one, or each launch as a whole.
+        max_events: How many events may wait in memory, at 64 bytes each, and how many activities.
 
     Raises:
         ValueError: An argument is not one of those above.
@@ -295,9 +306,17 @@ def record(
         source = cupy.CachingSource(stacks=stacks)
     else:
         source = cupy.ObservingSource(stacks=stacks)
+    options = TracerOptions(
+        launch_sites=launch_sites,
+        stacks=stacks,
+        api_calls=api_calls,
+        graph_nodes=graph_nodes,
+    )
     return Recorder(
         source,
         None if path is None else Path(path),
         stacks=stacks,
         max_events=max_events,
+        tracer=cupy.tracing(options) if streams else None,
+        launch_blocks=streams and launch_blocks,
     )

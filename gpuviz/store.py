@@ -13,7 +13,7 @@ from gpuviz.analysis.state import memory_columns
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats.part import EVENTS, PartWriter
 from gpuviz.recording import Recording, load
-from gpuviz.tables import schemas
+from gpuviz.tables import ACTIVITY_TABLES, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 class Store:
     """The batches of a recording that is being made. Any thread may call it.
 
-    Without a path, and after the disk failed, the newest ``max_events`` events are kept in memory.
+    Without a path, and after the disk failed, the newest ``max_events`` events are kept in memory,
+    and about as many rows of each table of activities.
     What the dropped ones had left is described by events before the oldest one kept, so that every
     state after it can still be rebuilt.
 
     Attributes:
         dropped_oldest: Events that were dropped.
+        dropped_oldest_activities: Rows of activities and of CUDA calls that were dropped.
         bytes_in_memory: Bytes of the batches in memory.
         failure: Why the disk is no longer written to; None while it is.
 
@@ -51,6 +53,7 @@ class Store:
         self._finished: Recording | None = None
         self._lock = threading.RLock()
         self.dropped_oldest = 0
+        self.dropped_oldest_activities = 0
         self.bytes_in_memory = 0
         self.failure: str | None = None
 
@@ -77,6 +80,8 @@ class Store:
             if table == EVENTS:
                 self._events_in_memory += batch.num_rows
                 self._drop_oldest()
+            elif table in ACTIVITY_TABLES:
+                self._drop_oldest_rows(self._batches[table])
 
     def flush(self) -> None:
         """Let what was appended survive a kill of this process; a failing disk is noted."""
@@ -136,7 +141,12 @@ class Store:
             manifest = replace(manifest, initial_events=before.num_rows)
         if self.failure is not None and self.failure not in manifest.notes:
             manifest = replace(manifest, notes=(*manifest.notes, self.failure))
-        kept = replace(manifest, events=tables[EVENTS].num_rows, dropped_oldest=self.dropped_oldest)
+        kept = replace(
+            manifest,
+            events=tables[EVENTS].num_rows,
+            dropped_oldest=self.dropped_oldest,
+            dropped_oldest_activities=self.dropped_oldest_activities,
+        )
         return Recording(tables, kept)
 
     def _spooled(self) -> "dict[str, pa.Table]":
@@ -163,6 +173,14 @@ class Store:
             self._events_in_memory -= oldest.num_rows
             self.bytes_in_memory -= oldest.nbytes
             self._drop(oldest)
+
+    def _drop_oldest_rows(self, batches: "deque[pa.RecordBatch]") -> None:
+        rows = sum(batch.num_rows for batch in batches)
+        while rows > self._max_events and len(batches) > 1:
+            oldest = batches.popleft()
+            rows -= oldest.num_rows
+            self.bytes_in_memory -= oldest.nbytes
+            self.dropped_oldest_activities += oldest.num_rows
 
     def _drop(self, batch: "pa.RecordBatch") -> None:
         import pyarrow as pa

@@ -71,6 +71,16 @@ ACTIONS = DICTIONARIES["memory_events", "action"]
 # Tables whose rows are written again when more is known: the last row of an id holds.
 REVISED = ("streams", "ranges")
 
+# Tables that grow with what the GPU and the host do.
+ACTIVITY_TABLES = (
+    "activities",
+    "api_calls",
+    "synchronizations",
+    "launch_blocks",
+    "memory_operations",
+    "overheads",
+)
+
 # What a file that was written before a column existed has in it.
 DEFAULTS = {
     ("streams", "kind"): "unknown",

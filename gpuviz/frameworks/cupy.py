@@ -15,10 +15,13 @@ from gpuviz.allocator import (
     get_allocator_settings,
     set_new_allocator_hook,
 )
+from gpuviz.cupti import CuptiTracing
 from gpuviz.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from gpuviz.tracer import TracerOptions
 
 Allocator = Callable[[int], Any]
 
@@ -63,6 +66,15 @@ def versions() -> dict[str, str]:
         "runtime": _cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
         "driver": _cuda_version(cuda_driver().version),
     }
+
+
+def tracing(options: "TracerOptions") -> CuptiTracing:
+    """Return a tracer by the CUPTI that fits CuPy's CUDA runtime.
+
+    Raises:
+        DeviceUnavailableError: There is no CuPy.
+    """
+    return CuptiTracing(import_cupy().cuda.runtime.runtimeGetVersion() // 1000, options)
 
 
 def _cuda_version(number: int) -> str:

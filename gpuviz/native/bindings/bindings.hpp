@@ -6,6 +6,7 @@
 namespace gpuviz {
 
 void bind_device(nanobind::module_& m);
+void bind_cupti(nanobind::module_& m);
 void bind_cuda(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);

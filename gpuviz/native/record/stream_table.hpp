@@ -26,7 +26,8 @@ struct Stream {
     std::int32_t priority = 0;
     std::int64_t created = 0;  // since the session's start; 0: before
     std::int64_t destroyed = alive;
-    std::string name{};  // as the user calls it; empty: by its handle
+    std::string name{};      // as the user calls it; empty: by its handle
+    bool has_handle = true;  // false where only the tracer's number is known
 };
 
 // Which stream a handle meant at a time, and which one a tracer's number means. Any thread.

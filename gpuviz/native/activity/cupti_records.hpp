@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "activity/cupti_library.hpp"
+#include "record/activity_log.hpp"
+
+namespace gpuviz {
+
+// Turns CUPTI's activity records into rows. Any thread, no GIL.
+//
+// Records are read through the oldest structures that have the members we need; CUPTI only ever
+// appends to them. What came before the recording, or after it, is passed over.
+class CuptiRecords {
+  public:
+    CuptiRecords(const CuptiLibrary& library, ActivityLog& log) : library_(library), log_(log) {}
+
+    // Parses the records in a buffer that CUPTI completed; returns how many there were.
+    std::uint64_t parse(std::uint8_t* buffer, std::size_t valid_size);
+    void parse(const CUpti_Activity& record);
+
+    // Synchronization records name a context only.
+    void context_is_on(std::uint32_t context, int device);
+
+  private:
+    void kernel(const CUpti_ActivityKernel9& record);
+    void memcpy(const CUpti_ActivityMemcpy5& record);
+    void memcpy(const CUpti_ActivityMemcpyPtoP4& record);
+    void memset(const CUpti_ActivityMemset4& record);
+    void graph(const CUpti_ActivityGraphTrace2& record);
+    void synchronization(const CUpti_ActivitySynchronization2& record);
+    void cuda_event(const CUpti_ActivityCudaEvent2& record);
+    void memory(const CUpti_ActivityMemory4& record);
+    void overhead(const CUpti_ActivityOverhead3& record);
+    void jit(const CUpti_ActivityJit2& record);
+
+    template <typename Record>
+    [[nodiscard]] bool is_whole(const Record& record);
+    template <typename Record>
+    [[nodiscard]] ActivityRow row_of(const Record& record, ActivityKind kind);
+    [[nodiscard]] std::uint32_t stream(int device, std::uint32_t stream_id);
+    [[nodiscard]] int device_of(std::uint32_t context);
+
+    const CuptiLibrary& library_;
+    ActivityLog& log_;
+    std::mutex mutex_;                                // guards devices_
+    std::unordered_map<std::uint32_t, int> devices_;  // by context
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "activity/cupti_buffers.hpp"
+#include "activity/cupti_calls.hpp"
+#include "activity/cupti_launch.hpp"
+#include "activity/cupti_library.hpp"
+#include "activity/cupti_records.hpp"
+#include "activity/cupti_streams.hpp"
+#include "record/session.hpp"
+
+namespace gpuviz {
+
+struct CuptiOptions {
+    bool launch_sites = true;  // rows of api_calls for launches, copies and synchronizations
+    bool stacks = true;        // ... with call stacks
+    bool api_calls = false;    // rows for all driver calls
+    bool graph_nodes = true;   // kernels of graphs one by one, not a graph launch as a whole
+};
+
+// Records GPU activities of this process into a session, whoever causes them.
+//
+// CUPTI has one client a process: a second tracer, or another tool's, makes start() throw. Its
+// callbacks run on the threads that call CUDA, mostly without the GIL, and on one of CUPTI's own.
+// The session must outlive stop().
+class CuptiTracer {
+  public:
+    CuptiTracer(std::shared_ptr<const CuptiLibrary> library, Session& session,
+                const CuptiOptions& options);
+    CuptiTracer(const CuptiTracer&) = delete;
+    CuptiTracer& operator=(const CuptiTracer&) = delete;
+    ~CuptiTracer();
+
+    // Throws std::runtime_error that says what stands in the way, by name where CUPTI tells it.
+    void start();
+    // Returns when everything that the GPU has completed is in the log; CUPTI then lets go of the
+    // process. Does nothing unless started.
+    void stop() noexcept;
+    // Lets what is complete reach the log; called every 50 ms by itself.
+    void flush() noexcept;
+
+    // To be called in the child after fork(), where CUDA cannot be used: forgets everything.
+    void abandon_after_fork() noexcept;
+
+    // Launches seen by callbacks, and records that CUPTI delivered. Launches without any record
+    // mean that somebody else took CUPTI's buffers over.
+    [[nodiscard]] std::uint64_t launches() const noexcept { return launches_.load(); }
+    [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
+    [[nodiscard]] std::uint64_t unreadable_launches() const noexcept {
+        return arguments_.unreadable();
+    }
+
+  private:
+    static void CUPTIAPI callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                  const void* data);
+    void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
+    void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
+    void touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns);
+    [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
+
+    void subscribe();
+    void enable_callbacks(bool enable) noexcept;
+    void enable_activities();
+    void disable_activities() noexcept;
+    void flush_until_stopped();
+
+    std::shared_ptr<const CuptiLibrary> library_;
+    Session& session_;
+    CuptiOptions options_;
+    CuptiRecords records_;
+    CuptiBuffers buffers_;
+    CuptiStreams streams_;
+    CuptiLaunchArguments arguments_;
+    std::vector<CuptiCall> calls_;
+    std::vector<std::uint32_t> call_names_;  // ids of strings
+    std::vector<CUpti_ActivityKind> kinds_;  // those that were enabled
+    CUpti_SubscriberHandle subscriber_ = nullptr;
+    std::atomic<std::uint64_t> launches_{0};
+    std::atomic<int> inside_{0};  // callbacks that run now
+
+    std::mutex devices_mutex_;
+    std::unordered_map<CUcontext, int> devices_;
+
+    std::mutex mutex_;  // guards stopping_
+    std::condition_variable wake_;
+    bool stopping_ = false;
+    std::thread flusher_;
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,46 @@
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "activity/cupti_tracer.hpp"
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz {
+namespace {
+
+void make_tracer(CuptiTracer* place, const std::string& library, Session& session,
+                 bool launch_sites, bool stacks, bool api_calls, bool graph_nodes) {
+    new (place) CuptiTracer(CuptiLibrary::open(library), session,
+                            {.launch_sites = launch_sites,
+                             .stacks = stacks,
+                             .api_calls = api_calls,
+                             .graph_nodes = graph_nodes});
+}
+
+}  // namespace
+
+void bind_cupti(nb::module_& m) {
+    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<CuptiTracer>(m, "CuptiTracer",
+                            "Records the GPU activities of this process into a session.")
+        .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),
+             nb::kw_only(), "launch_sites"_a = true, "stacks"_a = true, "api_calls"_a = false,
+             "graph_nodes"_a = true,
+             "`library` is the path of libcupti. Raises RuntimeError if it cannot be used.")
+        .def("start", &CuptiTracer::start, unlocked,
+             "Raise RuntimeError, with what stands in the way, or record from now on.")
+        .def("stop", &CuptiTracer::stop, unlocked,
+             "Return when all that the GPU has completed is in the log.")
+        .def("flush", &CuptiTracer::flush, unlocked, "Let what is complete reach the log now.")
+        .def("abandon_after_fork", &CuptiTracer::abandon_after_fork)
+        .def_prop_ro("launches", &CuptiTracer::launches, "Launches that callbacks saw.")
+        .def_prop_ro("records", &CuptiTracer::records, "Records that CUPTI delivered.")
+        .def_prop_ro("unreadable_launches", &CuptiTracer::unreadable_launches,
+                     "Launches whose parameters could not be read.");
+}
+
+}  // namespace gpuviz
