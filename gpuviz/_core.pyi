@@ -417,6 +417,11 @@ class MemoryState:
     def anomalies(self) -> int:
         """Events that contradict those before them."""
 
+def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:
+    """
+    Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
+    """
+
 class Operation(enum.IntEnum):
     """What a row of a program does."""
 

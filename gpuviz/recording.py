@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuviz._core import MemoryColumns
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
+    from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.peak import Peak
 
 Moment = int | Literal["peak", "end"] | None
@@ -167,6 +168,23 @@ class Recording:
 
         return peak(self, device)
 
+    def overlap(
+        self,
+        device: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> "Overlap":
+        """Return busy time, overlap and the causes of idle time, by device and by stream.
+
+        Args:
+            device: Ordinal; all devices that have activities if None.
+            start: Begin of the window in ns; each device's first activity if None.
+            end: End of the window in ns; the end of each device's last activity if None.
+        """
+        from gpuviz.analysis.overlap import overlap
+
+        return overlap(self, device, start, end)
+
     @cached_property
     def memory_levels(self) -> "pa.Table":
         """The totals of each device, one row whenever one of them changed."""
@@ -199,10 +217,9 @@ class Recording:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The ordinals of the devices that were seen, ascending."""
-        seen = set(self.tables["devices"]["id"].unique().to_pylist())
-        return tuple(
-            sorted(seen | set(self.tables["memory_events"]["device"].unique().to_pylist()))
-        )
+        columns = (("devices", "id"), ("memory_events", "device"), ("activities", "device"))
+        seen = (self.tables[table][column].unique().to_pylist() for table, column in columns)
+        return tuple(sorted(set[int]().union(*seen)))
 
     @property
     def dropped(self) -> int:

@@ -1,8 +1,9 @@
 """What the memory of every device looked like at a moment."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuviz._core import MemoryColumns, MemoryState
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -16,16 +17,8 @@ PENDING_FREE = 2
 
 def memory_columns(events: "pa.Table") -> MemoryColumns:
     """Return the columns of ``memory_events`` for the native core, without a copy of one chunk."""
-    import pyarrow as pa
-
-    plain = {
-        name: _array(events[name]).to_numpy()
-        for name in events.schema.names
-        if name in _PLAIN_COLUMNS
-    }
-    actions = [_action_codes(chunk) for chunk in events["action"].chunks]
-    codes = pa.concat_arrays(actions) if actions else pa.array([], pa.int8())
-    return MemoryColumns(action=codes.to_numpy(), **plain)
+    numbers = {name: plain(events[name]) for name in events.schema.names if name in _PLAIN_COLUMNS}
+    return MemoryColumns(action=codes(events["action"], ACTIONS), **numbers)
 
 
 def state_at(recording: "Recording", at: "Moment" = None, device: int | None = None) -> MemoryState:
@@ -73,7 +66,7 @@ def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
 
     peak = recording.peak(device)
     state = _state_until(recording, peak.time_ns - 1)
-    times = _array(recording.tables["memory_events"]["time"]).to_numpy()
+    times = plain(recording.tables["memory_events"]["time"])
     # Several events may share the peak's time; the peak may lie between two of them.
     for row in np.flatnonzero(times == peak.time_ns).tolist():
         if allocated_bytes(state, device) == peak.bytes:
@@ -96,21 +89,3 @@ _PLAIN_COLUMNS = frozenset(
         "thread",
     ),
 )
-
-
-def _array(column: "pa.ChunkedArray") -> "pa.Array":
-    import pyarrow as pa
-
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _action_codes(column: Any) -> "pa.Array":
-    import pyarrow as pa
-
-    names = column.dictionary.to_pylist()
-    if tuple(names) == ACTIONS[: len(names)]:
-        return column.indices
-    codes = pa.array([ACTIONS.index(n) if n in ACTIONS else -1 for n in names], pa.int8())
-    return codes.take(column.indices)

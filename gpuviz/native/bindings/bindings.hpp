@@ -12,6 +12,7 @@ void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);
 void bind_memory_state(nanobind::module_& m);
+void bind_overlap(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);

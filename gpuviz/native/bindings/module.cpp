@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
     gpuviz::bind_cupti(m);
     gpuviz::bind_allocator(m);
     gpuviz::bind_memory_state(m);
+    gpuviz::bind_overlap(m);
     gpuviz::bind_replay(m);
     gpuviz::bind_cupy_allocator(m);
     gpuviz::bind_cupy_observer(m);

@@ -1,0 +1,106 @@
+"""What the CUDA calls of a recording do to the host."""
+
+import re
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_VERSION = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
+_ALLOCATION = re.compile(
+    r"cuMem(Alloc|Free|HostAlloc|HostRegister|HostUnregister)"
+    r"|cuMem(Map|Unmap|Create|Release|SetAccess)$"
+    r"|cuda(Malloc|Free|HostAlloc|HostRegister|HostUnregister)",
+)
+_SYNCHRONIZE = re.compile(r"(cu(Ctx|Stream|Event)|cuda(Device|Thread|Stream|Event))Synchronize$")
+_QUERY = re.compile(r"cu(da)?(Stream|Event)Query$")
+_COPY = re.compile(r"cu(da)?Memcpy(?!.*(Async|DtoD|DtoA|AtoD|AtoA|Peer))")
+_ON_DEVICE = ("device_to_device", "peer_to_peer")
+_PAGEABLE = "pageable"
+
+
+class CallKind(IntEnum):
+    """What a call does to the thread that makes it; the first four as in the native core."""
+
+    OTHER = 0
+    ALLOCATION = 1
+    SYNCHRONIZE = 2
+    QUERY = 3
+    MEMCPY = 4
+    PAGEABLE_MEMCPY = 5
+
+
+def kind_of_name(name: str) -> CallKind:
+    """Return what a call of the driver or the runtime does, as far as its name tells.
+
+    ``ALLOCATION``: allocates, frees, maps or pins memory, which the device may wait for; what is
+    ordered by a stream (``cuMemAllocAsync``) does not. ``MEMCPY``: copies from or to the host and
+    returns when that is done.
+    """
+    name = _VERSION.sub("", name)
+    if _ALLOCATION.match(name) and "Async" not in name:
+        return CallKind.ALLOCATION
+    if _SYNCHRONIZE.match(name):
+        return CallKind.SYNCHRONIZE
+    if _QUERY.match(name):
+        return CallKind.QUERY
+    return CallKind.MEMCPY if _COPY.match(name) else CallKind.OTHER
+
+
+def call_kinds(recording: "Recording") -> "NDArray[Any]":
+    """Return the `CallKind` of each row of ``api_calls``.
+
+    Copies between devices' memories are ``OTHER``: the host does not wait for them. Asynchronous
+    copies from or to pageable memory are ``PAGEABLE_MEMCPY``: CUDA stages them in the call.
+    """
+    import numpy as np
+
+    calls = recording.tables["api_calls"]
+    kinds = _kinds_of_names(recording, calls["name"])
+    if kinds.size == 0:
+        return kinds
+    on_device, pageable = _correlations_of_copies(recording)
+    correlations = plain(calls["correlation"])
+    waits = kinds == CallKind.MEMCPY
+    kinds[waits & np.isin(correlations, on_device)] = CallKind.OTHER
+    staged = np.isin(correlations, pageable) & (kinds == CallKind.OTHER)
+    kinds[staged] = CallKind.PAGEABLE_MEMCPY
+    return kinds
+
+
+def _kinds_of_names(recording: "Recording", names: "pa.ChunkedArray") -> "NDArray[Any]":
+    import numpy as np
+    import pyarrow.compute as pc
+
+    used = pc.unique(names)
+    strings = recording.tables["strings"]
+    chosen = strings.filter(pc.is_in(strings["id"], value_set=used)).to_pydict()
+    kind_of = dict(zip(chosen["id"], map(kind_of_name, chosen["text"]), strict=True))
+    kinds = np.array([kind_of.get(name, CallKind.OTHER) for name in used.to_pylist()], np.uint8)
+    return kinds[plain(pc.index_in(names, value_set=used))] if kinds.size else kinds
+
+
+def _correlations_of_copies(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the calls of copies that no host memory takes part in, and of pageable memory."""
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    kinds = codes(activities["kind"], DICTIONARIES["activities", "kind"])
+    rows = np.flatnonzero(kinds == DICTIONARIES["activities", "kind"].index("memcpy"))
+    copies = activities.select(["copy_kind", "source", "destination", "correlation"]).take(rows)
+    correlations = plain(copies["correlation"])
+    copy_kinds = codes(copies["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+    known = DICTIONARIES["activities", "copy_kind"]
+    on_device = np.isin(copy_kinds, [known.index(kind) for kind in _ON_DEVICE])
+    memories = DICTIONARIES["activities", "source"]
+    pageable = memories.index(_PAGEABLE)
+    staged = codes(copies["source"], memories) == pageable
+    staged |= codes(copies["destination"], memories) == pageable
+    return correlations[on_device & (correlations != 0)], correlations[staged & (correlations != 0)]
