@@ -185,6 +185,36 @@ class Recording:
 
         return overlap(self, device, start, end)
 
+    def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
+        """Return counts and times of kernels, and what launched them, most time first.
+
+        Args:
+            by: One row for each name, line of the user's, or call stack.
+        """
+        from gpuviz.analysis.kernels import kernels
+
+        return kernels(self, by)
+
+    def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
+        """Return counts, bytes, times and bandwidth of copies, most time first.
+
+        Args:
+            by: One row for each kind and memory of the host, or of these for each line or stack.
+        """
+        from gpuviz.analysis.copies import copies
+
+        return copies(self, by)
+
+    def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
+        """Return how often and how long the host was blocked, and by what, most time first.
+
+        Args:
+            by: One row for each kind and CUDA call, or of these for each line or stack.
+        """
+        from gpuviz.analysis.synchronizations import synchronizations
+
+        return synchronizations(self, by)
+
     @cached_property
     def memory_levels(self) -> "pa.Table":
         """The totals of each device, one row whenever one of them changed."""

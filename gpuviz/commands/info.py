@@ -37,6 +37,7 @@ def facts(recording: "Recording") -> "Iterator[str]":
         yield ""
         yield f"Device {device['id']}: {device['name']}, {format_bytes(device['total_memory'])}"
         yield from _levels(recording, device["id"])
+    yield from _activities(recording)
     yield ""
     tables = ("streams", "pools", "stacks", "threads")
     yield ", ".join(f"{recording.table(name).num_rows:,} {name}" for name in tables)
@@ -89,3 +90,26 @@ def _levels(recording: "Recording", device: int) -> "Iterator[str]":
             format_bytes(stats[f"{name}_bytes.all.{when}"]) for when in ("peak", "current")
         )
         yield f"  {name:<16} {peak:>12} {end:>12}"
+
+
+def _activities(recording: "Recording") -> "Iterator[str]":
+    """Yield what ran on the GPUs; nothing if no activity was recorded."""
+    import pyarrow.compute as pc
+
+    if recording.table("activities").num_rows == 0:
+        return
+    kernels, copies = recording.kernels(), recording.copies()
+    waits = recording.synchronizations()
+    yield ""
+    yield f"Kernels: {pc.sum(kernels['count']).as_py() or 0:,}"
+    size = format_bytes(pc.sum(copies["bytes"]).as_py() or 0)
+    yield f"Copies: {pc.sum(copies['count']).as_py() or 0:,}, {size}"
+    blocked = (pc.sum(waits["total_ns"]).as_py() or 0) / 1e9
+    count = pc.sum(waits["count"]).as_py() or 0
+    yield f"Synchronizations: {count:,}, the host blocked for {blocked:.3f} s"
+    for each in recording.overlap().devices:
+        hidden = f", {each.kernel_copy_overlap:.1%} of copying behind kernels"
+        yield (
+            f"Device {each.device}: busy {each.busy:.1%} of {each.window_ns / 1e9:.3f} s"
+            f"{hidden if each.copy_ns else ''}"
+        )

@@ -117,33 +117,18 @@ def dictionaries() -> dict[str, pa.Table]:
     names = [*CALLS, *(f"void kernel_{n}<float>(float*, int)" for n in range(KERNELS))]
     strings = {"id": np.arange(len(names)) + 1, "text": names}
     launches = {field.name: np.arange(LAUNCHES) + 1 for field in schemas()["launch_configurations"]}
-    lines = np.arange(STACKS) + 1
-    frames = {
-        "id": lines,
-        "name": ["step"] * STACKS,
-        "filename": ["run.py"] * STACKS,
-        "line": lines // 4,
-        "cell": np.zeros(STACKS),
-        "source": ["x = y"] * STACKS,
-    }
+    frames = [
+        {"id": n + 1, "name": "step", "filename": "run.py", "line": n // 4, "cell": 0}
+        | {"source": "x = y"}
+        for n in range(STACKS)
+    ]
+    stacks = [{"id": n + 1, "frames": [n + 1]} for n in range(STACKS)]
     return {
         "strings": table("strings", strings),
         "launch_configurations": table("launch_configurations", launches),
-        "stacks": pa.Table.from_pylist(
-            [{"id": n, "frames": [n]} for n in lines.tolist()],
-            schema=schemas()["stacks"],
-        ),
-        "frames": pa.table(
-            {
-                name: pa.array(values, _plain(schemas()["frames"].field(name).type))
-                for name, values in frames.items()
-            },
-        ),
+        "stacks": pa.Table.from_pylist(stacks, schema=schemas()["stacks"]),
+        "frames": pa.Table.from_pylist(frames, schema=schemas()["frames"]),
     }
-
-
-def _plain(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def rows() -> list[Row]:
@@ -151,6 +136,8 @@ def rows() -> list[Row]:
     recording = recorded()
     questions = {
         "overlap()": recording.overlap,
+        'kernels(by="line")': lambda: recording.kernels("line"),
+        'synchronizations(by="line")': lambda: recording.synchronizations("line"),
     }
     measured = {name: fastest_s(question) for name, question in questions.items()}
     return [

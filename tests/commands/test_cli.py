@@ -8,6 +8,7 @@ from gpuviz.cli import main
 from gpuviz.commands import demo
 from gpuviz.commands.info import format_bytes
 from gpuviz.commands.workloads import WORKLOADS
+from tests.recording.from_activities import Timeline
 from tests.report.recordings import make_recording
 
 
@@ -60,6 +61,28 @@ def test_info_prints_the_facts_of_a_recording(gpuviz_command, saved):
     assert "allocated 12.00 MiB 6.00 MiB" in lines
     assert "reserved 20.00 MiB 20.00 MiB" in lines
     assert "program train.py --steps 5" in lines
+
+
+def test_info_prints_no_activities_where_there_are_none(gpuviz_command, saved):
+    _, out, _ = gpuviz_command("info", saved)
+
+    assert [word for word in ("Kernels", "Copies", "busy") if word in out] == []
+
+
+def test_info_prints_what_ran_on_the_gpu(gpuviz_command, tmp_path):
+    timeline = Timeline()
+    timeline.kernel(0, 600_000_000)
+    timeline.kernel(900_000_000, 1_000_000_000)
+    timeline.copy(500_000_000, 700_000_000, bytes=3 << 20, stream=2)
+    timeline.call(0, 250_000_000, "cuStreamSynchronize", correlation=9)
+    path = timeline.recording().save(tmp_path / "run.gpuviz")
+    _, out, _ = gpuviz_command("info", path)
+    lines = out.splitlines()
+
+    assert "Kernels: 2" in lines
+    assert "Copies: 1, 3.00 MiB" in lines
+    assert "Synchronizations: 1, the host blocked for 0.250 s" in lines
+    assert "Device 0: busy 80.0% of 1.000 s, 50.0% of copying behind kernels" in lines
 
 
 def test_report_writes_a_page_that_holds_the_recording(gpuviz_command, saved, tmp_path):

@@ -49,11 +49,11 @@ class Timeline:
         self._activity(kind, time, end, columns)
 
     def call(self, time: int, end: int, name: str = "cuLaunchKernel", **columns: Any) -> None:
-        """Add a CUDA call; ``line`` is the user's line that made it."""
-        line = columns.pop("line", None)
+        """Add a CUDA call; ``line`` is the user's line that made it, through a ``library``."""
+        line, library = columns.pop("line", None), columns.pop("library", "wrap")
         row = {"time": time, "end": end, "name": self.text(name), "thread": 1} | columns
         if line is not None:
-            row["stack"] = self.stack(line)
+            row["stack"] = self.stack(line, library)
         self.add("api_calls", row)
 
     def synchronization(self, kind: str, time: int = 0, end: int = 0, **columns: Any) -> None:
@@ -68,14 +68,15 @@ class Timeline:
         """Return the id of a string."""
         return self._strings.setdefault(text, len(self._strings) + 1)
 
-    def stack(self, line: int, library: str = "wrap") -> int:
+    def stack(self, line: int, library: str) -> int:
         """Return the stack in which that line of the user's called a library."""
         return self._lines.setdefault((library, line), len(self._lines) + 1)
 
     def recording(self, **manifest: Any) -> Recording:
         """Return the recording of all rows."""
         rows = dict(self.rows)
-        rows["strings"] = [{"id": n, "text": text} for text, n in self._strings.items()]
+        strings = [{"id": n, "text": text} for text, n in self._strings.items()]
+        rows["strings"] = strings + rows.get("strings", [])
         rows["launch_configurations"] = [
             {"id": n, "grid_x": grid, "grid_y": 1, "grid_z": 1, "block_x": block}
             | {"block_y": 1, "block_z": 1}

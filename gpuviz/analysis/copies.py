@@ -1,0 +1,88 @@
+"""How much was copied where, and how fast."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.grouping import Groups
+from gpuviz.analysis.launches import Places, calls_of, check_by, durations
+from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_MEMORIES = DICTIONARIES["activities", "source"]
+_OF_HOST = ("pageable", "pinned", "managed")
+
+
+def copies(
+    recording: "Recording",
+    by: Literal["kind", "line", "stack"] = "kind",
+) -> "pa.Table":
+    """Return counts, bytes and times of copies by kind or by what launched them, most time first.
+
+    Each row is of one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or
+    ``managed``; empty for copies between devices' memories, and if unknown). Columns beside these:
+    ``site``, ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`),
+    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time,
+    null if it took none.
+
+    Raises:
+        ValueError: ``by`` is something else.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    check_by(by, ("kind", "line", "stack"))
+    activities = recording.tables["activities"]
+    known = DICTIONARIES["activities", "kind"]
+    kind = known.index("memcpy")
+    rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
+    places = Places(recording, calls_of(recording, plain(rows["correlation"])))
+    copy_kinds, memories = codes(rows["copy_kind"], _COPY_KINDS), _host_memories(rows)
+    keys = [] if by == "kind" else [places.numbers(by)]
+    groups = Groups([*keys, copy_kinds, memories])
+    typical = groups.typical_rows([places.stacks])
+    lengths = durations(rows)
+    totals, sizes = groups.sums(lengths), groups.sums(plain(rows["bytes"]))
+    speeds = sizes * 1e9 / np.maximum(totals, 1)
+    table = pa.table(
+        {
+            "copy_kind": _names(_COPY_KINDS, copy_kinds[typical]),
+            "host_memory": _names(_MEMORIES, memories[typical]),
+            **places.columns(typical),
+            "count": groups.counts,
+            "bytes": sizes,
+            "total_ns": totals,
+            "median_ns": groups.medians(lengths),
+            "bytes_per_second": pa.array(speeds, pa.float64(), mask=totals == 0),
+        },
+    )
+    order = [("total_ns", "descending"), ("bytes", "descending"), ("copy_kind", "ascending")]
+    return table.sort_by([*order, ("host_memory", "ascending"), ("stack", "ascending")])
+
+
+def _host_memories(rows: "pa.Table") -> "NDArray[Any]":
+    """Return the code of the memory on the host's side; of two, pageable if one of them is."""
+    import numpy as np
+
+    kinds = codes(rows["copy_kind"], _COPY_KINDS)
+    source, destination = (codes(rows[side], _MEMORIES) for side in ("source", "destination"))
+    from_host, to_host, both = (
+        kinds == _COPY_KINDS.index(kind)
+        for kind in ("host_to_device", "device_to_host", "host_to_host")
+    )
+    pageable = _MEMORIES.index("pageable")
+    memories = np.where(from_host | both, source, np.where(to_host, destination, 0))
+    memories[both & (destination == pageable)] = pageable
+    memories[~np.isin(memories, [_MEMORIES.index(name) for name in _OF_HOST])] = 0
+    return memories
+
+
+def _names(known: tuple[str, ...], positions: "NDArray[Any]") -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.array([known[n] if n >= 0 else "" for n in positions.tolist()], pa.utf8())

@@ -1,0 +1,96 @@
+"""How long which kernels ran, and what launched them."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.grouping import Groups
+from gpuviz.analysis.launches import (
+    Places,
+    calls_of,
+    check_by,
+    durations,
+    text_numbers,
+    texts,
+)
+from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+
+def kernels(
+    recording: "Recording",
+    by: Literal["name", "line", "stack"] = "name",
+) -> "pa.Table":
+    """Return counts and times of kernels by name or by what launched them, most time first.
+
+    Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
+    line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
+    ``min_ns`` and ``max_ns`` of the time on the GPU, kernels at once counted each; ``share`` of the
+    total of all kernels; ``launch_delay_ns``, the median time from the return of the launch call to
+    the kernel's begin (0 for kernels that began before; null if no call is known); ``grid`` and
+    ``block``, three numbers each (null if unknown). Of names, lines, stacks, grids and blocks that
+    differ in a row, those of the most frequent launch are given.
+
+    Raises:
+        ValueError: ``by`` is something else.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    check_by(by, ("name", "line", "stack"))
+    activities = recording.tables["activities"]
+    known = DICTIONARIES["activities", "kind"]
+    kind = known.index("kernel")
+    rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
+    calls = calls_of(recording, plain(rows["correlation"]))
+    places = Places(recording, calls)
+    names, launches = text_numbers(recording, plain(rows["name"])), plain(rows["launch"])
+    groups = Groups([names if by == "name" else places.numbers(by)])
+    typical = groups.typical_rows([names, places.stacks, launches])
+    lengths = durations(rows)
+    totals = groups.sums(lengths)
+    table = pa.table(
+        {
+            "name": pa.array(texts(recording, plain(rows["name"])[typical]), pa.utf8()),
+            **places.columns(typical),
+            "count": groups.counts,
+            "total_ns": totals,
+            "median_ns": groups.medians(lengths),
+            "min_ns": groups.minima(lengths),
+            "max_ns": groups.maxima(lengths),
+            "share": totals / max(1, int(totals.sum())),
+            "launch_delay_ns": groups.medians(_delays(recording, rows, calls), calls >= 0),
+            **_shapes(recording, launches[typical]),
+        },
+    )
+    order = [("total_ns", "descending"), ("count", "descending"), ("name", "ascending")]
+    return table.sort_by([*order, ("stack", "ascending")])
+
+
+def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the time from a call's return to the kernel's begin; anything where no call is."""
+    import numpy as np
+
+    begin = plain(rows["time"])
+    returned = begin.copy()
+    returned[calls >= 0] = plain(recording.tables["api_calls"]["end"])[calls[calls >= 0]]
+    delays: NDArray[Any] = np.maximum(begin - returned, 0)
+    return delays
+
+
+def _shapes(recording: "Recording", launches: "NDArray[Any]") -> "dict[str, pa.Array]":
+    import pyarrow as pa
+
+    columns = recording.tables["launch_configurations"].to_pydict()
+    axes = {name: [f"{name}_{axis}" for axis in "xyz"] for name in ("grid", "block")}
+    shapes = {}
+    for name, three in axes.items():
+        values = zip(*(columns[axis] for axis in three), strict=True)
+        shape_of = dict(zip(columns["id"], values, strict=True))
+        found = [shape_of.get(launch) for launch in launches.tolist()]
+        shapes[name] = pa.array(found, pa.list_(pa.uint32(), 3))
+    return shapes

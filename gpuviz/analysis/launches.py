@@ -1,0 +1,116 @@
+"""Which CUDA call, and which line of the program, is behind a row."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.sites import NO_STACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_LIMIT = 2**60
+
+
+def check_by(by: str, known: "Sequence[str]") -> None:
+    """Do nothing if ``by`` is one of those known.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if by not in known:
+        *others, last = (f'"{name}"' for name in known)
+        raise ValueError(f"by must be {', '.join(others)} or {last}, got {by!r}")
+
+
+def durations(table: "pa.Table") -> "NDArray[Any]":
+    """Return ``end - time`` of each row; 0 where a damaged row ends before it begins."""
+    import numpy as np
+
+    begin, end = (np.clip(plain(table[name]), -_LIMIT, _LIMIT) for name in ("time", "end"))
+    lengths: NDArray[Any] = np.maximum(end - begin, 0)
+    return lengths
+
+
+def calls_of(recording: "Recording", correlations: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the row of ``api_calls`` of each correlation id, the first of several; -1 if none."""
+    import numpy as np
+
+    known = plain(recording.tables["api_calls"]["correlation"])
+    if not known.size:
+        return np.full(len(correlations), -1)
+    ascending = bool((known[1:] >= known[:-1]).all())
+    order = np.arange(len(known)) if ascending else np.argsort(known, kind="stable")
+    found = np.searchsorted(known, correlations, sorter=order)
+    rows = order[np.minimum(found, len(known) - 1)]
+    return np.where((known[rows] == correlations) & (correlations != 0), rows, -1)
+
+
+def texts(recording: "Recording", ids: "NDArray[Any]") -> list[str]:
+    """Return the texts of ids of ``strings``, untrusted as they are; of 0, the empty text."""
+    import numpy as np
+
+    strings = recording.tables["strings"]
+    wanted = np.isin(plain(strings["id"]), ids)
+    chosen = strings.filter(wanted).to_pydict()
+    text_of = dict(zip(chosen["id"], chosen["text"], strict=True))
+    return [text_of.get(number, "") for number in ids.tolist()]
+
+
+def text_numbers(recording: "Recording", ids: "NDArray[Any]") -> "NDArray[Any]":
+    """Return a number for each id of ``strings``, the same for the same text."""
+    import numpy as np
+
+    distinct, rows = np.unique(ids, return_inverse=True)
+    numbers: dict[str, int] = {}
+    of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(recording, distinct)]
+    return np.array(of_distinct, np.int64)[rows]
+
+
+class Places:
+    """Where the program made the calls that are behind some rows.
+
+    Args:
+        recording: The recording.
+        calls: The row of ``api_calls`` for each, -1 if none.
+    """
+
+    def __init__(self, recording: "Recording", calls: "NDArray[Any]") -> None:
+        import numpy as np
+
+        known = plain(recording.tables["api_calls"]["stack"])
+        self._recording = recording
+        self.stacks = np.zeros(len(calls), np.uint32)
+        self.stacks[calls >= 0] = known[calls[calls >= 0]]
+
+    def numbers(self, by: str) -> "NDArray[Any]":
+        """Return a number for each row, the same for the same ``line`` or ``stack``."""
+        import numpy as np
+
+        if by == "stack":
+            return self.stacks
+        distinct, rows = np.unique(self.stacks, return_inverse=True)
+        numbers: dict[str, int] = {}
+        sites = (self._site(stack)[0] for stack in distinct.tolist())
+        of_distinct = [numbers.setdefault(site, len(numbers)) for site in sites]
+        return np.array(of_distinct, np.int64)[rows]
+
+    def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
+        """Return ``site``, ``source`` and ``stack`` of some rows, as `Recording.sites` has them."""
+        import pyarrow as pa
+
+        stacks = self.stacks[rows]
+        pairs = [self._site(stack) for stack in stacks.tolist()]
+        return {
+            "site": pa.array([site for site, _ in pairs], pa.utf8()),
+            "source": pa.array([source for _, source in pairs], pa.utf8()),
+            "stack": pa.array(stacks),
+        }
+
+    def _site(self, stack: int) -> tuple[str, str]:
+        frame = self._recording.call_stacks.user_frame(stack)
+        return (frame.site, frame.source) if frame else (NO_STACK, "")
