@@ -57,6 +57,20 @@ def test_a_wait_that_came_after_the_launch_explains_nothing():
     assert idle(only_device(timeline)) == {"unknown": 60}
 
 
+def test_of_several_waits_the_one_that_completed_last_counts():
+    timeline = Timeline()
+    timeline.kernel(0, 10, correlation=1)
+    timeline.synchronization("event_record", 60, 60, stream=2, event_sync_id=5, correlation=2)
+    timeline.synchronization("event_record", 30, 30, stream=3, event_sync_id=6, correlation=3)
+    for number in (5, 6):
+        ids = {"event_sync_id": number, "correlation": number}
+        timeline.synchronization("stream_wait_event", stream=1, **ids)
+    timeline.kernel(70, 80, correlation=7)
+    timeline.call(5, 9, correlation=7)
+
+    assert idle(only_device(timeline)) == {"dependency": 50, "unknown": 10}
+
+
 def test_an_event_handle_that_is_used_again_is_another_event():
     timeline = Timeline()
     timeline.kernel(0, 10, correlation=1)
@@ -121,6 +135,22 @@ def test_a_gap_in_which_memory_is_allocated_is_the_allocations(name):
     timeline.call(150, 160, correlation=7)
 
     assert idle(only_device(timeline)) == {"allocation": 40, "host": 20, "unknown": 10}
+
+
+def test_an_allocation_within_a_blocking_call_is_the_allocations_alone():
+    timeline = Timeline()
+    timeline.kernel(0, 100)
+    timeline.call(100, 140, "cuStreamSynchronize", correlation=5)
+    timeline.call(110, 120, "cuMemFree_v2", correlation=6, thread=2)
+    timeline.kernel(170, 200, correlation=7)
+    timeline.call(150, 160, correlation=7)
+
+    assert idle(only_device(timeline)) == {
+        "allocation": 10,
+        "synchronization": 30,
+        "host": 20,
+        "unknown": 10,
+    }
 
 
 @pytest.mark.parametrize("name", ["cudaMallocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync"])

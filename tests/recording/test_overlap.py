@@ -57,12 +57,41 @@ def any_timeline(draw):
     return timeline.recording()
 
 
+@st.composite
+def any_program(draw):
+    """A program's calls, one after the other on each of two threads, and what they launched."""
+    timeline = Timeline()
+    now = {1: 0, 2: 0}
+    kinds = st.sampled_from(["kernel", "memcpy", "record", "wait", *ALLOCATING, *BLOCKING])
+    for correlation, kind in enumerate(draw(st.lists(kinds, min_size=6, max_size=16)), 1):
+        thread = draw(st.integers(1, 2))
+        begin = now[thread] + draw(st.integers(0, 4))
+        now[thread] = begin + draw(st.integers(0, 6))
+        stream = {"stream": draw(st.integers(1, 2)), "correlation": correlation}
+        name = kind if kind in ALLOCATING | BLOCKING else "cuLaunchKernel"
+        timeline.call(begin, now[thread], name, thread=thread, correlation=correlation)
+        start = begin + draw(st.integers(0, 20))
+        if kind in {"kernel", "memcpy"}:
+            timeline.activity(kind, start, start + draw(st.integers(0, 6)), **stream)
+        elif kind == "wait":
+            stream["event_sync_id"] = draw(st.integers(1, 2))
+            timeline.synchronization("stream_wait_event", begin, begin, **stream)
+        elif kind == "record":
+            moment = draw(st.sampled_from([0, start]))
+            stream["event_sync_id"] = draw(st.integers(1, 2))
+            timeline.synchronization("event_record", moment, moment, **stream)
+    return timeline.recording()
+
+
+RECORDINGS = st.one_of(any_timeline(), any_program())
+
+
 def numbers(lane, names=("start", "end", "count", *SUMS)):
     return {name: getattr(lane, name) for name in names}
 
 
 @EXAMPLES
-@given(recording=any_timeline(), start=st.none() | TIMES, length=st.none() | TIMES)
+@given(recording=RECORDINGS, start=st.none() | TIMES, length=st.none() | TIMES)
 def test_every_number_is_that_of_one_nanosecond_after_the_other(recording, start, length):
     end = None if length is None else (start or 0) + length
     plain = PlainOverlap(recording)
@@ -82,7 +111,7 @@ def test_every_number_is_that_of_one_nanosecond_after_the_other(recording, start
 
 
 @EXAMPLES
-@given(recording=any_timeline(), cuts=st.tuples(TIMES, TIMES, TIMES))
+@given(recording=RECORDINGS, cuts=st.tuples(TIMES, TIMES, TIMES))
 def test_the_numbers_of_two_windows_add_up_to_those_of_both(recording, cuts):
     begin, middle, end = sorted(cuts)
 
