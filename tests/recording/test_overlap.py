@@ -2,10 +2,12 @@
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuviz import _core
 from gpuviz.analysis.overlap import Overlap
 from tests.recording.from_activities import Timeline, only_device
 from tests.recording.plain_overlap import ALLOCATING, BLOCKING, HOST_WAITS, PlainOverlap
@@ -237,3 +239,21 @@ def test_an_unknown_device_is_an_error_that_names_those_there_are():
 def test_a_window_that_ends_before_it_starts_is_refused():
     with pytest.raises(ValueError, match="got 10 to 9 ns"):
         Timeline().recording().overlap(start=10, end=9)
+
+
+NO_ACTIVITIES = {
+    **dict.fromkeys(("time", "end"), np.zeros(0, np.int64)),
+    "work": np.zeros(0, np.uint8),
+    "device": np.zeros(0, np.int16),
+    **dict.fromkeys(("stream", "correlation"), np.zeros(0, np.uint32)),
+}
+
+
+def test_a_column_of_another_type_is_refused_by_name():
+    with pytest.raises(TypeError, match="column 'work' is no contiguous array of one dimension"):
+        _core.overlap(NO_ACTIVITIES | {"work": np.zeros(0, np.int64)}, {}, {})
+
+
+def test_columns_of_different_lengths_are_refused_by_name():
+    with pytest.raises(ValueError, match="column 'device' has 2 rows, expected 0"):
+        _core.overlap(NO_ACTIVITIES | {"device": np.zeros(2, np.int16)}, {}, {})
