@@ -30,10 +30,11 @@ def kernels(
     Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
     line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
     ``min_ns`` and ``max_ns`` of the time on the GPU, kernels at once counted each; ``share`` of the
-    total of all kernels; ``launch_delay_ns``, the median time from the return of the launch call to
-    the kernel's begin (0 for kernels that began before; null if no call is known); ``grid`` and
-    ``block``, three numbers each (null if unknown). Of names, lines, stacks, grids and blocks that
-    differ in a row, those of the most frequent launch are given.
+    total of all kernels; ``launch_delay_ns``, HTA's: the median time from the return of the launch
+    call (for kernels of a graph, of the graph's) to the kernel's begin, 0 for kernels that began
+    before, null if no call is known; ``grid`` and ``block``, three numbers each, null if unknown.
+    Of names, lines, stacks, grids and blocks that differ in a row, those of the most frequent
+    launch are given.
 
     Raises:
         ValueError: ``by`` is something else.

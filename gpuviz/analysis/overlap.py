@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 _OTHER, _KERNEL, _COPY = range(3)
-_RECORD, _STREAM_WAIT, _HOST_WAIT = range(3)
+_HOST_WAIT = 2
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
@@ -27,8 +27,8 @@ class LaneOverlap:
     are no work of the GPU. An activity that ends before it begins takes no time.
 
     Idle time T - busy is split into five parts whose sum it is. Each ns of it goes to the first
-    cause of these that fits, where n is the activity that begins next. HTA and the metrics of idle
-    time tell whole gaps apart; here a gap may have several causes.
+    cause of these that fits, where n is the activity that begins next. HTA gives a whole gap one
+    cause; here each of its parts has its own.
 
     1. dependency: n's launch call had begun, and something that n's stream had been told to wait
        for before (``stream_wait_event``, joined by ``event_sync_id``) had not completed. That is
@@ -53,11 +53,11 @@ class LaneOverlap:
         copy_ns: |∪copies|.
         kernel_copy_ns: |∪copies ∩ ∪kernels|.
         kernel_kernel_ns: Time with at least two kernels at once.
-        idle_host_ns: Idle because the host was late.
-        idle_dependency_ns: Idle because another stream's work was waited for.
-        idle_synchronization_ns: Idle because the host was blocked before the next launch.
-        idle_allocation_ns: Idle while memory was allocated or freed.
-        idle_unknown_ns: Idle for other reasons.
+        idle_host_ns: Cause 4: the host was late.
+        idle_dependency_ns: Cause 1: an event was waited for that had not completed.
+        idle_synchronization_ns: Cause 3: the host was blocked before the next launch.
+        idle_allocation_ns: Cause 2: memory was allocated or freed.
+        idle_unknown_ns: Cause 5: none that is known.
     """
 
     device: int
@@ -93,7 +93,10 @@ class LaneOverlap:
 
     @property
     def busy(self) -> float:
-        """Share of the window in which something ran: |∪I| / T."""
+        """Share of the window in which something ran: |∪I| / T; at most 1.
+
+        Unlike the utilization of Nsight Systems, which adds up what runs at once.
+        """
         return _share(self.busy_ns, self.window_ns)
 
     @property
