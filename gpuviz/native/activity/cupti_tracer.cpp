@@ -1,5 +1,6 @@
 #include "activity/cupti_tracer.hpp"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <array>
@@ -64,6 +65,7 @@ void CuptiTracer::stop() noexcept {
         wake_.notify_one();
         flusher_.join();
     }
+    synchronize_contexts();
     enable_callbacks(false);
     disable_activities();
     library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -72,6 +74,32 @@ void CuptiTracer::stop() noexcept {
         std::this_thread::yield();
     }
     buffers_.deactivate();
+}
+
+// What the program launched inside the recording belongs to it.
+void CuptiTracer::synchronize_contexts() noexcept {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (driver == nullptr) {
+        return;
+    }
+    const auto push =
+        reinterpret_cast<CUresult (*)(CUcontext)>(dlsym(driver, "cuCtxPushCurrent_v2"));
+    const auto pop =
+        reinterpret_cast<CUresult (*)(CUcontext*)>(dlsym(driver, "cuCtxPopCurrent_v2"));
+    const auto wait = reinterpret_cast<CUresult (*)()>(dlsym(driver, "cuCtxSynchronize"));
+    std::vector<CUcontext> contexts;
+    {
+        const std::lock_guard lock(devices_mutex_);
+        for (const auto& [context, device] : devices_) {
+            contexts.push_back(context);
+        }
+    }
+    for (CUcontext context : contexts) {
+        if (push(context) == CUDA_SUCCESS) {
+            wait();
+            pop(&context);
+        }
+    }
 }
 
 void CuptiTracer::flush() noexcept { library_->flush_all(0); }
@@ -91,28 +119,36 @@ void CuptiTracer::flush_until_stopped() {
 }
 
 void CuptiTracer::subscribe() {
-    CUptiResult result;
-    std::array<char, 128> other{};
-    if (library_->subscribe_by_name != nullptr) {
-        CUpti_SubscriberParams parameters{};
-        parameters.structSize = sizeof parameters;
-        parameters.subscriberName = "gpuviz";
-        parameters.oldSubscriberName = other.data();
-        parameters.oldSubscriberSize = other.size();
-        result = library_->subscribe_by_name(&subscriber_, &callback, this, &parameters);
-    } else {
-        result = library_->subscribe(&subscriber_, &callback, this);
-    }
+    const CUptiResult result = library_->subscribe(&subscriber_, &callback, this);
     if (result == CUPTI_SUCCESS) {
         return;
     }
     subscriber_ = nullptr;
     if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-        const std::string name = other[0] == '\0' ? "another tool" : other.data();
-        throw std::runtime_error("CUPTI serves one tool a process, and " + name +
-                                 " has it already.");
+        const std::string name = other_subscriber();
+        throw std::runtime_error("CUPTI serves one tool a process, and " +
+                                 (name.empty() ? "another tool" : name) + " has it already.");
     }
     throw std::runtime_error("CUPTI refuses to be used: " + library_->name(result) + ".");
+}
+
+// Who has CUPTI, empty where it does not tell.
+std::string CuptiTracer::other_subscriber() const {
+    if (library_->subscribe_by_name == nullptr) {
+        return {};
+    }
+    std::array<char, 128> name{};
+    CUpti_SubscriberParams parameters{};
+    // As CUDA 13.0 has it; newer members stay 0.
+    parameters.structSize = offsetof(CUpti_SubscriberParams, allowMultipleSubscribers);
+    parameters.oldSubscriberName = name.data();
+    parameters.oldSubscriberSize = name.size();
+    CUpti_SubscriberHandle unexpected = nullptr;
+    if (library_->subscribe_by_name(&unexpected, &callback, nullptr, &parameters) ==
+        CUPTI_SUCCESS) {
+        library_->unsubscribe(unexpected);
+    }
+    return name.data();
 }
 
 void CuptiTracer::enable_activities() {

@@ -44,8 +44,8 @@ class CuptiTracer {
 
     // Throws std::runtime_error that says what stands in the way, by name where CUPTI tells it.
     void start();
-    // Returns when everything that the GPU has completed is in the log; CUPTI then lets go of the
-    // process. Does nothing unless started.
+    // Waits for the GPU, and returns when all that it did is in the log. Does nothing unless
+    // started.
     void stop() noexcept;
     // Lets what is complete reach the log; called every 50 ms by itself.
     void flush() noexcept;
@@ -70,9 +70,11 @@ class CuptiTracer {
     [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
 
     void subscribe();
+    [[nodiscard]] std::string other_subscriber() const;
     void enable_callbacks(bool enable) noexcept;
     void enable_activities();
     void disable_activities() noexcept;
+    void synchronize_contexts() noexcept;
     void flush_until_stopped();
 
     std::shared_ptr<const CuptiLibrary> library_;
