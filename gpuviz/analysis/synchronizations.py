@@ -34,7 +34,8 @@ def synchronizations(
     Each row is of one ``kind`` and one ``name``, the CUDA call's (empty if it is not known). Kinds:
     ``event_synchronize``, ``stream_synchronize``, ``context_synchronize``; ``memcpy``, a call that
     copies from or to the host and returns when that is done; ``pageable_memcpy``, an asynchronous
-    copy that stages pageable memory in the call. Queries do not block. Columns beside these:
+    copy that stages pageable memory in the call. Queries do not block; where calls are recorded, a
+    wait without one was a query. Columns beside these:
     ``site``, ``source`` and ``stack`` of the most frequent call (as in `Recording.kernels`),
     ``count``, and ``total_ns``, ``median_ns`` and ``max_ns`` of the time the host was blocked.
 
@@ -75,7 +76,10 @@ def _blocked(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArr
     waits = codes(table["kind"], known) - first
     calls = calls_of(recording, plain(table["correlation"]))
     kinds_of_calls = call_kinds(recording)
-    queries = (calls >= 0) & np.isin(calls, np.flatnonzero(kinds_of_calls == CallKind.QUERY))
+    queries = np.isin(calls, np.flatnonzero(kinds_of_calls == CallKind.QUERY))
+    if len(kinds_of_calls):
+        # Calls that wait are always recorded, queries only when all calls are.
+        queries |= calls < 0
     rows = np.flatnonzero((waits >= 0) & ~queries)
     alone = np.setdiff1d(_blocking_calls(recording, kinds_of_calls), calls[rows])
     kinds_alone = _kinds_of_calls(recording, alone, kinds_of_calls[alone])

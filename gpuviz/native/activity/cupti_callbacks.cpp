@@ -59,7 +59,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     ActivityLog& log = session_.log();
     log.api_calls.append({.time = log.since_start(began_ns),
                           .end = log.since_start(now_ns()),
-                          .name = call_names_[id],
+                          .name = name_of(id),
                           .thread = current_thread_id(),
                           .correlation = data.correlationId,
                           .stack = options_.stacks ? session_.capture_stack() : 0,
@@ -80,6 +80,15 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     } catch (const std::exception&) {
         log.count_lost(1);
     }
+}
+
+std::uint32_t CuptiTracer::name_of(CUpti_CallbackId id) noexcept {
+    std::uint32_t name = call_names_[id].load(std::memory_order_relaxed);
+    if (name == 0) {
+        name = session_.log().strings.intern(calls_[id].name);
+        call_names_[id].store(name, std::memory_order_relaxed);
+    }
+    return name;
 }
 
 void CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data,

@@ -27,6 +27,7 @@
 #define GPUVIZ_CUPTI_NEWER_FUNCTIONS(X)                                      \
     X(subscribe_by_name, cuptiSubscribe_v2)                                  \
     X(enable_event_timestamps, cuptiActivityEnableCudaEventDeviceTimestamps) \
+    X(enable_all_sync_records, cuptiActivityEnableAllSyncRecords)            \
     X(enable_allocation_source, cuptiActivityEnableAllocationSource)
 
 namespace gpuviz {

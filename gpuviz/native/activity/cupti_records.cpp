@@ -106,8 +106,6 @@ void CuptiRecords::parse(const CUpti_Activity& record) {
             return memcpy(as(static_cast<const CUpti_ActivityMemcpyPtoP4*>(nullptr)));
         case CUPTI_ACTIVITY_KIND_MEMSET:
             return memset(as(static_cast<const CUpti_ActivityMemset4*>(nullptr)));
-        case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-            return graph(as(static_cast<const CUpti_ActivityGraphTrace2*>(nullptr)));
         case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
             return synchronization(as(static_cast<const CUpti_ActivitySynchronization2*>(nullptr)));
         case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
@@ -176,7 +174,7 @@ void CuptiRecords::kernel(const CUpti_ActivityKernel9& record) {
                         .registers = record.registersPerThread,
                         .static_shared_memory = std::uint32_t(record.staticSharedMemory),
                         .dynamic_shared_memory = std::uint32_t(record.dynamicSharedMemory)});
-    log_.activities.append(row);
+    append(row);
 }
 
 void CuptiRecords::memcpy(const CUpti_ActivityMemcpy5& record) {
@@ -190,7 +188,7 @@ void CuptiRecords::memcpy(const CUpti_ActivityMemcpy5& record) {
     row.source = memory_kind(record.srcKind);
     row.destination = memory_kind(record.dstKind);
     row.graph_node = record.graphNodeId;
-    log_.activities.append(row);
+    append(row);
 }
 
 void CuptiRecords::memcpy(const CUpti_ActivityMemcpyPtoP4& record) {
@@ -204,7 +202,7 @@ void CuptiRecords::memcpy(const CUpti_ActivityMemcpyPtoP4& record) {
     row.source = memory_kind(record.srcKind);
     row.destination = memory_kind(record.dstKind);
     row.graph_node = record.graphNodeId;
-    log_.activities.append(row);
+    append(row);
 }
 
 void CuptiRecords::memset(const CUpti_ActivityMemset4& record) {
@@ -216,16 +214,21 @@ void CuptiRecords::memset(const CUpti_ActivityMemset4& record) {
     row.bytes = std::int64_t(record.bytes);
     row.destination = memory_kind(record.memoryKind);
     row.graph_node = record.graphNodeId;
-    log_.activities.append(row);
+    append(row);
 }
 
-void CuptiRecords::graph(const CUpti_ActivityGraphTrace2& record) {
-    if (!is_whole(record)) {
+void CuptiRecords::append(const ActivityRow& row) {
+    if (row.graph == 0 || graph_nodes_) {
+        log_.activities.append(row);
         return;
     }
-    ActivityRow row = row_of(record, ActivityKind::graph);
-    row.name = log_.strings.intern(std::string_view("graph launch"));
-    log_.activities.append(row);
+    const std::lock_guard lock(graphs_mutex_);
+    graphs_.add(row);
+}
+
+void CuptiRecords::finish() {
+    const std::lock_guard lock(graphs_mutex_);
+    graphs_.finish();
 }
 
 void CuptiRecords::synchronization(const CUpti_ActivitySynchronization2& record) {
@@ -283,7 +286,7 @@ void CuptiRecords::memory(const CUpti_ActivityMemory4& record) {
          .address = record.address,
          .bytes = std::int64_t(record.bytes),
          .device = std::int16_t(device),
-         .stream = stream(device, record.streamId),
+         .stream = record.isAsync != 0 ? stream(device, record.streamId) : 0,
          .correlation = record.correlationId,
          .source = log_.strings.intern(source)});
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "activity/cupti_library.hpp"
+#include "activity/graph_launches.hpp"
 #include "record/activity_log.hpp"
 
 namespace gpuviz {
@@ -18,11 +19,15 @@ namespace gpuviz {
 // appends to them. What came before the recording, or after it, is passed over.
 class CuptiRecords {
   public:
-    CuptiRecords(const CuptiLibrary& library, ActivityLog& log) : library_(library), log_(log) {}
+    // `graph_nodes`: a graph shows its kernels one by one, not each launch as a whole.
+    CuptiRecords(const CuptiLibrary& library, ActivityLog& log, bool graph_nodes)
+        : library_(library), log_(log), graph_nodes_(graph_nodes), graphs_(log) {}
 
     // Parses the records in a buffer that CUPTI completed; returns how many there were.
     std::uint64_t parse(std::uint8_t* buffer, std::size_t valid_size);
     void parse(const CUpti_Activity& record);
+    // Nothing more will come.
+    void finish();
 
     // Synchronization records name a context only.
     void context_is_on(std::uint32_t context, int device);
@@ -32,13 +37,13 @@ class CuptiRecords {
     void memcpy(const CUpti_ActivityMemcpy5& record);
     void memcpy(const CUpti_ActivityMemcpyPtoP4& record);
     void memset(const CUpti_ActivityMemset4& record);
-    void graph(const CUpti_ActivityGraphTrace2& record);
     void synchronization(const CUpti_ActivitySynchronization2& record);
     void cuda_event(const CUpti_ActivityCudaEvent2& record);
     void memory(const CUpti_ActivityMemory4& record);
     void overhead(const CUpti_ActivityOverhead3& record);
     void jit(const CUpti_ActivityJit2& record);
 
+    void append(const ActivityRow& row);
     template <typename Record>
     [[nodiscard]] bool is_whole(const Record& record);
     template <typename Record>

@@ -25,14 +25,11 @@ CuptiTracer::CuptiTracer(std::shared_ptr<const CuptiLibrary> library, Session& s
     : library_(std::move(library)),
       session_(session),
       options_(options),
-      records_(*library_, session.log()),
+      records_(*library_, session.log(), options.graph_nodes),
       buffers_(*library_, records_, session.log()),
       streams_(*library_, session.log()),
-      calls_(driver_calls(*library_)) {
-    for (const CuptiCall& call : calls_) {
-        call_names_.push_back(session.log().strings.intern(call.name));
-    }
-}
+      calls_(driver_calls(*library_)),
+      call_names_(calls_.size()) {}
 
 CuptiTracer::~CuptiTracer() { stop(); }
 
@@ -65,15 +62,20 @@ void CuptiTracer::stop() noexcept {
         wake_.notify_one();
         flusher_.join();
     }
-    synchronize_contexts();
     enable_callbacks(false);
+    // Our own wait is not the program's.
+    library_->disable_activity(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    synchronize_contexts();
     disable_activities();
     library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     library_->unsubscribe(std::exchange(subscriber_, nullptr));
     while (inside_.load() != 0) {
         std::this_thread::yield();
     }
+    // Attached, CUPTI would go on to cost a microsecond a launch.
+    library_->finalize();
     buffers_.deactivate();
+    records_.finish();
 }
 
 // What the program launched inside the recording belongs to it.
@@ -152,7 +154,7 @@ std::string CuptiTracer::other_subscriber() const {
 }
 
 void CuptiTracer::enable_activities() {
-    constexpr std::array always{
+    constexpr std::array kinds{
         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
         CUPTI_ACTIVITY_KIND_MEMCPY,
         CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -163,11 +165,7 @@ void CuptiTracer::enable_activities() {
         CUPTI_ACTIVITY_KIND_OVERHEAD,
         CUPTI_ACTIVITY_KIND_JIT,
     };
-    std::vector<CUpti_ActivityKind> wanted(always.begin(), always.end());
-    if (!options_.graph_nodes) {
-        wanted.push_back(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-    }
-    for (const CUpti_ActivityKind kind : wanted) {
+    for (const CUpti_ActivityKind kind : kinds) {
         const CUptiResult result = library_->enable_activity(kind);
         if (result == CUPTI_SUCCESS) {
             kinds_.push_back(kind);
@@ -178,6 +176,9 @@ void CuptiTracer::enable_activities() {
     }
     if (library_->enable_event_timestamps != nullptr) {
         library_->enable_event_timestamps(1);
+    }
+    if (library_->enable_all_sync_records != nullptr) {
+        library_->enable_all_sync_records(0);  // without queries that only looked
     }
     if (library_->enable_allocation_source != nullptr) {
         library_->enable_allocation_source(1);

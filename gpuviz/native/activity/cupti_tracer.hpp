@@ -67,6 +67,7 @@ class CuptiTracer {
     void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
     void touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns);
+    [[nodiscard]] std::uint32_t name_of(CUpti_CallbackId id) noexcept;
     [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
 
     void subscribe();
@@ -85,8 +86,8 @@ class CuptiTracer {
     CuptiStreams streams_;
     CuptiLaunchArguments arguments_;
     std::vector<CuptiCall> calls_;
-    std::vector<std::uint32_t> call_names_;  // ids of strings
-    std::vector<CUpti_ActivityKind> kinds_;  // those that were enabled
+    std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: not asked yet
+    std::vector<CUpti_ActivityKind> kinds_;               // those that were enabled
     CUpti_SubscriberHandle subscriber_ = nullptr;
     std::atomic<std::uint64_t> launches_{0};
     std::atomic<int> inside_{0};  // callbacks that run now
