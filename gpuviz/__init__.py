@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
+    from gpuviz.simulation.gpu import SimulatedGPU
 
 __version__ = version("gpuviz")
 
@@ -66,6 +67,7 @@ _HOMES = {
     "gpuviz.recorder_status": ("RecorderStatus",),
     "gpuviz.recording": ("Recording", "load"),
     "gpuviz.replay": ("replay",),
+    "gpuviz.simulation.gpu": ("SimulatedGPU",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -74,6 +76,7 @@ __all__ = [
     "Recorder",
     "RecorderStatus",
     "Recording",
+    "SimulatedGPU",
     "__version__",
     "caching_allocator_alloc",
     "caching_allocator_delete",

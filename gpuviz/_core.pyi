@@ -5,7 +5,7 @@ The native core of gpuviz: devices, the caching allocator, recording and replay.
 from collections.abc import Callable, Sequence
 import enum
 import types
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, Final, overload
 
 import numpy
 import numpy.typing
@@ -515,3 +515,88 @@ def observed_malloc(make: Callable[[], CupyObserver]) -> Callable[[int], Any]:
     """
     Return a function for cupy.cuda.set_allocator; `make` is called at its first use.
     """
+
+class GpuKernel:
+    """A kernel for a SimulatedGpu."""
+
+    def __init__(self, *, name: str, duration_ns: int, multiprocessors: int = 132, grid: tuple[int, int, int] = (1, 1, 1), block: tuple[int, int, int] = (1, 1, 1), registers: int = 0, static_shared_memory: int = 0, dynamic_shared_memory: int = 0, accesses: Sequence[tuple[int, int]] = []) -> None:
+        """
+        `accesses` are pairs of an address and a mode, a number of DICTIONARIES.
+        """
+
+class SimulatedGpu:
+    """A GPU without a GPU, as CUDA's calls see it."""
+
+    def __init__(self, device: int = 0, *, real_time: bool = True) -> None:
+        """Without `real_time` the clock stands still but for waits and calls."""
+
+    multiprocessors: Final[int] = ...
+    """(arg: object, /) -> int"""
+
+    def attach(self, session: Session) -> None:
+        """Record into a running session, which must live until detach()."""
+
+    def detach(self) -> None:
+        """Wait for the work given until now, and record no more."""
+
+    @property
+    def now_ns(self) -> int:
+        """On CLOCK_MONOTONIC, or the virtual clock."""
+
+    def wait_until(self, time_ns: int) -> None:
+        """Let the host do something else until then."""
+
+    def allocate(self, allocator: CachingAllocator, size: int, stream: int) -> int:
+        """
+        Return the address of at least `size` bytes for use on `stream`; 0 for size 0.
+        """
+
+    def free(self, allocator: CachingAllocator, address: int) -> None: ...
+
+    def create_stream(self, non_blocking: bool = False, priority: int = 0) -> int:
+        """Return its handle."""
+
+    def destroy_stream(self, stream: int) -> None: ...
+
+    def synchronize_stream(self, stream: int) -> None: ...
+
+    def is_idle(self, stream: int) -> bool: ...
+
+    def synchronize_device(self) -> None: ...
+
+    def create_event(self) -> int:
+        """Return its handle."""
+
+    def destroy_event(self, event: int) -> None: ...
+
+    def record_event(self, event: int, stream: int) -> None: ...
+
+    def wait_event(self, stream: int, event: int) -> None: ...
+
+    def synchronize_event(self, event: int) -> None: ...
+
+    def is_complete(self, event: int) -> bool: ...
+
+    def launch(self, stream: int, kernel: GpuKernel) -> None: ...
+
+    def create_graph(self, kernels: Sequence[GpuKernel]) -> int:
+        """Return its number; its kernels run one after the other."""
+
+    def launch_graph(self, stream: int, graph: int) -> None: ...
+
+    def copy(self, stream: int, kind: int, bytes: int, source: int = 0, destination: int = 0, pinned: bool = True, blocking: bool = False) -> None:
+        """
+        `kind` is a number of DICTIONARIES; a blocking copy is on the default stream.
+        """
+
+    def fill(self, stream: int, address: int, bytes: int) -> None: ...
+
+class ScheduledDevice(SimulatedDevice):
+    """The memory of a SimulatedGpu, for a CachingAllocator."""
+
+    def __init__(self, gpu: SimulatedGpu, capacity: int) -> None: ...
+
+class ClockedSink(MemoryEventSink):
+    """Passes events on with the time of a SimulatedGpu's clock."""
+
+    def __init__(self, gpu: SimulatedGpu, sink: MemoryEventSink) -> None: ...

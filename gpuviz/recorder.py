@@ -20,6 +20,7 @@ from gpuviz.store import Store
 from gpuviz.tracer import NoTracer, TracerOptions
 
 if TYPE_CHECKING:
+    from gpuviz.simulation.gpu import SimulatedGPU
     from gpuviz.source import Source
     from gpuviz.tracer import Tracer
 
@@ -263,6 +264,7 @@ def check_max_events(max_events: int) -> None:
 def record(  # noqa: PLR0913 - each is a switch of its own
     path: str | os.PathLike[str] | None = None,
     *,
+    device: "SimulatedGPU | None" = None,
     allocator: AllocatorMode = "caching",
     streams: bool = True,
     stacks: bool = True,
@@ -280,6 +282,7 @@ def record(  # noqa: PLR0913 - each is a switch of its own
     Args:
         path: Where the recording goes while it is made, a new ``.gpuviz`` file. Without one the
             newest ``max_events`` events are kept in memory.
+        device: Record this simulated GPU, and not CuPy.
         allocator: ``"caching"`` puts gpuviz's own allocator under CuPy; arrays made before stay
             valid and count as memory outside. ``"observe"`` leaves the program's allocator in
             place (CuPy's MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
@@ -296,11 +299,13 @@ def record(  # noqa: PLR0913 - each is a switch of its own
         ValueError: An argument is not one of those above.
         DeviceUnavailableError: There is no CuPy.
     """
-    from gpuviz.frameworks import cupy
-
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
     check_max_events(max_events)
+    if device is not None:
+        return _record_simulated(device, path, allocator, stacks=stacks, max_events=max_events)
+    from gpuviz.frameworks import cupy
+
     source: Source
     if allocator == "caching":
         source = cupy.CachingSource(stacks=stacks)
@@ -319,4 +324,26 @@ def record(  # noqa: PLR0913 - each is a switch of its own
         max_events=max_events,
         tracer=cupy.tracing(options) if streams else None,
         launch_blocks=streams and launch_blocks,
+    )
+
+
+def _record_simulated(
+    device: "SimulatedGPU",
+    path: str | os.PathLike[str] | None,
+    allocator: AllocatorMode,
+    *,
+    stacks: bool,
+    max_events: int,
+) -> Recorder:
+    if allocator != "caching":
+        raise ValueError(
+            f"A simulated GPU has gpuviz's caching allocator and no other: leave out "
+            f"allocator={allocator!r}",
+        )
+    return Recorder(
+        device.source(),
+        None if path is None else Path(path),
+        stacks=stacks,
+        max_events=max_events,
+        launch_blocks=True,
     )

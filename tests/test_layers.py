@@ -58,6 +58,7 @@ PYTHON = {
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
+    "simulation": _FLOOR,
     "frameworks": _RECORDING | {"allocator", "source", "tracer", "cupti"},
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status"},
@@ -72,7 +73,7 @@ PYTHON = {
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
     "allocator": {"frameworks"},
-    "recorder": {"frameworks"},
+    "recorder": {"frameworks", "simulation"},
 }
 
 

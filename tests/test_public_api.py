@@ -8,6 +8,7 @@ NAMES = [
     "Recorder",
     "RecorderStatus",
     "Recording",
+    "SimulatedGPU",
     "__version__",
     "caching_allocator_alloc",
     "caching_allocator_delete",

@@ -16,5 +16,6 @@ void bind_overlap(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
+void bind_simulated_gpu(nanobind::module_& m);
 
 }  // namespace gpuviz

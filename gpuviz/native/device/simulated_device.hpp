@@ -12,7 +12,7 @@ namespace gpuviz {
 // goes to the lowest hole of a region that holds it; without one, to a new region of whole 32 MiB
 // below all others. Regions vanish by 32 MiB as they become free. Address ranges for mapping lie
 // apart, each below the last.
-class SimulatedDevice final : public OfflineDevice {
+class SimulatedDevice : public OfflineDevice {
   public:
     explicit SimulatedDevice(std::uint64_t capacity, int ordinal = 0);
 

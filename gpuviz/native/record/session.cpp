@@ -86,9 +86,15 @@ std::vector<EventColumns> Session::take(bool flush) {
     abandon_if_forked();
     const std::lock_guard lock(shared_->mutex);
     if (flush && running_) {
-        drain(shared_->collector);
+        drain(*shared_);
     }
     return shared_->collector.take(flush);
+}
+
+void Session::set_drain_hook(std::function<void()> hook) {
+    abandon_if_forked();
+    const std::lock_guard lock(shared_->mutex);
+    shared_->on_drain = std::move(hook);
 }
 
 const char* Session::stack_method() const noexcept { return walker_ ? walker_->method() : "none"; }
@@ -154,32 +160,35 @@ void Session::collect_until_stopped(Shared& shared) {
     std::unique_lock lock(shared.mutex);
     std::chrono::microseconds pause = options_.interval;
     while (!shared.wake.wait_for(lock, pause, [&] { return shared.stopping; })) {
-        const std::size_t fullest = drain(shared.collector);
+        const std::size_t fullest = drain(shared);
         // A producer never signals, which would cost it a system call; instead a burst is met by
         // looking sooner again.
         pause = fullest > options_.ring_capacity / 8 ? options_.interval / 16 : options_.interval;
         collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     }
-    drain(shared.collector);
+    drain(shared);
     collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Without memory for more columns the events stay in the rings, which then count drops.
-std::size_t Session::drain(Collector& collector) noexcept {
+std::size_t Session::drain(Shared& shared) noexcept {
     std::size_t fullest = 0;
+    if (shared.on_drain) {
+        shared.on_drain();
+    }
     if (touches_) {
         touches_->begin();
     }
     for (const auto& place : rings_) {
         if (EventRing* ring = place.load(std::memory_order_acquire)) {
             const std::size_t taken = ring->drain([&](std::span<const MemoryEvent> events) {
-                const std::size_t done = collector.append(events, start_ns_);
+                const std::size_t done = shared.collector.append(events, start_ns_);
                 if (touches_) {
                     touches_->collect(events.first(done));
                 }
                 return done;
             });
-            events_ = collector.rows();
+            events_ = shared.collector.rows();
             fullest = std::max(fullest, taken);
         }
     }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -62,6 +63,10 @@ class Session {
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
 
+    // Called at the beginning of every drain, on the draining thread, until replaced; null ends it
+    // and waits for a call under way. It must not throw, nor call the session but to append rows.
+    void set_drain_hook(std::function<void()> hook);
+
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         return walker_ ? walker_->capture(stacks_) : 0;
     }
@@ -95,17 +100,18 @@ class Session {
     struct Shared {
         explicit Shared(StreamTable& streams) : collector(streams) {}
 
-        std::mutex mutex;  // guards collector and stopping
+        std::mutex mutex;  // guards all but thread
         std::condition_variable wake;
         bool stopping = false;
         Collector collector;
+        std::function<void()> on_drain;
         std::thread thread;
     };
 
     void abandon_if_forked() noexcept;
     void collect_until_stopped(Shared& shared);
     // Returns how many events the fullest ring held.
-    std::size_t drain(Collector& collector) noexcept;
+    std::size_t drain(Shared& shared) noexcept;
 
     SessionOptions options_;
     StackTable stacks_;

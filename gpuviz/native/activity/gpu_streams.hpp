@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "activity/gpu_schedule.hpp"
+#include "device/device.hpp"
+#include "record/stream_table.hpp"
+
+namespace gpuviz {
+
+// A stream of a simulated GPU.
+struct GpuStream {
+    StreamHandle handle;
+    StreamKind kind;
+    int priority;
+    std::uint64_t number;      // never used twice, unlike the handle
+    GpuSchedule::Id last = 0;  // its newest work
+    std::uint32_t row = 0;     // in the table `streams` of the session that records now
+};
+
+// The streams of a simulated GPU and how CUDA orders them. Not thread-safe.
+//
+// The legacy default stream, which has handle 0 and is always there, waits for all blocking
+// streams, and they for it; non-blocking streams know nothing of it.
+class GpuStreams {
+  public:
+    GpuStreams();
+
+    GpuStream& create(StreamKind kind, int priority);
+    // Its work goes on; its handle is the next to be given out.
+    void destroy(StreamHandle handle, const GpuSchedule& schedule);
+
+    [[nodiscard]] GpuStream* find(StreamHandle handle) noexcept;
+    // Throws std::invalid_argument when no such stream exists.
+    [[nodiscard]] GpuStream& at(StreamHandle handle);
+    [[nodiscard]] std::map<StreamHandle, GpuStream>& all() noexcept { return streams_; }
+
+    // The work after which new work of the stream comes.
+    [[nodiscard]] std::vector<GpuSchedule::Id> before(const GpuStream& stream) const;
+    // The newest work of every stream, those that were destroyed included.
+    [[nodiscard]] std::vector<GpuSchedule::Id> newest() const;
+
+  private:
+    std::map<StreamHandle, GpuStream> streams_;
+    std::vector<GpuStream> destroyed_;  // while they have work
+    std::vector<StreamHandle> unused_handles_;
+    StreamHandle next_handle_;
+    std::uint64_t created_ = 0;
+};
+
+}  // namespace gpuviz

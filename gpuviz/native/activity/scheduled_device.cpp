@@ -1,0 +1,55 @@
+#include "activity/scheduled_device.hpp"
+
+#include "record/thread_id.hpp"
+
+namespace gpuviz {
+namespace {
+
+// Of calls by the allocator, which holds its lock: nothing may ask Python for a call stack.
+CallSite this_thread() noexcept { return {.thread = current_thread_id()}; }
+
+}  // namespace
+
+std::optional<Address> ScheduledDevice::allocate(std::uint64_t size) {
+    const std::optional<Address> address = SimulatedDevice::allocate(size);
+    gpu_.allocated("cuMemAlloc_v2", address.value_or(0), size);
+    return address;
+}
+
+void ScheduledDevice::free(Address address, std::uint64_t size) {
+    gpu_.release("cuMemFree_v2", address, size, true);
+    SimulatedDevice::free(address, size);
+}
+
+bool ScheduledDevice::map(Address address, std::uint64_t size, std::uint64_t page) {
+    const bool mapped = SimulatedDevice::map(address, size, page);
+    gpu_.allocated("cuMemMap", mapped ? address : 0, size);
+    return mapped;
+}
+
+void ScheduledDevice::unmap(Address address, std::uint64_t size, std::uint64_t page) {
+    gpu_.release("cuMemUnmap", address, size, false);
+    SimulatedDevice::unmap(address, size, page);
+}
+
+EventHandle ScheduledDevice::record_event(StreamHandle stream) {
+    EventHandle event = 0;
+    if (idle_events_.empty()) {
+        event = gpu_.create_event(this_thread());
+    } else {
+        event = idle_events_.back();
+        idle_events_.pop_back();
+    }
+    gpu_.record_event(event, stream, this_thread());
+    return event;
+}
+
+void ScheduledDevice::synchronize(EventHandle event) {
+    gpu_.synchronize_event(event, this_thread());
+}
+
+void ScheduledDevice::synchronize_stream(StreamHandle stream) {
+    gpu_.synchronize_stream(stream, this_thread());
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "activity/gpu_clock.hpp"
+#include "activity/gpu_schedule.hpp"
+#include "activity/gpu_streams.hpp"
+#include "activity/simulated_records.hpp"
+#include "device/device.hpp"
+#include "record/memory_event.hpp"
+
+namespace gpuviz {
+
+struct GpuKernel {
+    std::string name;
+    std::int64_t duration_ns;       // at least 1
+    std::uint32_t multiprocessors;  // that it fills, 1 to GpuSchedule::multiprocessors
+    LaunchConfigurationRow configuration{};
+    std::vector<GpuAccess> accesses{};
+};
+
+struct GpuCopy {
+    CopyKind kind;  // host_to_device, device_to_host or device_to_device
+    std::uint64_t bytes;
+    std::uint64_t source = 0;  // 0 on the host
+    std::uint64_t destination = 0;
+    bool pinned = true;  // the host's memory
+    bool async = true;   // else on the legacy default stream, whichever is given
+};
+
+// A GPU without a GPU: takes CUDA's calls, lets the time pass that a real one would need, keeps
+// CUDA's order, and tells a session what a tracer would.
+//
+// Any thread may make any call. A call that waits really waits, or moves the virtual clock; call
+// without the GIL. Streams and events that do not exist give std::invalid_argument.
+class SimulatedGpu {
+  public:
+    static constexpr std::int64_t launch_latency_ns = 3000;
+    static constexpr std::int64_t copy_latency_ns = 1000;    // of the engine, for each copy
+    static constexpr std::int64_t allocation_ns = 50'000;    // cuMemAlloc
+    static constexpr std::uint64_t staged_bytes = 64 << 10;  // a pageable copy that returns early
+    // Bytes a nanosecond: PCIe 5 and HBM3, as measured on an H100.
+    static constexpr double pinned_rate = 55;
+    static constexpr double pageable_rate = 8;
+    static constexpr double device_rate = 1500;
+    static constexpr double fill_rate = 3000;
+
+    SimulatedGpu(int device, std::unique_ptr<GpuClock> clock)
+        : device_(device), clock_(std::move(clock)), records_(device) {}
+
+    // Records into the session, which must be running, until detach(), which waits for the work
+    // that was given until then.
+    void attach(Session& session);
+    void detach();
+    // Null while nothing records.
+    [[nodiscard]] Session* session();
+    // Writes what has ended by now.
+    void poll();
+    [[nodiscard]] GpuClock& clock() noexcept { return *clock_; }
+    [[nodiscard]] int device() const noexcept { return device_; }
+
+    [[nodiscard]] StreamHandle create_stream(bool non_blocking, int priority, const CallSite& site);
+    void destroy_stream(StreamHandle stream, const CallSite& site);
+    void synchronize_stream(StreamHandle stream, const CallSite& site);
+    [[nodiscard]] bool is_idle(StreamHandle stream);
+    void synchronize_device(const CallSite& site);
+
+    [[nodiscard]] EventHandle create_event(const CallSite& site);
+    void destroy_event(EventHandle event, const CallSite& site);
+    void record_event(EventHandle event, StreamHandle stream, const CallSite& site);
+    // An event that was never recorded holds nobody up.
+    void wait_event(StreamHandle stream, EventHandle event, const CallSite& site);
+    void synchronize_event(EventHandle event, const CallSite& site);
+    [[nodiscard]] bool is_complete(EventHandle event);
+
+    // These four throw std::invalid_argument for what no GPU could do.
+    void launch(StreamHandle stream, const GpuKernel& kernel, const CallSite& site);
+    void copy(StreamHandle stream, const GpuCopy& copy, const CallSite& site);
+    void fill(StreamHandle stream, std::uint64_t address, std::uint64_t bytes,
+              const CallSite& site);
+    // The kernels of a graph run one after the other.
+    [[nodiscard]] std::uint32_t create_graph(std::vector<GpuKernel> kernels, const CallSite& site);
+    void launch_graph(StreamHandle stream, std::uint32_t graph, const CallSite& site);
+
+    // The call `name` allocated memory, or found none (address 0).
+    void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes);
+    // The call `name` releases memory; `waits`: when the device is idle.
+    void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits);
+
+  private:
+    class Call;
+    using Id = GpuSchedule::Id;
+
+    struct Event {
+        Id work = 0;
+        std::uint64_t sync_id = 0;  // of the record; 0: never recorded
+    };
+    struct Graph {
+        std::vector<GpuKernel> kernels;
+        Id last = 0;
+    };
+
+    // All with the lock.
+    void catch_up();
+    void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works);
+    [[nodiscard]] Event& event_at(EventHandle event);
+    Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
+    Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after,
+                  std::uint32_t graph, std::uint64_t node);
+    [[nodiscard]] ActivityRow row_of(const Call& call, const GpuStream& stream) const;
+    [[nodiscard]] MemoryOperationRow row_of(const Call& call, MemoryOperation operation,
+                                            std::uint64_t address, std::uint64_t bytes);
+
+    int device_;
+    std::unique_ptr<GpuClock> clock_;
+    std::mutex mutex_;  // guards all below; never held while waiting
+    SimulatedRecords records_;
+    GpuSchedule schedule_;
+    GpuStreams streams_;
+    std::map<EventHandle, Event> events_;
+    std::vector<EventHandle> unused_events_;
+    std::map<std::uint32_t, Graph> graphs_;
+    std::uint64_t sync_ids_ = 0;
+    std::uint32_t correlations_ = 0;
+    std::vector<GpuSchedule::Ended> ended_;  // of catch_up(), kept for its memory
+};
+
+}  // namespace gpuviz

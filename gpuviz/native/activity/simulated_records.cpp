@@ -1,0 +1,128 @@
+#include "activity/simulated_records.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace gpuviz {
+
+void SimulatedRecords::attach(Session* session, std::map<StreamHandle, GpuStream>& streams) {
+    expected_.clear();
+    session_ = session;
+    if (session_ != nullptr) {
+        for (auto& [handle, stream] : streams) {
+            describe(stream, 0);
+        }
+    }
+}
+
+void SimulatedRecords::describe(GpuStream& stream, std::int64_t created) {
+    stream.row = session_->log().streams.describe({.id = 0,
+                                                   .device = device_,
+                                                   .handle = stream.handle,
+                                                   .tracer_id = stream.number,
+                                                   .kind = stream.kind,
+                                                   .priority = stream.priority,
+                                                   .created = created});
+}
+
+void SimulatedRecords::stream_created(GpuStream& stream, std::int64_t time_ns) {
+    if (session_ != nullptr) {
+        describe(stream, session_->log().since_start(time_ns));
+    }
+}
+
+void SimulatedRecords::stream_destroyed(const GpuStream& stream, std::int64_t time_ns) {
+    if (session_ != nullptr) {
+        ActivityLog& log = session_->log();
+        log.streams.destroyed(device_, stream.handle, log.since_start(time_ns));
+    }
+}
+
+void SimulatedRecords::expect(GpuSchedule::Id work, const ActivityRow& row) {
+    if (session_ != nullptr) {
+        expected_.emplace(work, row);
+    }
+}
+
+void SimulatedRecords::expect(GpuSchedule::Id work, const SynchronizationRow& row) {
+    if (session_ != nullptr) {
+        expected_.emplace(work, row);
+    }
+}
+
+void SimulatedRecords::write(std::span<const GpuSchedule::Ended> ended) noexcept {
+    for (const GpuSchedule::Ended& work : ended) {
+        const auto found = expected_.find(work.id);
+        if (found == expected_.end()) {
+            continue;
+        }
+        ActivityLog& log = session_->log();
+        const auto times = [&](auto& row) {
+            row.time = log.since_start(work.start_ns);
+            row.end = log.since_start(work.end_ns);
+        };
+        if (auto* activity = std::get_if<ActivityRow>(&found->second)) {
+            times(*activity);
+            log.activities.append(*activity);
+        } else if (auto* passed = std::get_if<SynchronizationRow>(&found->second)) {
+            times(*passed);
+            log.synchronizations.append(*passed);
+        }
+        expected_.erase(found);
+    }
+}
+
+void SimulatedRecords::call(std::string_view name, ApiCallRow row) noexcept {
+    if (session_ != nullptr) {
+        ActivityLog& log = session_->log();
+        row.time = log.since_start(row.time);
+        row.end = log.since_start(row.end);
+        row.name = log.strings.intern(name);
+        log.api_calls.append(row);
+    }
+}
+
+void SimulatedRecords::synchronization(SynchronizationRow row) noexcept {
+    if (session_ != nullptr) {
+        ActivityLog& log = session_->log();
+        row.time = log.since_start(row.time);
+        row.end = log.since_start(row.end);
+        log.synchronizations.append(row);
+    }
+}
+
+void SimulatedRecords::memory_operation(MemoryOperationRow row) noexcept {
+    if (session_ != nullptr) {
+        ActivityLog& log = session_->log();
+        row.time = log.since_start(row.time);
+        log.memory_operations.append(row);
+    }
+}
+
+void SimulatedRecords::touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
+                             std::int64_t time_ns) {
+    BlockTouches* touches = session_ == nullptr ? nullptr : session_->touches();
+    if (touches == nullptr) {
+        return;
+    }
+    std::vector<BlockTouches::Touch> found;
+    for (const GpuAccess& access : accesses) {
+        if (touches->may_be_block(access.address)) {
+            found.push_back({.time_ns = time_ns,
+                             .address = access.address,
+                             .correlation = correlation,
+                             .mode = access.mode});
+        }
+    }
+    touches->add(found);
+}
+
+std::uint32_t SimulatedRecords::name_id(std::string_view name) noexcept {
+    return session_ == nullptr ? 0 : session_->log().strings.intern(name);
+}
+
+std::uint32_t SimulatedRecords::launch_id(const LaunchConfigurationRow& launch) noexcept {
+    return session_ == nullptr ? 0 : session_->log().launch_id(launch);
+}
+
+}  // namespace gpuviz

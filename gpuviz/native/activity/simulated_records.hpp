@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+#include "activity/gpu_schedule.hpp"
+#include "activity/gpu_streams.hpp"
+#include "record/memory_event.hpp"
+#include "record/session.hpp"
+
+namespace gpuviz {
+
+// What kernels, copies and memsets do with a place in memory.
+struct GpuAccess {
+    std::uint64_t address;
+    AccessMode mode;
+};
+
+// The rows of a simulated GPU in the tables of the session that records it, if one does. Work is
+// written when it has ended, as a tracer would. Not thread-safe.
+class SimulatedRecords {
+  public:
+    explicit SimulatedRecords(int device) : device_(device) {}
+
+    // Null ends it, and forgets the work that has not ended.
+    void attach(Session* session, std::map<StreamHandle, GpuStream>& streams);
+    [[nodiscard]] Session* session() const noexcept { return session_; }
+
+    void stream_created(GpuStream& stream, std::int64_t time_ns);
+    void stream_destroyed(const GpuStream& stream, std::int64_t time_ns);
+
+    // Rows whose times are those of the work.
+    void expect(GpuSchedule::Id work, const ActivityRow& row);
+    void expect(GpuSchedule::Id work, const SynchronizationRow& row);
+    void write(std::span<const GpuSchedule::Ended> ended) noexcept;
+
+    // Rows whose times are on the clock of clock.hpp still.
+    void call(std::string_view name, ApiCallRow row) noexcept;
+    void synchronization(SynchronizationRow row) noexcept;
+    void memory_operation(MemoryOperationRow row) noexcept;
+    void touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
+               std::int64_t time_ns);
+
+    // Ids of names and launches; 0 while nothing records.
+    [[nodiscard]] std::uint32_t name_id(std::string_view name) noexcept;
+    [[nodiscard]] std::uint32_t launch_id(const LaunchConfigurationRow& launch) noexcept;
+
+  private:
+    using Row = std::variant<ActivityRow, SynchronizationRow>;
+
+    void describe(GpuStream& stream, std::int64_t created);
+
+    int device_;
+    Session* session_ = nullptr;
+    std::unordered_map<GpuSchedule::Id, Row> expected_;
+};
+
+}  // namespace gpuviz

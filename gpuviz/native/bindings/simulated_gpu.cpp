@@ -1,0 +1,249 @@
+#include "activity/simulated_gpu.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "activity/clocked_sink.hpp"
+#include "activity/scheduled_device.hpp"
+#include "allocator/caching_allocator.hpp"
+#include "bindings/bindings.hpp"
+#include "record/thread_id.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz {
+namespace {
+
+using Dimensions = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+using Accesses = std::vector<std::pair<std::uint64_t, int>>;
+
+// The range is 0: none is known to native code.
+CallSite call_site(SimulatedGpu& gpu) {
+    Session* session = gpu.session();
+    return {.stack = session == nullptr ? 0 : session->capture_stack(),
+            .thread = current_thread_id()};
+}
+
+// Makes a call of the GPU without the GIL, with the caller's stack.
+template <typename Make>
+auto call(SimulatedGpu& gpu, Make&& make) {
+    const CallSite site = call_site(gpu);
+    const nb::gil_scoped_release unlocked;
+    return make(site);
+}
+
+std::vector<GpuAccess> to_native(const Accesses& accesses) {
+    std::vector<GpuAccess> native;
+    for (const auto& [address, mode] : accesses) {
+        native.push_back({address, AccessMode(mode)});
+    }
+    return native;
+}
+
+void make_kernel(GpuKernel* place, std::string name, std::int64_t duration_ns,
+                 std::uint32_t multiprocessors, const Dimensions& grid, const Dimensions& block,
+                 std::uint32_t registers, std::uint32_t static_shared_memory,
+                 std::uint32_t dynamic_shared_memory, const Accesses& accesses) {
+    const auto [grid_x, grid_y, grid_z] = grid;
+    const auto [block_x, block_y, block_z] = block;
+    new (place) GpuKernel{.name = std::move(name),
+                          .duration_ns = duration_ns,
+                          .multiprocessors = multiprocessors,
+                          .configuration = {.id = 0,
+                                            .grid_x = grid_x,
+                                            .grid_y = grid_y,
+                                            .grid_z = grid_z,
+                                            .block_x = block_x,
+                                            .block_y = block_y,
+                                            .block_z = block_z,
+                                            .registers = registers,
+                                            .static_shared_memory = static_shared_memory,
+                                            .dynamic_shared_memory = dynamic_shared_memory},
+                          .accesses = to_native(accesses)};
+}
+
+std::uint64_t allocate(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t size,
+                       StreamHandle stream) {
+    return call(gpu, [&](const CallSite& site) { return allocator.allocate(size, stream, site); });
+}
+
+void free(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t address) {
+    call(gpu, [&](const CallSite& site) { allocator.free(address, site); });
+}
+
+void bind_streams(nb::class_<SimulatedGpu>& gpu) {
+    gpu.def(
+           "create_stream",
+           [](SimulatedGpu& self, bool non_blocking, int priority) {
+               return call(self, [&](const CallSite& site) {
+                   return self.create_stream(non_blocking, priority, site);
+               });
+           },
+           "non_blocking"_a = false, "priority"_a = 0, "Return its handle.")
+        .def(
+            "destroy_stream",
+            [](SimulatedGpu& self, StreamHandle stream) {
+                call(self, [&](const CallSite& site) { self.destroy_stream(stream, site); });
+            },
+            "stream"_a)
+        .def(
+            "synchronize_stream",
+            [](SimulatedGpu& self, StreamHandle stream) {
+                call(self, [&](const CallSite& site) { self.synchronize_stream(stream, site); });
+            },
+            "stream"_a)
+        .def("is_idle", &SimulatedGpu::is_idle, "stream"_a,
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("synchronize_device", [](SimulatedGpu& self) {
+            call(self, [&](const CallSite& site) { self.synchronize_device(site); });
+        });
+}
+
+void bind_events(nb::class_<SimulatedGpu>& gpu) {
+    gpu.def(
+           "create_event",
+           [](SimulatedGpu& self) {
+               return call(self, [&](const CallSite& site) { return self.create_event(site); });
+           },
+           "Return its handle.")
+        .def(
+            "destroy_event",
+            [](SimulatedGpu& self, EventHandle event) {
+                call(self, [&](const CallSite& site) { self.destroy_event(event, site); });
+            },
+            "event"_a)
+        .def(
+            "record_event",
+            [](SimulatedGpu& self, EventHandle event, StreamHandle stream) {
+                call(self, [&](const CallSite& site) { self.record_event(event, stream, site); });
+            },
+            "event"_a, "stream"_a)
+        .def(
+            "wait_event",
+            [](SimulatedGpu& self, StreamHandle stream, EventHandle event) {
+                call(self, [&](const CallSite& site) { self.wait_event(stream, event, site); });
+            },
+            "stream"_a, "event"_a)
+        .def(
+            "synchronize_event",
+            [](SimulatedGpu& self, EventHandle event) {
+                call(self, [&](const CallSite& site) { self.synchronize_event(event, site); });
+            },
+            "event"_a)
+        .def("is_complete", &SimulatedGpu::is_complete, "event"_a,
+             nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_work(nb::class_<SimulatedGpu>& gpu) {
+    gpu.def(
+           "launch",
+           [](SimulatedGpu& self, StreamHandle stream, const GpuKernel& kernel) {
+               call(self, [&](const CallSite& site) { self.launch(stream, kernel, site); });
+           },
+           "stream"_a, "kernel"_a)
+        .def(
+            "create_graph",
+            [](SimulatedGpu& self, std::vector<GpuKernel> kernels) {
+                return call(self, [&](const CallSite& site) {
+                    return self.create_graph(std::move(kernels), site);
+                });
+            },
+            "kernels"_a, "Return its number; its kernels run one after the other.")
+        .def(
+            "launch_graph",
+            [](SimulatedGpu& self, StreamHandle stream, std::uint32_t graph) {
+                call(self, [&](const CallSite& site) { self.launch_graph(stream, graph, site); });
+            },
+            "stream"_a, "graph"_a)
+        .def(
+            "copy",
+            [](SimulatedGpu& self, StreamHandle stream, int kind, std::uint64_t bytes,
+               std::uint64_t source, std::uint64_t destination, bool pinned, bool blocking) {
+                const GpuCopy copy{.kind = CopyKind(kind),
+                                   .bytes = bytes,
+                                   .source = source,
+                                   .destination = destination,
+                                   .pinned = pinned,
+                                   .async = !blocking};
+                call(self, [&](const CallSite& site) { self.copy(stream, copy, site); });
+            },
+            "stream"_a, "kind"_a, "bytes"_a, "source"_a = 0, "destination"_a = 0, "pinned"_a = true,
+            "blocking"_a = false,
+            "`kind` is a number of DICTIONARIES; a blocking copy is on the default stream.")
+        .def(
+            "fill",
+            [](SimulatedGpu& self, StreamHandle stream, std::uint64_t address,
+               std::uint64_t bytes) {
+                call(self, [&](const CallSite& site) { self.fill(stream, address, bytes, site); });
+            },
+            "stream"_a, "address"_a, "bytes"_a);
+}
+
+}  // namespace
+
+void bind_simulated_gpu(nb::module_& m) {
+    nb::class_<GpuKernel>(m, "GpuKernel", "A kernel for a SimulatedGpu.")
+        .def("__init__", &make_kernel, nb::kw_only(), "name"_a, "duration_ns"_a,
+             "multiprocessors"_a = GpuSchedule::multiprocessors, "grid"_a = Dimensions{1, 1, 1},
+             "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0, "static_shared_memory"_a = 0,
+             "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
+             "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
+    nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", "A GPU without a GPU, as CUDA's calls see it.");
+    gpu.def(
+           "__init__",
+           [](SimulatedGpu* self, int device, bool real_time) {
+               std::unique_ptr<GpuClock> clock;
+               if (real_time) {
+                   clock = std::make_unique<RealClock>();
+               } else {
+                   clock = std::make_unique<VirtualClock>();
+               }
+               new (self) SimulatedGpu(device, std::move(clock));
+           },
+           "device"_a = 0, nb::kw_only(), "real_time"_a = true,
+           "Without `real_time` the clock stands still but for waits and calls.")
+        .def_ro_static("multiprocessors", &GpuSchedule::multiprocessors)
+        .def("attach", &SimulatedGpu::attach, "session"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Record into a running session, which must live until detach().")
+        .def("detach", &SimulatedGpu::detach, nb::call_guard<nb::gil_scoped_release>(),
+             "Wait for the work given until now, and record no more.")
+        .def_prop_ro(
+            "now_ns", [](SimulatedGpu& self) { return self.clock().now(); },
+            "On CLOCK_MONOTONIC, or the virtual clock.")
+        .def(
+            "wait_until",
+            [](SimulatedGpu& self, std::int64_t time_ns) { self.clock().wait_until(time_ns); },
+            "time_ns"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Let the host do something else until then.")
+        .def("allocate", &allocate, "allocator"_a, "size"_a, "stream"_a,
+             "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
+        .def("free", &free, "allocator"_a, "address"_a);
+    bind_streams(gpu);
+    bind_events(gpu);
+    bind_work(gpu);
+
+    nb::class_<ScheduledDevice, SimulatedDevice>(
+        m, "ScheduledDevice", "The memory of a SimulatedGpu, for a CachingAllocator.")
+        .def(nb::init<SimulatedGpu&, std::uint64_t>(), "gpu"_a, "capacity"_a,
+             nb::keep_alive<1, 2>());
+    nb::class_<ClockedSink, MemoryEventSink>(
+        m, "ClockedSink", "Passes events on with the time of a SimulatedGpu's clock.")
+        .def(
+            "__init__",
+            [](ClockedSink* self, SimulatedGpu& gpu, MemoryEventSink& sink) {
+                new (self) ClockedSink(gpu.clock(), sink);
+            },
+            "gpu"_a, "sink"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,289 @@
+"""A GPU without a GPU: programs that look like CuPy's, and run and are recorded on any machine."""
+
+import gc
+from collections.abc import Iterable, Sequence
+
+from gpuviz import _core
+from gpuviz.simulation.source import DEVICE, SimulatedSource
+from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
+from gpuviz.tables import DICTIONARIES
+
+_MODES = DICTIONARIES["launch_blocks", "mode"]
+_COPIES = DICTIONARIES["activities", "copy_kind"]
+_NS = 1e9
+
+
+class SimulatedArray:
+    """Memory of a `SimulatedGPU`, freed when the last reference to it goes; it has no contents.
+
+    Attributes:
+        nbytes: Its size in bytes.
+        ptr: Its address.
+    """
+
+    def __init__(
+        self,
+        native: _core.SimulatedGpu,
+        allocator: _core.CachingAllocator,
+        nbytes: int,
+        stream: int,
+    ) -> None:
+        self._native = native
+        self._allocator = allocator
+        self.nbytes = nbytes
+        self.ptr = 0
+        self.ptr = native.allocate(allocator, nbytes, stream)
+
+    def __del__(self) -> None:
+        if self.ptr:
+            self._native.free(self._allocator, self.ptr)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedArray of {self.nbytes} bytes at {self.ptr:#x}>"
+
+
+class SimulatedGPU:
+    """A GPU that exists in software only: memory, streams, kernels and copies, on any machine.
+
+    Write a program for it as one would for CuPy, and record it as one would record CuPy::
+
+        gpu = gpuviz.SimulatedGPU(memory=16 << 30)
+        with gpuviz.record(device=gpu) as recorder:
+            stream = gpu.Stream(non_blocking=True)
+            with stream:
+                x = gpu.empty(64 << 20)
+                y = gpu.empty(64 << 20)
+                gpu.copy_to_device(x, pinned=True)
+                gpu.launch("scale", reads=[x], writes=[y], duration=200e-6)
+            stream.synchronize()
+
+    Memory comes from gpuviz's caching allocator. Work takes the time that it says or that a real
+    GPU of that kind would need: copies run at the speed of PCIe 5 (55 GB/s from and to pinned
+    memory, 8 GB/s pageable), one at a time in each direction, beside kernels; kernels run side by
+    side while their shares of the GPU have room. Streams, events and the default stream order them
+    as CUDA does, and what waits in CUDA really waits here, so that a live view moves as usual.
+
+    Any thread may use it. Each has a current stream of its own.
+    """
+
+    def __init__(
+        self,
+        memory: int = 16 << 30,
+        *,
+        settings: str = "",
+        real_time: bool = True,
+    ) -> None:
+        """Make a GPU.
+
+        Args:
+            memory: Its size in bytes.
+            settings: Of the caching allocator, as for `gpuviz.set_allocator_settings`.
+            real_time: Let waiting take time. Otherwise a clock of its own moves only while the
+                program waits: it ends at once, and is the same each time.
+
+        Raises:
+            ValueError: ``settings`` has an unknown key or a bad value, or there is no memory.
+        """
+        if memory < 1:
+            raise ValueError(f"memory must be at least 1 byte, got {memory}")
+        self._native = _core.SimulatedGpu(DEVICE, real_time=real_time)
+        self._real_time = real_time
+        self._allocator = _core.CachingAllocator(
+            _core.ScheduledDevice(self._native, memory),
+            _core.AllocatorSettings.parse(settings),
+        )
+        self._allocator.set_last_resort(lambda: gc.collect() > 0)
+        self._current = CurrentStream(self._native)
+
+    def Stream(  # noqa: N802 - as cupy.cuda.Stream
+        self, *, non_blocking: bool = False, priority: int = 0
+    ) -> SimulatedStream:
+        """Return a new stream, destroyed when the last reference to it goes.
+
+        Args:
+            non_blocking: Do not wait for the default stream, nor let it wait.
+            priority: Kernels of streams with lower numbers get free room first.
+        """
+        handle = self._native.create_stream(non_blocking, priority)
+        return SimulatedStream(self._native, self._current, handle, owned=True)
+
+    def Event(self) -> SimulatedEvent:  # noqa: N802 - as cupy.cuda.Event
+        """Return a new event, not recorded yet."""
+        return SimulatedEvent(self._native, self._current)
+
+    @property
+    def current_stream(self) -> SimulatedStream:
+        """The stream of the innermost ``with stream:`` of this thread, else the default stream."""
+        return self._current.stream
+
+    @property
+    def null_stream(self) -> SimulatedStream:
+        """The legacy default stream, which waits for all blocking streams, and they for it."""
+        return self._current.null
+
+    def empty(self, nbytes: int) -> SimulatedArray:
+        """Return an array of ``nbytes``, allocated on the current stream.
+
+        Raises:
+            OutOfMemoryError: The device is full, also after every retry (a ``MemoryError``).
+        """
+        if nbytes < 0:
+            raise ValueError(f"nbytes must be at least 0, got {nbytes}")
+        return SimulatedArray(self._native, self._allocator, nbytes, self.current_stream.ptr)
+
+    def launch(  # noqa: PLR0913 - what a kernel is launched with
+        self,
+        name: str,
+        *,
+        duration: float,
+        reads: Iterable[SimulatedArray] = (),
+        writes: Iterable[SimulatedArray] = (),
+        share: float = 1.0,
+        grid: Sequence[int] = (132,),
+        block: Sequence[int] = (256,),
+        registers: int = 32,
+        shared_memory: int = 0,
+    ) -> None:
+        """Run a kernel on the current stream; the host does not wait.
+
+        Args:
+            name: As it will be shown.
+            duration: In seconds, at least 1 ns.
+            reads: The arrays it reads.
+            writes: The arrays it writes; in both: it does both.
+            share: How much of the GPU it fills, above 0 and at most 1. Kernels on different
+                streams run side by side while their shares fit.
+            grid: Up to three numbers of blocks.
+            block: Up to three numbers of threads.
+            registers: Of a thread.
+            shared_memory: Dynamic shared memory of a block, in bytes.
+
+        Raises:
+            ValueError: ``duration``, ``share``, ``grid`` or ``block`` is not as above.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1, got {share}")
+        kernel = _core.GpuKernel(
+            name=name,
+            duration_ns=_nanoseconds("duration", duration),
+            multiprocessors=max(1, round(share * _core.SimulatedGpu.multiprocessors)),
+            grid=_dimensions("grid", grid),
+            block=_dimensions("block", block),
+            registers=registers,
+            dynamic_shared_memory=shared_memory,
+            accesses=_accesses(reads, writes),
+        )
+        self.current_stream.launch(kernel)
+
+    def copy_to_device(
+        self, array: SimulatedArray, *, pinned: bool = False, blocking: bool = False
+    ) -> None:
+        """Copy from the host into ``array`` on the current stream.
+
+        Args:
+            array: What is written, all of it.
+            pinned: The host's memory is pinned: the host goes on at once. From pageable memory it
+                waits until the copy is done, unless that is small (64 KiB).
+            blocking: Copy on the default stream and wait in any case, as ``cudaMemcpy``.
+        """
+        self._copy("host_to_device", array.nbytes, None, array, pinned=pinned, blocking=blocking)
+
+    def copy_to_host(
+        self, array: SimulatedArray, *, pinned: bool = False, blocking: bool = False
+    ) -> None:
+        """Copy ``array`` to the host on the current stream; as `copy_to_device`."""
+        self._copy("device_to_host", array.nbytes, array, None, pinned=pinned, blocking=blocking)
+
+    def copy(self, source: SimulatedArray, destination: SimulatedArray) -> None:
+        """Copy an array into another on the current stream; the host does not wait.
+
+        Raises:
+            ValueError: The sizes differ.
+        """
+        if source.nbytes != destination.nbytes:
+            raise ValueError(
+                f"source and destination must be of one size, got {source.nbytes} and "
+                f"{destination.nbytes} bytes",
+            )
+        self._copy("device_to_device", source.nbytes, source, destination)
+
+    def fill(self, array: SimulatedArray) -> None:
+        """Set all bytes of ``array`` on the current stream; the host does not wait."""
+        self._check_no_capture("fill")
+        self._native.fill(self.current_stream.ptr, array.ptr, array.nbytes)
+
+    def synchronize(self) -> None:
+        """Wait until all streams have done their work."""
+        self._native.synchronize_device()
+
+    def work_on_host(self, duration: float) -> None:
+        """Let the host do something else for ``duration`` seconds, while the GPU goes on."""
+        self._native.wait_until(self._native.now_ns + _nanoseconds("duration", duration))
+
+    def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
+        """Keep the memory of ``array``, once freed, until ``stream`` has passed this point."""
+        self._allocator.record_stream(array.ptr, stream.ptr)
+
+    def empty_cache(self) -> None:
+        """Give memory that no array uses back to the device, which waits until it is idle."""
+        self._allocator.empty_cache()
+
+    def memory_stats(self) -> dict[str, int]:
+        """Return the allocator's statistics, as `gpuviz.memory_stats`."""
+        return self._allocator.memory_stats()
+
+    def source(self) -> SimulatedSource:
+        """Return what a recorder needs of this GPU, for one recording."""
+        return SimulatedSource(self._native, self._allocator, real_time=self._real_time)
+
+    def _copy(  # noqa: PLR0913 - what a copy has
+        self,
+        kind: str,
+        nbytes: int,
+        source: SimulatedArray | None,
+        destination: SimulatedArray | None,
+        *,
+        pinned: bool = True,
+        blocking: bool = False,
+    ) -> None:
+        self._check_no_capture("copy")
+        self._native.copy(
+            self.current_stream.ptr,
+            _COPIES.index(kind),
+            nbytes,
+            0 if source is None else source.ptr,
+            0 if destination is None else destination.ptr,
+            pinned,
+            blocking,
+        )
+
+    def _check_no_capture(self, what: str) -> None:
+        if self.current_stream.is_capturing:
+            raise RuntimeError(
+                f"A simulated graph has kernels only: end_capture() before the {what}"
+            )
+
+
+def _nanoseconds(name: str, seconds: float) -> int:
+    if not 1 / _NS <= seconds < float("inf"):
+        raise ValueError(f"{name} must be at least 1e-9 seconds, got {seconds}")
+    return round(seconds * _NS)
+
+
+def _dimensions(name: str, numbers: Sequence[int]) -> tuple[int, int, int]:
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:  # noqa: PLR2004
+        raise ValueError(f"{name} must have one to three positive numbers, got {numbers}")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def _accesses(
+    reads: Iterable[SimulatedArray],
+    writes: Iterable[SimulatedArray],
+) -> list[tuple[int, int]]:
+    read = {array.ptr for array in reads}
+    written = {array.ptr for array in writes}
+    modes = dict.fromkeys(read - written, "read")
+    modes |= dict.fromkeys(written - read, "write")
+    modes |= dict.fromkeys(read & written, "read_write")
+    return [(address, _MODES.index(mode)) for address, mode in sorted(modes.items()) if address]

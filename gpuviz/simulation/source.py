@@ -1,0 +1,76 @@
+"""What a recorder needs of a simulated GPU."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEVICE = 0
+
+
+class SimulatedSource:
+    """What a `SimulatedGPU` does, for the time of one recording; see `gpuviz.source.Source`."""
+
+    allocator = "caching"
+    allocator_name = "gpuviz caching allocator"
+
+    def __init__(
+        self,
+        native: _core.SimulatedGpu,
+        allocator: _core.CachingAllocator,
+        *,
+        real_time: bool,
+    ) -> None:
+        self._native = native
+        self._allocator = allocator
+        self._real_time = real_time
+        self._session: _core.Session | None = None
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return nothing: all tables grow during the recording."""
+        return {}
+
+    def describe(self, session: _core.Session) -> None:
+        """Push segments and blocks from before."""
+        self._allocator.describe_state(self._sink(session), stacks_are_valid=False)
+
+    def begin(self, session: _core.Session) -> None:
+        """Record what the GPU does."""
+        self._session = session  # must live until detach()
+        self._native.attach(session)
+        self._allocator.attach(self._sink(session))
+
+    def _sink(self, session: _core.Session) -> Any:
+        sink = session.sink(DEVICE)
+        if self._real_time:
+            return sink
+        return _core.ClockedSink(self._native, sink)
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the simulated device."""
+        total = self._allocator.device.total_memory
+        return [{"id": DEVICE, "name": "simulated GPU", "total_memory": total, "kind": "simulated"}]
+
+    def sample(self) -> list[tuple[int, int]]:
+        """Return the used bytes of the device."""
+        free, total = self._allocator.device.memory_info()
+        return [(DEVICE, total - free)]
+
+    def end(self) -> tuple[str, ...]:
+        """Wait for the work that the GPU was given, and record no more."""
+        self._native.detach()
+        self._allocator.detach()
+        self._session = None
+        return ()
+
+    def manifest_fields(self) -> Mapping[str, Any]:
+        """Return the settings, the allocator's statistics, and that all of it is simulated."""
+        return {
+            "settings": self._allocator.settings.text,
+            "memory_stats": {DEVICE: self._allocator.memory_stats()},
+            "simulated": True,
+            "label": "Made on a simulated GPU",
+        }

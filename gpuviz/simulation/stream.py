@@ -1,0 +1,152 @@
+"""Streams, events and graphs of a simulated GPU."""
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from gpuviz import _core
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class CurrentStream(threading.local):
+    """The current stream of each thread.
+
+    Attributes:
+        streams: Those whose ``with`` block the thread is in.
+    """
+
+    def __init__(self, native: _core.SimulatedGpu) -> None:
+        self.null = SimulatedStream(native, self, 0, owned=False)
+        self.streams: list[SimulatedStream] = []
+
+    @property
+    def stream(self) -> "SimulatedStream":
+        """The innermost of ``streams``, else the default stream."""
+        return self.streams[-1] if self.streams else self.null
+
+
+class SimulatedEvent:
+    """A point in a stream's work, like ``cupy.cuda.Event``."""
+
+    def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream") -> None:
+        self._native = native
+        self._current = current
+        self.ptr = native.create_event()
+
+    def __del__(self) -> None:
+        if hasattr(self, "ptr"):
+            self._native.destroy_event(self.ptr)
+
+    def record(self, stream: "SimulatedStream | None" = None) -> None:
+        """Mark what ``stream``, by default the current one, has been given until now."""
+        chosen = self._current.stream if stream is None else stream
+        self._native.record_event(self.ptr, chosen.ptr)
+
+    def synchronize(self) -> None:
+        """Wait until the stream has come by."""
+        self._native.synchronize_event(self.ptr)
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream has come by."""
+        return self._native.is_complete(self.ptr)
+
+
+class SimulatedStream:
+    """A queue of work, like ``cupy.cuda.Stream``: in ``with`` it is the current one.
+
+    Attributes:
+        ptr: Its handle; it may name another stream after this one is gone.
+    """
+
+    def __init__(
+        self, native: _core.SimulatedGpu, current: "CurrentStream", ptr: int, *, owned: bool
+    ) -> None:
+        self._native = native
+        self._current = current
+        self._owned = owned
+        self._captured: list[_core.GpuKernel] | None = None
+        self.ptr = ptr
+
+    def __del__(self) -> None:
+        if self._owned:
+            self._native.destroy_stream(self.ptr)
+
+    def __enter__(self) -> Self:
+        """Let it be the calling thread's current stream."""
+        self._current.streams.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: "TracebackType | None",
+    ) -> None:
+        """Let the stream from before be the current one."""
+        self._current.streams.pop()
+
+    def record(self, event: SimulatedEvent | None = None) -> SimulatedEvent:
+        """Return an event, a new one by default, that marks the work given until now."""
+        recorded = SimulatedEvent(self._native, self._current) if event is None else event
+        recorded.record(self)
+        return recorded
+
+    def wait_event(self, event: SimulatedEvent) -> None:
+        """Let later work of this stream wait for an event; the host does not wait."""
+        self._native.wait_event(self.ptr, event.ptr)
+
+    def synchronize(self) -> None:
+        """Wait until all work of this stream is done."""
+        self._native.synchronize_stream(self.ptr)
+
+    @property
+    def done(self) -> bool:
+        """Whether all work of this stream is done."""
+        return self._native.is_idle(self.ptr)
+
+    def launch(self, kernel: _core.GpuKernel) -> None:
+        """Run a kernel, or put it into the graph that is captured."""
+        if self._captured is None:
+            self._native.launch(self.ptr, kernel)
+        else:
+            self._captured.append(kernel)
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether kernels are collected for a graph."""
+        return self._captured is not None
+
+    def begin_capture(self) -> None:
+        """Collect the kernels launched here from now on for a graph, instead of running them."""
+        if self._captured is not None:
+            raise RuntimeError("This stream captures already; end_capture() first")
+        self._captured = []
+
+    def end_capture(self) -> "SimulatedGraph":
+        """Return a graph of the kernels launched here since `begin_capture`."""
+        if self._captured is None:
+            raise RuntimeError("This stream captures nothing; begin_capture() first")
+        kernels, self._captured = self._captured, None
+        return SimulatedGraph(self._native, self._current, kernels)
+
+
+class SimulatedGraph:
+    """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
+
+    def __init__(
+        self,
+        native: _core.SimulatedGpu,
+        current: "CurrentStream",
+        kernels: Sequence[_core.GpuKernel],
+    ) -> None:
+        self._native = native
+        self._current = current
+        self._id = native.create_graph(list(kernels))
+
+    def launch(self, stream: SimulatedStream | None = None) -> None:
+        """Run the kernels on ``stream``, by default the current one."""
+        chosen = self._current.stream if stream is None else stream
+        self._native.launch_graph(chosen.ptr, self._id)
