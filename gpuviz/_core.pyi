@@ -539,6 +539,10 @@ class SimulatedGpu:
     def detach(self) -> None:
         """Wait for the work given until now, and record no more."""
 
+    def before_fork(self) -> None: ...
+
+    def after_fork(self, in_child: bool) -> None: ...
+
     @property
     def now_ns(self) -> int:
         """On CLOCK_MONOTONIC, or the virtual clock."""

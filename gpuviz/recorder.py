@@ -217,10 +217,12 @@ class Recorder:
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
         began = self._session.start_ns
+        fields = environment_fields() | dict(self._source.manifest_fields())
+        duration_ns = time.monotonic_ns() - began if began else 0
         return Manifest(
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
-            duration_ns=time.monotonic_ns() - began if began else 0,
+            duration_ns=fields.pop("duration_ns", duration_ns),
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),
             dropped=self._dropped,
@@ -230,7 +232,7 @@ class Recorder:
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
             notes=self._all_notes(),
-            **(environment_fields() | dict(self._source.manifest_fields())),
+            **fields,
         )
 
     def _stop_at_exit(self) -> None:

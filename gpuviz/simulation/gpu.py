@@ -1,7 +1,11 @@
 """A GPU without a GPU: programs that look like CuPy's, and run and are recorded on any machine."""
 
 import gc
+import os
+import time
+import weakref
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from gpuviz import _core
 from gpuviz.simulation.source import DEVICE, SimulatedSource
@@ -11,6 +15,29 @@ from gpuviz.tables import DICTIONARIES
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
+
+# A child of a fork must not find one locked by a thread that does not exist there.
+_natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
+_forking: list[_core.SimulatedGpu] = []
+
+
+def _before_fork() -> None:
+    _forking.extend(_natives)
+    for native in _forking:
+        native.before_fork()
+
+
+def _after_fork(*, in_child: bool) -> None:
+    for native in _forking:
+        native.after_fork(in_child)
+    _forking.clear()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=partial(_after_fork, in_child=False),
+    after_in_child=partial(_after_fork, in_child=True),
+)
 
 
 class SimulatedArray:
@@ -94,6 +121,7 @@ class SimulatedGPU:
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         self._current = CurrentStream(self._native)
+        _natives.add(self._native)
 
     def Stream(  # noqa: N802 - as cupy.cuda.Stream
         self, *, non_blocking: bool = False, priority: int = 0
@@ -218,7 +246,11 @@ class SimulatedGPU:
 
     def work_on_host(self, duration: float) -> None:
         """Let the host do something else for ``duration`` seconds, while the GPU goes on."""
-        self._native.wait_until(self._native.now_ns + _nanoseconds("duration", duration))
+        duration_ns = _nanoseconds("duration", duration)
+        if self._real_time:
+            time.sleep(duration)
+        else:
+            self._native.wait_until(self._native.now_ns + duration_ns)
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
         """Keep the memory of ``array``, once freed, until ``stream`` has passed this point."""

@@ -28,6 +28,7 @@ class SimulatedSource:
         self._allocator = allocator
         self._real_time = real_time
         self._session: _core.Session | None = None
+        self._duration: dict[str, int] = {}
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return nothing: all tables grow during the recording."""
@@ -61,9 +62,12 @@ class SimulatedSource:
 
     def end(self) -> tuple[str, ...]:
         """Wait for the work that the GPU was given, and record no more."""
-        self._native.detach()
-        self._allocator.detach()
-        self._session = None
+        try:
+            self._native.detach()
+        finally:
+            self._allocator.detach()
+            self._duration = self._duration_fields()
+            self._session = None
         return ()
 
     def manifest_fields(self) -> Mapping[str, Any]:
@@ -73,4 +77,11 @@ class SimulatedSource:
             "memory_stats": {DEVICE: self._allocator.memory_stats()},
             "simulated": True,
             "label": "Made on a simulated GPU",
+            **self._duration_fields(),
         }
+
+    def _duration_fields(self) -> dict[str, int]:
+        """Return how long the recording is where the recorder's clock does not tell."""
+        if self._real_time or self._session is None:
+            return self._duration
+        return {"duration_ns": self._native.now_ns - self._session.start_ns}

@@ -77,6 +77,13 @@ std::vector<GpuSchedule::Id> GpuStreams::before(const GpuStream& stream) const {
     return before;
 }
 
+std::vector<GpuSchedule::Id> GpuStreams::pending(const GpuStream& stream) const {
+    if (stream.kind == StreamKind::default_stream) {
+        return before(stream);
+    }
+    return {stream.last};
+}
+
 std::vector<GpuSchedule::Id> GpuStreams::newest() const {
     std::vector<GpuSchedule::Id> newest;
     for (const auto& [handle, stream] : streams_) {

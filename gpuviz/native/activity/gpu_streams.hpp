@@ -39,6 +39,9 @@ class GpuStreams {
 
     // The work after which new work of the stream comes.
     [[nodiscard]] std::vector<GpuSchedule::Id> before(const GpuStream& stream) const;
+    // The work that whoever synchronizes with the stream waits for: for a blocking stream not that
+    // of the default stream, which only its next work would come after.
+    [[nodiscard]] std::vector<GpuSchedule::Id> pending(const GpuStream& stream) const;
     // The newest work of every stream, those that were destroyed included.
     [[nodiscard]] std::vector<GpuSchedule::Id> newest() const;
 

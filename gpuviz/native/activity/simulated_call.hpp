@@ -35,13 +35,12 @@ class SimulatedGpu::Call {
         }
     }
 
-    void wait_for(std::span<const Id> works) { gpu_.wait(lock_, works); }
+    void wait_for(std::span<const Id> works, const Patience& patience) {
+        gpu_.wait(lock_, works, patience);
+    }
     // Takes that long, since it began.
-    void let_pass(std::int64_t duration_ns) noexcept {
-        lock_.unlock();
-        gpu_.clock_->wait_until(began_ns + duration_ns);
-        lock_.lock();
-        gpu_.catch_up();
+    void let_pass(std::int64_t duration_ns) {
+        gpu_.let_pass(lock_, began_ns + duration_ns, nullptr);
     }
     // The host waited since the call began, or told a stream to wait.
     void synchronized(SynchronizationKind kind, std::uint32_t stream = 0, std::uint32_t event = 0,

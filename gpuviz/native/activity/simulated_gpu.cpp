@@ -1,5 +1,6 @@
 #include "activity/simulated_gpu.hpp"
 
+#include <exception>
 #include <stdexcept>
 
 #include "activity/simulated_call.hpp"
@@ -16,17 +17,31 @@ void SimulatedGpu::attach(Session& session) {
     session.set_drain_hook([this] { poll(); });
 }
 
-void SimulatedGpu::detach() {
-    Session* session = nullptr;
-    {
-        std::unique_lock lock(mutex_);
-        session = records_.session();
-        wait(lock, streams_.newest());
+void SimulatedGpu::detach(const Patience& patience) {
+    std::unique_lock lock(mutex_);
+    Session* const session = records_.session();
+    if (session == nullptr) {
+        return;
+    }
+    std::exception_ptr ended;
+    try {
+        wait(lock, streams_.newest(), patience);
+    } catch (...) {
+        ended = std::current_exception();
+    }
+    records_.attach(nullptr, streams_.all());
+    lock.unlock();
+    session->set_drain_hook(nullptr);
+    if (ended) {
+        std::rethrow_exception(ended);
+    }
+}
+
+void SimulatedGpu::after_fork(bool in_child) {
+    if (in_child) {
         records_.attach(nullptr, streams_.all());
     }
-    if (session != nullptr) {
-        session->set_drain_hook(nullptr);
-    }
+    mutex_.unlock();
 }
 
 Session* SimulatedGpu::session() {
@@ -34,7 +49,7 @@ Session* SimulatedGpu::session() {
     return records_.session();
 }
 
-void SimulatedGpu::poll() {
+void SimulatedGpu::poll() noexcept {
     const std::lock_guard lock(mutex_);
     catch_up();
 }
@@ -45,18 +60,34 @@ void SimulatedGpu::catch_up() {
     ended_.clear();
 }
 
-void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works) {
+void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
+                        const Patience& patience) {
     catch_up();
     for (const Id work : works) {
         while (!schedule_.has_ended(work)) {
             // Nothing that is added meanwhile lets work end sooner than this.
-            const std::int64_t next_ns = schedule_.next_ns().value();
-            lock.unlock();
-            clock_->wait_until(next_ns);
-            lock.lock();
-            catch_up();
+            let_pass(lock, schedule_.next_ns().value(), patience);
         }
     }
+}
+
+void SimulatedGpu::let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
+                            const Patience& patience) {
+    constexpr std::int64_t slice_ns = 50'000'000;
+    struct Unlocked {
+        explicit Unlocked(std::unique_lock<std::mutex>& held) : lock(held) { lock.unlock(); }
+        ~Unlocked() { lock.lock(); }
+        std::unique_lock<std::mutex>& lock;
+    };
+    {
+        const Unlocked unlocked(lock);
+        while (patience && clock_->now() + slice_ns < until_ns) {
+            clock_->wait_until(clock_->now() + slice_ns);
+            patience();
+        }
+        clock_->wait_until(until_ns);
+    }
+    catch_up();
 }
 
 SimulatedGpu::Id SimulatedGpu::add(Call& call, GpuStream& stream, const GpuWork& work,
@@ -82,17 +113,18 @@ void SimulatedGpu::destroy_stream(StreamHandle handle, const CallSite& site) {
     records_.stream_destroyed(stream, call.began_ns);
 }
 
-void SimulatedGpu::synchronize_stream(StreamHandle handle, const CallSite& site) {
+void SimulatedGpu::synchronize_stream(StreamHandle handle, const CallSite& site,
+                                      const Patience& patience) {
     Call call(*this, "cuStreamSynchronize", site);
     const GpuStream stream = streams_.at(handle);
-    call.wait_for(streams_.before(stream));
+    call.wait_for(streams_.pending(stream), patience);
     call.synchronized(SynchronizationKind::stream_synchronize, stream.row);
 }
 
 bool SimulatedGpu::is_idle(StreamHandle handle) {
     const std::lock_guard lock(mutex_);
     catch_up();
-    for (const Id work : streams_.before(streams_.at(handle))) {
+    for (const Id work : streams_.pending(streams_.at(handle))) {
         if (!schedule_.has_ended(work)) {
             return false;
         }
@@ -100,9 +132,9 @@ bool SimulatedGpu::is_idle(StreamHandle handle) {
     return true;
 }
 
-void SimulatedGpu::synchronize_device(const CallSite& site) {
+void SimulatedGpu::synchronize_device(const CallSite& site, const Patience& patience) {
     Call call(*this, "cuCtxSynchronize", site);
-    call.wait_for(streams_.newest());
+    call.wait_for(streams_.newest(), patience);
     call.synchronized(SynchronizationKind::context_synchronize);
 }
 
@@ -160,10 +192,11 @@ void SimulatedGpu::wait_event(StreamHandle stream_handle, EventHandle handle,
                       event.sync_id);
 }
 
-void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site) {
+void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site,
+                                     const Patience& patience) {
     Call call(*this, "cuEventSynchronize", site);
     const Event event = event_at(handle);
-    call.wait_for(std::span(&event.work, 1));
+    call.wait_for(std::span(&event.work, 1), patience);
     call.synchronized(SynchronizationKind::event_synchronize, 0, std::uint32_t(handle),
                       event.sync_id);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,9 @@ struct GpuCopy {
 // without the GIL. Streams and events that do not exist give std::invalid_argument.
 class SimulatedGpu {
   public:
+    // Asked every 50 ms by a call that waits, without any lock; what it throws ends the wait.
+    using Patience = std::function<void()>;
+
     static constexpr std::int64_t launch_latency_ns = 3000;
     static constexpr std::int64_t copy_latency_ns = 1000;    // of the engine, for each copy
     static constexpr std::int64_t allocation_ns = 50'000;    // cuMemAlloc
@@ -56,33 +60,39 @@ class SimulatedGpu {
         : device_(device), clock_(std::move(clock)), records_(device) {}
 
     // Records into the session, which must be running, until detach(), which waits for the work
-    // that was given until then.
+    // that was given until then; what has not ended when the wait is ended is not recorded.
     void attach(Session& session);
-    void detach();
+    void detach(const Patience& patience = nullptr);
+    // Around fork(), on the forking thread; in the child nothing records from then on.
+    void before_fork() { mutex_.lock(); }
+    void after_fork(bool in_child);
     // Null while nothing records.
     [[nodiscard]] Session* session();
     // Writes what has ended by now.
-    void poll();
+    void poll() noexcept;
     [[nodiscard]] GpuClock& clock() noexcept { return *clock_; }
     [[nodiscard]] int device() const noexcept { return device_; }
 
     [[nodiscard]] StreamHandle create_stream(bool non_blocking, int priority, const CallSite& site);
     void destroy_stream(StreamHandle stream, const CallSite& site);
-    void synchronize_stream(StreamHandle stream, const CallSite& site);
+    void synchronize_stream(StreamHandle stream, const CallSite& site,
+                            const Patience& patience = nullptr);
     [[nodiscard]] bool is_idle(StreamHandle stream);
-    void synchronize_device(const CallSite& site);
+    void synchronize_device(const CallSite& site, const Patience& patience = nullptr);
 
     [[nodiscard]] EventHandle create_event(const CallSite& site);
     void destroy_event(EventHandle event, const CallSite& site);
     void record_event(EventHandle event, StreamHandle stream, const CallSite& site);
     // An event that was never recorded holds nobody up.
     void wait_event(StreamHandle stream, EventHandle event, const CallSite& site);
-    void synchronize_event(EventHandle event, const CallSite& site);
+    void synchronize_event(EventHandle event, const CallSite& site,
+                           const Patience& patience = nullptr);
     [[nodiscard]] bool is_complete(EventHandle event);
 
     // These four throw std::invalid_argument for what no GPU could do.
     void launch(StreamHandle stream, const GpuKernel& kernel, const CallSite& site);
-    void copy(StreamHandle stream, const GpuCopy& copy, const CallSite& site);
+    void copy(StreamHandle stream, const GpuCopy& copy, const CallSite& site,
+              const Patience& patience = nullptr);
     void fill(StreamHandle stream, std::uint64_t address, std::uint64_t bytes,
               const CallSite& site);
     // The kernels of a graph run one after the other.
@@ -109,7 +119,10 @@ class SimulatedGpu {
 
     // All with the lock.
     void catch_up();
-    void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works);
+    void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
+              const Patience& patience);
+    void let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
+                  const Patience& patience);
     [[nodiscard]] Event& event_at(EventHandle event);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
     Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after,

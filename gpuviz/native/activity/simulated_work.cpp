@@ -139,7 +139,8 @@ void SimulatedGpu::launch_graph(StreamHandle handle, std::uint32_t id, const Cal
     }
 }
 
-void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite& site) {
+void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite& site,
+                        const Patience& patience) {
     Call call(*this, call_of(copy), site);
     GpuStream& stream = streams_.at(copy.async ? handle : 0);
     const Id work = add(call, stream, work_of(copy));
@@ -153,7 +154,7 @@ void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite
     records_.expect(work, row);
     records_.touch(accesses_of(copy), call.correlation, call.began_ns);
     if (blocks_host(copy)) {
-        call.wait_for(std::span(&work, 1));
+        call.wait_for(std::span(&work, 1), patience);
     }
 }
 
@@ -185,7 +186,7 @@ void SimulatedGpu::release(std::string_view name, std::uint64_t address, std::ui
                            bool waits) {
     Call call(*this, name, {.thread = current_thread_id()});
     if (waits) {
-        call.wait_for(streams_.newest());
+        call.wait_for(streams_.newest(), nullptr);
     }
     records_.memory_operation(row_of(call, MemoryOperation::release, address, bytes));
 }

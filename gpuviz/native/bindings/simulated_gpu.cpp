@@ -42,6 +42,14 @@ auto call(SimulatedGpu& gpu, Make&& make) {
     return make(site);
 }
 
+// Lets Ctrl-C end a wait. Not for calls of the allocator, under whose lock the GIL is out of reach.
+void check_signals() {
+    const nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
 std::vector<GpuAccess> to_native(const Accesses& accesses) {
     std::vector<GpuAccess> native;
     for (const auto& [address, mode] : accesses) {
@@ -99,13 +107,15 @@ void bind_streams(nb::class_<SimulatedGpu>& gpu) {
         .def(
             "synchronize_stream",
             [](SimulatedGpu& self, StreamHandle stream) {
-                call(self, [&](const CallSite& site) { self.synchronize_stream(stream, site); });
+                call(self, [&](const CallSite& site) {
+                    self.synchronize_stream(stream, site, check_signals);
+                });
             },
             "stream"_a)
         .def("is_idle", &SimulatedGpu::is_idle, "stream"_a,
              nb::call_guard<nb::gil_scoped_release>())
         .def("synchronize_device", [](SimulatedGpu& self) {
-            call(self, [&](const CallSite& site) { self.synchronize_device(site); });
+            call(self, [&](const CallSite& site) { self.synchronize_device(site, check_signals); });
         });
 }
 
@@ -137,7 +147,9 @@ void bind_events(nb::class_<SimulatedGpu>& gpu) {
         .def(
             "synchronize_event",
             [](SimulatedGpu& self, EventHandle event) {
-                call(self, [&](const CallSite& site) { self.synchronize_event(event, site); });
+                call(self, [&](const CallSite& site) {
+                    self.synchronize_event(event, site, check_signals);
+                });
             },
             "event"_a)
         .def("is_complete", &SimulatedGpu::is_complete, "event"_a,
@@ -175,7 +187,8 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
                                    .destination = destination,
                                    .pinned = pinned,
                                    .async = !blocking};
-                call(self, [&](const CallSite& site) { self.copy(stream, copy, site); });
+                call(self,
+                     [&](const CallSite& site) { self.copy(stream, copy, site, check_signals); });
             },
             "stream"_a, "kind"_a, "bytes"_a, "source"_a = 0, "destination"_a = 0, "pinned"_a = true,
             "blocking"_a = false,
@@ -198,7 +211,8 @@ void bind_simulated_gpu(nb::module_& m) {
              "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0, "static_shared_memory"_a = 0,
              "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
              "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
-    nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", "A GPU without a GPU, as CUDA's calls see it.");
+    nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", nb::is_weak_referenceable(),
+                                 "A GPU without a GPU, as CUDA's calls see it.");
     gpu.def(
            "__init__",
            [](SimulatedGpu* self, int device, bool real_time) {
@@ -215,8 +229,12 @@ void bind_simulated_gpu(nb::module_& m) {
         .def_ro_static("multiprocessors", &GpuSchedule::multiprocessors)
         .def("attach", &SimulatedGpu::attach, "session"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Record into a running session, which must live until detach().")
-        .def("detach", &SimulatedGpu::detach, nb::call_guard<nb::gil_scoped_release>(),
-             "Wait for the work given until now, and record no more.")
+        .def(
+            "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
+            nb::call_guard<nb::gil_scoped_release>(),
+            "Wait for the work given until now, and record no more.")
+        .def("before_fork", &SimulatedGpu::before_fork)
+        .def("after_fork", &SimulatedGpu::after_fork, "in_child"_a)
         .def_prop_ro(
             "now_ns", [](SimulatedGpu& self) { return self.clock().now(); },
             "On CLOCK_MONOTONIC, or the virtual clock.")
