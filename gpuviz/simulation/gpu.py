@@ -91,6 +91,15 @@ class SimulatedGPU:
     as CUDA does, and what waits in CUDA really waits here, so that a live view moves as usual.
 
     Any thread may use it. Each has a current stream of its own.
+
+    Args:
+        memory: Its size in bytes.
+        settings: Of the caching allocator, as for `gpuviz.set_allocator_settings`.
+        real_time: Let waiting take time. Otherwise a clock of its own moves only while the program
+            waits: it ends at once, and is the same each time.
+
+    Raises:
+        ValueError: ``settings`` has an unknown key or a bad value, or there is no memory.
     """
 
     def __init__(
@@ -100,17 +109,6 @@ class SimulatedGPU:
         settings: str = "",
         real_time: bool = True,
     ) -> None:
-        """Make a GPU.
-
-        Args:
-            memory: Its size in bytes.
-            settings: Of the caching allocator, as for `gpuviz.set_allocator_settings`.
-            real_time: Let waiting take time. Otherwise a clock of its own moves only while the
-                program waits: it ends at once, and is the same each time.
-
-        Raises:
-            ValueError: ``settings`` has an unknown key or a bad value, or there is no memory.
-        """
         if memory < 1:
             raise ValueError(f"memory must be at least 1 byte, got {memory}")
         self._native = _core.SimulatedGpu(DEVICE, real_time=real_time)
@@ -237,7 +235,7 @@ class SimulatedGPU:
 
     def fill(self, array: SimulatedArray) -> None:
         """Set all bytes of ``array`` on the current stream; the host does not wait."""
-        self._check_no_capture("fill")
+        self.current_stream.check_not_capturing("a fill")
         self._native.fill(self.current_stream.ptr, array.ptr, array.nbytes)
 
     def synchronize(self) -> None:
@@ -278,7 +276,7 @@ class SimulatedGPU:
         pinned: bool = True,
         blocking: bool = False,
     ) -> None:
-        self._check_no_capture("copy")
+        self.current_stream.check_not_capturing("a copy")
         self._native.copy(
             self.current_stream.ptr,
             _COPIES.index(kind),
@@ -288,12 +286,6 @@ class SimulatedGPU:
             pinned,
             blocking,
         )
-
-    def _check_no_capture(self, what: str) -> None:
-        if self.current_stream.is_capturing:
-            raise RuntimeError(
-                f"A simulated graph has kernels only: end_capture() before the {what}"
-            )
 
 
 def _nanoseconds(name: str, seconds: float) -> int:

@@ -42,6 +42,7 @@ class SimulatedEvent:
     def record(self, stream: "SimulatedStream | None" = None) -> None:
         """Mark what ``stream``, by default the current one, has been given until now."""
         chosen = self._current.stream if stream is None else stream
+        chosen.check_not_capturing("an event")
         self._native.record_event(self.ptr, chosen.ptr)
 
     def synchronize(self) -> None:
@@ -96,10 +97,12 @@ class SimulatedStream:
 
     def wait_event(self, event: SimulatedEvent) -> None:
         """Let later work of this stream wait for an event; the host does not wait."""
+        self.check_not_capturing("a wait")
         self._native.wait_event(self.ptr, event.ptr)
 
     def synchronize(self) -> None:
         """Wait until all work of this stream is done."""
+        self.check_not_capturing("a wait")
         self._native.synchronize_stream(self.ptr)
 
     @property
@@ -114,10 +117,10 @@ class SimulatedStream:
         else:
             self._captured.append(kernel)
 
-    @property
-    def is_capturing(self) -> bool:
-        """Whether kernels are collected for a graph."""
-        return self._captured is not None
+    def check_not_capturing(self, what: str) -> None:
+        """Raise a RuntimeError, which names ``what`` is asked for, while kernels are collected."""
+        if self._captured is not None:
+            raise RuntimeError(f"A simulated graph has kernels only: end_capture() before {what}")
 
     def begin_capture(self) -> None:
         """Collect the kernels launched here from now on for a graph, instead of running them."""
@@ -149,4 +152,5 @@ class SimulatedGraph:
     def launch(self, stream: SimulatedStream | None = None) -> None:
         """Run the kernels on ``stream``, by default the current one."""
         chosen = self._current.stream if stream is None else stream
+        chosen.check_not_capturing("a graph")
         self._native.launch_graph(chosen.ptr, self._id)

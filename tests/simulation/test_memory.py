@@ -130,6 +130,20 @@ def test_memory_that_another_stream_uses_is_free_when_that_stream_has_passed(rec
     assert used["stream"] == kernels(recording)["long"]["stream"]
 
 
+def test_memory_that_a_destroyed_stream_used_is_freed_all_the_same(gpu):
+    x = gpu.empty(3 * MIB)
+    address = x.ptr
+    stream = gpu.Stream(non_blocking=True)
+    with stream:
+        gpu.launch("long", reads=[x], duration=5e-3)
+    gpu.record_stream(x, stream)
+    del stream, x
+
+    gpu.synchronize()
+
+    assert gpu.empty(3 * MIB).ptr == address
+
+
 def test_memory_is_allocated_on_the_current_stream_of_the_device(recorded):
     def program(gpu):
         with gpu.Stream(non_blocking=True):

@@ -148,6 +148,7 @@ def test_an_interrupt_ends_a_wait_and_the_recording_ends_well():
         assert not recorder.is_recording
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_can_use_its_copy_of_the_gpu():
     gpu = gpuviz.SimulatedGPU()
     with gpuviz.record(device=gpu) as recorder:

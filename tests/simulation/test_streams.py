@@ -278,15 +278,29 @@ def test_a_wrong_value_is_named_with_what_was_expected(gpu, wrong, message):
     gc.collect()
 
 
-def test_a_graph_takes_kernels_only(gpu):
+@pytest.mark.parametrize(
+    ("refused", "what"),
+    [
+        (lambda gpu, _: gpu.copy_to_host(gpu.empty(10)), "a copy"),
+        (lambda gpu, _: gpu.fill(gpu.empty(10)), "a fill"),
+        (lambda _, stream: stream.record(), "an event"),
+        (lambda gpu, stream: stream.wait_event(gpu.Event()), "a wait"),
+        (lambda _, stream: stream.synchronize(), "a wait"),
+    ],
+)
+def test_a_graph_takes_kernels_only(gpu, refused, what):
     stream = gpu.Stream()
-    x = gpu.empty(10)
-
     stream.begin_capture()
-    with stream, pytest.raises(RuntimeError, match="kernels only: end_capture"):
-        gpu.copy_to_host(x)
-    with pytest.raises(RuntimeError, match="captures already"):
-        stream.begin_capture()
-    stream.end_capture()
+
+    with stream, pytest.raises(RuntimeError, match=rf"kernels only: end_capture\(\) before {what}"):
+        refused(gpu, stream)
+
+
+def test_captures_begin_and_end_in_turn(gpu):
+    stream = gpu.Stream()
+
     with pytest.raises(RuntimeError, match="captures nothing"):
         stream.end_capture()
+    stream.begin_capture()
+    with pytest.raises(RuntimeError, match="captures already"):
+        stream.begin_capture()

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "record/clock.hpp"
 
@@ -21,6 +22,8 @@ class GpuClock {
     [[nodiscard]] virtual std::int64_t now() const noexcept = 0;
     // Returns at once when `time_ns` has passed.
     virtual void wait_until(std::int64_t time_ns) noexcept = 0;
+    // The longest wait after which a person may want to be asked.
+    [[nodiscard]] virtual std::int64_t patience_ns() const noexcept = 0;
     // The host has made a CUDA call, which takes a moment.
     virtual void end_call() noexcept = 0;
 };
@@ -34,6 +37,7 @@ class RealClock final : public GpuClock {
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
         }
     }
+    [[nodiscard]] std::int64_t patience_ns() const noexcept override { return 50'000'000; }
     void end_call() noexcept override {}
 };
 
@@ -47,6 +51,9 @@ class VirtualClock final : public GpuClock {
         std::int64_t seen = now_;
         while (seen < time_ns && !now_.compare_exchange_weak(seen, time_ns)) {
         }
+    }
+    [[nodiscard]] std::int64_t patience_ns() const noexcept override {
+        return std::numeric_limits<std::int64_t>::max() / 2;
     }
     void end_call() noexcept override { now_ += call_ns; }
 

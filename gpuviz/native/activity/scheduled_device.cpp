@@ -40,6 +40,11 @@ EventHandle ScheduledDevice::record_event(StreamHandle stream) {
         event = idle_events_.back();
         idle_events_.pop_back();
     }
+    if (!gpu_.has_stream(stream)) {
+        // It was destroyed, maybe with work; waiting for everything is the safe answer.
+        gpu_.synchronize_device(this_thread());
+        stream = 0;
+    }
     gpu_.record_event(event, stream, this_thread());
     return event;
 }

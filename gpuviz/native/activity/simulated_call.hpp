@@ -17,14 +17,14 @@ class SimulatedGpu::Call {
         : gpu_(gpu), lock_(gpu.mutex_), name_(name), site_(site) {
         began_ns = gpu_.clock_->now();
         correlation = ++gpu_.correlations_;
-        session_ = gpu_.records_.session();
+        recording_ = gpu_.records_.recording();
         gpu_.catch_up();
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() {
         gpu_.clock_->end_call();
-        if (session_ == gpu_.records_.session()) {
+        if (recording_ == gpu_.records_.recording()) {
             gpu_.records_.call(name_, {.time = began_ns,
                                        .end = gpu_.clock_->now(),
                                        .name = 0,
@@ -45,7 +45,7 @@ class SimulatedGpu::Call {
     // The host waited since the call began, or told a stream to wait.
     void synchronized(SynchronizationKind kind, std::uint32_t stream = 0, std::uint32_t event = 0,
                       std::uint64_t sync_id = 0) {
-        if (session_ == gpu_.records_.session()) {
+        if (recording_ == gpu_.records_.recording()) {
             gpu_.records_.synchronization({.time = began_ns,
                                            .end = gpu_.clock_->now(),
                                            .kind = kind,
@@ -68,7 +68,7 @@ class SimulatedGpu::Call {
     std::unique_lock<std::mutex> lock_;
     std::string_view name_;
     CallSite site_;
-    Session* session_;
+    std::uint64_t recording_;  // at its beginning: its row belongs into no other
 };
 
 }  // namespace gpuviz

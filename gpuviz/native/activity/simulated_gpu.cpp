@@ -73,7 +73,6 @@ void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> 
 
 void SimulatedGpu::let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
                             const Patience& patience) {
-    constexpr std::int64_t slice_ns = 50'000'000;
     struct Unlocked {
         explicit Unlocked(std::unique_lock<std::mutex>& held) : lock(held) { lock.unlock(); }
         ~Unlocked() { lock.lock(); }
@@ -81,8 +80,8 @@ void SimulatedGpu::let_pass(std::unique_lock<std::mutex>& lock, std::int64_t unt
     };
     {
         const Unlocked unlocked(lock);
-        while (patience && clock_->now() + slice_ns < until_ns) {
-            clock_->wait_until(clock_->now() + slice_ns);
+        while (patience && until_ns - clock_->now() > clock_->patience_ns()) {
+            clock_->wait_until(clock_->now() + clock_->patience_ns());
             patience();
         }
         clock_->wait_until(until_ns);
@@ -119,6 +118,11 @@ void SimulatedGpu::synchronize_stream(StreamHandle handle, const CallSite& site,
     const GpuStream stream = streams_.at(handle);
     call.wait_for(streams_.pending(stream), patience);
     call.synchronized(SynchronizationKind::stream_synchronize, stream.row);
+}
+
+bool SimulatedGpu::has_stream(StreamHandle handle) {
+    const std::lock_guard lock(mutex_);
+    return streams_.find(handle) != nullptr;
 }
 
 bool SimulatedGpu::is_idle(StreamHandle handle) {

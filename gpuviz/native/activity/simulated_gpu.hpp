@@ -43,7 +43,7 @@ struct GpuCopy {
 // without the GIL. Streams and events that do not exist give std::invalid_argument.
 class SimulatedGpu {
   public:
-    // Asked every 50 ms by a call that waits, without any lock; what it throws ends the wait.
+    // Asked now and then by a call that waits, without any lock; what it throws ends the wait.
     using Patience = std::function<void()>;
 
     static constexpr std::int64_t launch_latency_ns = 3000;
@@ -77,6 +77,7 @@ class SimulatedGpu {
     void destroy_stream(StreamHandle stream, const CallSite& site);
     void synchronize_stream(StreamHandle stream, const CallSite& site,
                             const Patience& patience = nullptr);
+    [[nodiscard]] bool has_stream(StreamHandle stream);
     [[nodiscard]] bool is_idle(StreamHandle stream);
     void synchronize_device(const CallSite& site, const Patience& patience = nullptr);
 

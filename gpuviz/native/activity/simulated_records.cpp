@@ -8,6 +8,7 @@ namespace gpuviz {
 void SimulatedRecords::attach(Session* session, std::map<StreamHandle, GpuStream>& streams) {
     expected_.clear();
     session_ = session;
+    ++recording_;
     if (session_ != nullptr) {
         for (auto& [handle, stream] : streams) {
             describe(stream, 0);

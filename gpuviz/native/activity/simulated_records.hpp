@@ -28,6 +28,8 @@ class SimulatedRecords {
     // Null ends it, and forgets the work that has not ended.
     void attach(Session* session, std::map<StreamHandle, GpuStream>& streams);
     [[nodiscard]] Session* session() const noexcept { return session_; }
+    // Changes with every attach().
+    [[nodiscard]] std::uint64_t recording() const noexcept { return recording_; }
 
     void stream_created(GpuStream& stream, std::int64_t time_ns);
     void stream_destroyed(const GpuStream& stream, std::int64_t time_ns);
@@ -55,6 +57,7 @@ class SimulatedRecords {
 
     int device_;
     Session* session_ = nullptr;
+    std::uint64_t recording_ = 0;
     std::unordered_map<GpuSchedule::Id, Row> expected_;
 };
 
