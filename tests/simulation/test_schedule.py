@@ -19,10 +19,16 @@ streams = st.integers(0, len(KINDS) - 1)
 events = st.integers(0, EVENTS - 1)
 sizes = st.sampled_from([1, 4096, 64 << 10, (64 << 10) + 1, 1_000_000])
 copies = st.sampled_from(["host_to_device", "device_to_host", "device_to_device"])
+launches = st.tuples(
+    st.just("launch"),
+    streams,
+    st.integers(1, 60_000),
+    st.sampled_from([1, 33, 66, 132]),
+)
 operations = st.one_of(
-    st.tuples(
-        st.just("launch"), streams, st.integers(1, 60_000), st.sampled_from([1, 33, 66, 132])
-    ),
+    launches,
+    launches,
+    launches,
     st.tuples(st.just("copy"), streams, copies, sizes, st.booleans(), st.booleans()),
     st.tuples(st.just("fill"), streams, sizes),
     st.tuples(st.just("record"), events, streams),
@@ -197,8 +203,8 @@ class Expected:
         return *self.host.finish(), self.host.calls
 
 
-@settings(max_examples=int(150 * SCALE), deadline=None)
-@given(st.lists(operations, max_size=40))
+@settings(max_examples=int(400 * SCALE), deadline=None)
+@given(st.integers(0, 40).flatmap(lambda size: st.lists(operations, min_size=size, max_size=size)))
 def test_every_activity_event_and_call_of_a_program_is_when_the_rules_say(program):
     simulated, expected = Simulated(), Expected()
 
