@@ -539,6 +539,9 @@ class SimulatedGpu:
     def detach(self) -> None:
         """Wait for the work given until now, and record no more."""
 
+    def abandon(self) -> None:
+        """From now on, memory is given back without waiting for work."""
+
     def before_fork(self) -> None: ...
 
     def after_fork(self, in_child: bool) -> None: ...

@@ -15,6 +15,7 @@ from gpuviz.tables import DICTIONARIES
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
+_COUNTS = 1 << 32
 
 # A child of a fork must not find one locked by a thread that does not exist there.
 _natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
@@ -121,6 +122,11 @@ class SimulatedGPU:
         self._current = CurrentStream(self._native)
         _natives.add(self._native)
 
+    def __del__(self) -> None:
+        # The allocator gives its memory back when it goes, which would wait for all work.
+        if hasattr(self, "_native"):
+            self._native.abandon()
+
     def Stream(  # noqa: N802 - as cupy.cuda.Stream
         self, *, non_blocking: bool = False, priority: int = 0
     ) -> SimulatedStream:
@@ -174,7 +180,7 @@ class SimulatedGPU:
 
         Args:
             name: As it will be shown.
-            duration: In seconds, at least 1 ns.
+            duration: In seconds, 1e-9 to 1e9.
             reads: The arrays it reads.
             writes: The arrays it writes; in both: it does both.
             share: How much of the GPU it fills, above 0 and at most 1. Kernels on different
@@ -185,7 +191,7 @@ class SimulatedGPU:
             shared_memory: Dynamic shared memory of a block, in bytes.
 
         Raises:
-            ValueError: ``duration``, ``share``, ``grid`` or ``block`` is not as above.
+            ValueError: A number is not as above.
         """
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
@@ -195,8 +201,8 @@ class SimulatedGPU:
             multiprocessors=max(1, round(share * _core.SimulatedGpu.multiprocessors)),
             grid=_dimensions("grid", grid),
             block=_dimensions("block", block),
-            registers=registers,
-            dynamic_shared_memory=shared_memory,
+            registers=_count("registers", registers),
+            dynamic_shared_memory=_count("shared_memory", shared_memory),
             accesses=_accesses(reads, writes),
         )
         self.current_stream.launch(kernel)
@@ -252,7 +258,8 @@ class SimulatedGPU:
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
         """Keep the memory of ``array``, once freed, until ``stream`` has passed this point."""
-        self._allocator.record_stream(array.ptr, stream.ptr)
+        if array.ptr:
+            self._allocator.record_stream(array.ptr, stream.ptr)
 
     def empty_cache(self) -> None:
         """Give memory that no array uses back to the device, which waits until it is idle."""
@@ -289,16 +296,24 @@ class SimulatedGPU:
 
 
 def _nanoseconds(name: str, seconds: float) -> int:
-    if not 1 / _NS <= seconds < float("inf"):
-        raise ValueError(f"{name} must be at least 1e-9 seconds, got {seconds}")
+    if not 1 / _NS <= seconds <= _NS:
+        raise ValueError(f"{name} must be between 1e-9 and 1e9 seconds, got {seconds}")
     return round(seconds * _NS)
 
 
 def _dimensions(name: str, numbers: Sequence[int]) -> tuple[int, int, int]:
-    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:  # noqa: PLR2004
-        raise ValueError(f"{name} must have one to three positive numbers, got {numbers}")
+    if not 1 <= len(numbers) <= 3 or not all(1 <= number < _COUNTS for number in numbers):  # noqa: PLR2004
+        raise ValueError(
+            f"{name} must have one to three numbers between 1 and {_COUNTS - 1}, got {numbers}",
+        )
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
+
+
+def _count(name: str, number: int) -> int:
+    if not 0 <= number < _COUNTS:
+        raise ValueError(f"{name} must be between 0 and {_COUNTS - 1}, got {number}")
+    return number
 
 
 def _accesses(

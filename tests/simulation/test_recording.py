@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import threading
@@ -92,6 +93,18 @@ def test_a_gpu_may_be_used_without_being_recorded():
     gpu.synchronize()
 
     assert time.monotonic() - began >= 0.02
+
+
+def test_a_gpu_that_nobody_uses_any_more_waits_for_no_work():
+    gpu = gpuviz.SimulatedGPU()
+    x = gpu.empty(1 << 20)
+    gpu.launch("endless", writes=[x], duration=3600)
+    began = time.monotonic()
+
+    del x, gpu
+    gc.collect()
+
+    assert time.monotonic() - began < 10
 
 
 def test_threads_may_use_one_gpu_at_once():

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -102,8 +103,11 @@ class SimulatedGpu {
 
     // The call `name` allocated memory, or found none (address 0).
     void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes);
-    // The call `name` releases memory; `waits`: when the device is idle.
+    // The call `name` releases memory; `waits`: when the device is idle, unless it was abandoned.
     void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits);
+
+    // Nobody uses the GPU any more but to give back memory.
+    void abandon() noexcept { abandoned_ = true; }
 
   private:
     class Call;
@@ -134,6 +138,7 @@ class SimulatedGpu {
 
     int device_;
     std::unique_ptr<GpuClock> clock_;
+    std::atomic<bool> abandoned_{false};
     std::mutex mutex_;  // guards all below; never held while waiting
     SimulatedRecords records_;
     GpuSchedule schedule_;

@@ -185,7 +185,7 @@ void SimulatedGpu::allocated(std::string_view name, std::uint64_t address, std::
 void SimulatedGpu::release(std::string_view name, std::uint64_t address, std::uint64_t bytes,
                            bool waits) {
     Call call(*this, name, {.thread = current_thread_id()});
-    if (waits) {
+    if (waits && !abandoned_) {
         call.wait_for(streams_.newest(), nullptr);
     }
     records_.memory_operation(row_of(call, MemoryOperation::release, address, bytes));

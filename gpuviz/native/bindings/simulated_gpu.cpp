@@ -233,6 +233,8 @@ void bind_simulated_gpu(nb::module_& m) {
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
             nb::call_guard<nb::gil_scoped_release>(),
             "Wait for the work given until now, and record no more.")
+        .def("abandon", &SimulatedGpu::abandon,
+             "From now on, memory is given back without waiting for work.")
         .def("before_fork", &SimulatedGpu::before_fork)
         .def("after_fork", &SimulatedGpu::after_fork, "in_child"_a)
         .def_prop_ro(
