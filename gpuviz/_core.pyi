@@ -589,6 +589,8 @@ class SimulatedGpu:
     def create_graph(self, kernels: Sequence[GpuKernel]) -> int:
         """Return its number; its kernels run one after the other."""
 
+    def destroy_graph(self, graph: int) -> None: ...
+
     def launch_graph(self, stream: int, graph: int) -> None: ...
 
     def copy(self, stream: int, kind: int, bytes: int, source: int = 0, destination: int = 0, pinned: bool = True, blocking: bool = False) -> None:

@@ -149,6 +149,10 @@ class SimulatedGraph:
         self._current = current
         self._id = native.create_graph(list(kernels))
 
+    def __del__(self) -> None:
+        if hasattr(self, "_id"):
+            self._native.destroy_graph(self._id)
+
     def launch(self, stream: SimulatedStream | None = None) -> None:
         """Run the kernels on ``stream``, by default the current one."""
         chosen = self._current.stream if stream is None else stream

@@ -172,6 +172,21 @@ def test_the_kernels_of_a_graph_are_activities_of_one_call(recorded):
     assert (configuration["block_x"], configuration["registers"]) == (64, 40)
 
 
+def test_a_graph_that_is_gone_has_run_and_is_never_mixed_up_with_another(recorded):
+    def program(gpu):
+        stream = gpu.Stream(non_blocking=True)
+        for name in ("a", "b"):
+            stream.begin_capture()
+            with stream:
+                gpu.launch(name, duration=1e-3)
+            stream.end_capture().launch(stream)
+
+    found = kernels(recorded(program))
+
+    assert found["a"]["end"] <= found["b"]["time"]
+    assert 0 < found["a"]["graph"] < found["b"]["graph"]
+
+
 def test_synchronizing_waits_for_what_it_names_and_for_no_more(recorded):
     def program(gpu):
         short, long = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)

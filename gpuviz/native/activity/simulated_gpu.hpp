@@ -91,7 +91,7 @@ class SimulatedGpu {
                            const Patience& patience = nullptr);
     [[nodiscard]] bool is_complete(EventHandle event);
 
-    // These four throw std::invalid_argument for what no GPU could do.
+    // These throw std::invalid_argument for what no GPU could do.
     void launch(StreamHandle stream, const GpuKernel& kernel, const CallSite& site);
     void copy(StreamHandle stream, const GpuCopy& copy, const CallSite& site,
               const Patience& patience = nullptr);
@@ -99,6 +99,7 @@ class SimulatedGpu {
               const CallSite& site);
     // The kernels of a graph run one after the other.
     [[nodiscard]] std::uint32_t create_graph(std::vector<GpuKernel> kernels, const CallSite& site);
+    void destroy_graph(std::uint32_t graph, const CallSite& site);
     void launch_graph(StreamHandle stream, std::uint32_t graph, const CallSite& site);
 
     // The call `name` allocated memory, or found none (address 0).
@@ -129,6 +130,7 @@ class SimulatedGpu {
     void let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
                   const Patience& patience);
     [[nodiscard]] Event& event_at(EventHandle event);
+    [[nodiscard]] Graph& graph_at(std::uint32_t graph);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
     Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after,
                   std::uint32_t graph, std::uint64_t node);
@@ -146,6 +148,7 @@ class SimulatedGpu {
     std::map<EventHandle, Event> events_;
     std::vector<EventHandle> unused_events_;
     std::map<std::uint32_t, Graph> graphs_;
+    std::uint32_t graphs_created_ = 0;
     std::uint64_t sync_ids_ = 0;
     std::uint32_t correlations_ = 0;
     std::vector<GpuSchedule::Ended> ended_;  // of catch_up(), kept for its memory

@@ -120,18 +120,28 @@ std::uint32_t SimulatedGpu::create_graph(std::vector<GpuKernel> kernels, const C
         check(kernel);
     }
     const Call call(*this, "cuGraphInstantiateWithFlags", site);
-    const auto id = std::uint32_t(graphs_.size() + 1);
-    graphs_[id].kernels = std::move(kernels);
-    return id;
+    graphs_[++graphs_created_].kernels = std::move(kernels);
+    return graphs_created_;
+}
+
+void SimulatedGpu::destroy_graph(std::uint32_t graph, const CallSite& site) {
+    const Call call(*this, "cuGraphExecDestroy", site);
+    static_cast<void>(graph_at(graph));
+    graphs_.erase(graph);
+}
+
+SimulatedGpu::Graph& SimulatedGpu::graph_at(std::uint32_t graph) {
+    const auto found = graphs_.find(graph);
+    if (found == graphs_.end()) {
+        throw std::invalid_argument("The simulated GPU has no graph " + std::to_string(graph) +
+                                    "; it was destroyed, or belongs to another GPU.");
+    }
+    return found->second;
 }
 
 void SimulatedGpu::launch_graph(StreamHandle handle, std::uint32_t id, const CallSite& site) {
     Call call(*this, "cuGraphLaunch", site);
-    const auto found = graphs_.find(id);
-    if (found == graphs_.end()) {
-        throw std::invalid_argument("The simulated GPU has no graph " + std::to_string(id) + ".");
-    }
-    Graph& graph = found->second;
+    Graph& graph = graph_at(id);
     GpuStream& stream = streams_.at(handle);
     std::uint64_t node = std::uint64_t{id} << node_bits;
     for (const GpuKernel& kernel : graph.kernels) {

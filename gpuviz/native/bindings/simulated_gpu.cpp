@@ -172,6 +172,12 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
             },
             "kernels"_a, "Return its number; its kernels run one after the other.")
         .def(
+            "destroy_graph",
+            [](SimulatedGpu& self, std::uint32_t graph) {
+                call(self, [&](const CallSite& site) { self.destroy_graph(graph, site); });
+            },
+            "graph"_a)
+        .def(
             "launch_graph",
             [](SimulatedGpu& self, StreamHandle stream, std::uint32_t graph) {
                 call(self, [&](const CallSite& site) { self.launch_graph(stream, graph, site); });
