@@ -533,7 +533,7 @@ class SimulatedGpu:
     multiprocessors: Final[int] = ...
     """(arg: object, /) -> int"""
 
-    def attach(self, session: Session) -> None:
+    def attach(self, session: Session, *, launch_sites: bool = True, api_calls: bool = False, graph_nodes: bool = True) -> None:
         """Record into a running session, which must live until detach()."""
 
     def detach(self) -> None:

@@ -133,8 +133,10 @@ class Recorder:
             Recorder._active = None
             atexit.unregister(self._stop_at_exit)
             try:
-                self._tracer.end()
-                self._notes = self._source.end()
+                try:
+                    self._tracer.end()
+                finally:
+                    self._notes = self._source.end()
             finally:
                 self._session.stop()
                 self._pump.stop()
@@ -304,15 +306,6 @@ def record(  # noqa: PLR0913 - each is a switch of its own
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
     check_max_events(max_events)
-    if device is not None:
-        return _record_simulated(device, path, allocator, stacks=stacks, max_events=max_events)
-    from gpuviz.frameworks import cupy
-
-    source: Source
-    if allocator == "caching":
-        source = cupy.CachingSource(stacks=stacks)
-    else:
-        source = cupy.ObservingSource(stacks=stacks)
     options = TracerOptions(
         launch_sites=launch_sites,
         stacks=stacks,
@@ -320,32 +313,33 @@ def record(  # noqa: PLR0913 - each is a switch of its own
         graph_nodes=graph_nodes,
     )
     return Recorder(
-        source,
+        _source(device, allocator, stacks=stacks),
         None if path is None else Path(path),
         stacks=stacks,
         max_events=max_events,
-        tracer=cupy.tracing(options) if streams else None,
+        tracer=_tracer(device, options) if streams else None,
         launch_blocks=streams and launch_blocks,
     )
 
 
-def _record_simulated(
-    device: "SimulatedGPU",
-    path: str | os.PathLike[str] | None,
-    allocator: AllocatorMode,
-    *,
-    stacks: bool,
-    max_events: int,
-) -> Recorder:
-    if allocator != "caching":
-        raise ValueError(
-            f"A simulated GPU has gpuviz's caching allocator and no other: leave out "
-            f"allocator={allocator!r}",
-        )
-    return Recorder(
-        device.source(),
-        None if path is None else Path(path),
-        stacks=stacks,
-        max_events=max_events,
-        launch_blocks=True,
-    )
+def _source(device: "SimulatedGPU | None", allocator: AllocatorMode, *, stacks: bool) -> "Source":
+    if device is not None:
+        if allocator != "caching":
+            raise ValueError(
+                "A simulated GPU has gpuviz's caching allocator and no other: leave out "
+                f"allocator={allocator!r}",
+            )
+        return device.source()
+    from gpuviz.frameworks import cupy
+
+    if allocator == "caching":
+        return cupy.CachingSource(stacks=stacks)
+    return cupy.ObservingSource(stacks=stacks)
+
+
+def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "Tracer":
+    if device is not None:
+        return device.tracer(options)
+    from gpuviz.frameworks import cupy
+
+    return cupy.tracing(options)

@@ -58,7 +58,7 @@ PYTHON = {
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
-    "simulation": _FLOOR,
+    "simulation": _FLOOR | {"tracer"},
     "frameworks": _RECORDING | {"allocator", "source", "tracer", "cupti"},
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status"},

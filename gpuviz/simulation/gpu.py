@@ -6,11 +6,16 @@ import time
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
+from gpuviz.simulation.tracer import SimulatedTracer
 from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from gpuviz.tracer import TracerOptions
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]
@@ -270,8 +275,12 @@ class SimulatedGPU:
         return self._allocator.memory_stats()
 
     def source(self) -> SimulatedSource:
-        """Return what a recorder needs of this GPU, for one recording."""
+        """Return what records its memory, for one recording."""
         return SimulatedSource(self._native, self._allocator, real_time=self._real_time)
+
+    def tracer(self, options: "TracerOptions") -> SimulatedTracer:
+        """Return what records its streams, for one recording."""
+        return SimulatedTracer(self._native, options)
 
     def _copy(  # noqa: PLR0913 - what a copy has
         self,

@@ -12,7 +12,10 @@ DEVICE = 0
 
 
 class SimulatedSource:
-    """What a `SimulatedGPU` does, for the time of one recording; see `gpuviz.source.Source`."""
+    """The allocator of a `SimulatedGPU`, for the time of one recording.
+
+    See `gpuviz.source.Source`.
+    """
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
@@ -36,12 +39,13 @@ class SimulatedSource:
 
     def describe(self, session: _core.Session) -> None:
         """Push segments and blocks from before."""
+        self._session = session
+        if not self._real_time:
+            self._native.wait_until(session.start_ns)
         self._allocator.describe_state(self._sink(session), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Record what the GPU does."""
-        self._session = session  # must live until detach()
-        self._native.attach(session)
+        """Record what the allocator does."""
         self._allocator.attach(self._sink(session))
 
     def _sink(self, session: _core.Session) -> Any:
@@ -61,13 +65,10 @@ class SimulatedSource:
         return [(DEVICE, total - free)]
 
     def end(self) -> tuple[str, ...]:
-        """Wait for the work that the GPU was given, and record no more."""
-        try:
-            self._native.detach()
-        finally:
-            self._allocator.detach()
-            self._duration = self._duration_fields()
-            self._session = None
+        """Record no more."""
+        self._allocator.detach()
+        self._duration = self._duration_fields()
+        self._session = None
         return ()
 
     def manifest_fields(self) -> Mapping[str, Any]:

@@ -69,6 +69,9 @@ def test_arrays_from_before_the_recording_are_touched_too(gpu):
     [row] = recorder.recording.table("launch_blocks").to_pylist()
     assert (row["block"], row["mode"]) == (x.ptr, "read")
     assert recorder.recording.manifest.initial_events == 2
+    assert [event["time"] for event in recorder.recording.table("memory_events").to_pylist()] == [
+        0
+    ] * 2
 
 
 def test_segments_are_memory_operations_of_the_calls_that_made_them(recorded):

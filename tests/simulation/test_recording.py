@@ -35,6 +35,34 @@ def test_without_stacks_calls_have_none(gpu):
     assert {row["stack"] for row in named(recorder.recording, "api_calls")} == {0}
 
 
+def test_what_is_recorded_of_streams_can_be_chosen(gpu):
+    def recorded(**switches):
+        with gpuviz.record(device=gpu, **switches) as recorder:
+            x = gpu.empty(1000)
+            stream = gpu.Stream()
+            stream.begin_capture()
+            with stream:
+                gpu.launch("a", writes=[x], duration=1e-6)
+                gpu.launch("b", writes=[x], duration=2e-6)
+            stream.end_capture().launch(stream)
+            stream.record()
+            gpu.synchronize()
+        tables = ("memory_events", "activities", "api_calls", "launch_blocks")
+        counts = [recorder.recording.table(name).num_rows for name in tables]
+        return recorder.status().streams, [count > 0 for count in counts], recorder.recording
+
+    everything = recorded()
+    assert everything[:2] == (True, [True, True, True, True])
+    assert recorded(streams=False)[:2] == (False, [True, False, False, False])
+    assert recorded(launch_sites=False)[:2] == (True, [True, True, False, True])
+    assert recorded(launch_blocks=False)[:2] == (True, [True, True, True, False])
+    assert calls(everything[2], "cuEventCreate") == []
+    assert len(calls(recorded(api_calls=True)[2], "cuEventCreate")) == 1
+    assert [row["name"] for row in activities(everything[2])] == ["a", "b"]
+    [graph] = activities(recorded(graph_nodes=False)[2])
+    assert (graph["kind"], graph["end"] - graph["time"]) == ("graph", 3000)
+
+
 def test_every_recording_of_a_gpu_has_what_was_done_in_it_and_streams_from_before(gpu):
     stream = gpu.Stream(priority=-3)
     found = []

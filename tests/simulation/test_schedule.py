@@ -48,10 +48,9 @@ class Simulated:
     def __init__(self):
         self.gpu = gpuviz.SimulatedGPU(real_time=False)
         self.native = self.gpu._native
-        self.source = self.gpu.source()
         self.session = _core.Session(stack_depth=0)
         self.session.start()
-        self.source.begin(self.session)
+        self.native.attach(self.session)
         self.streams = [self.gpu.null_stream, *map(self.new_stream, range(1, len(KINDS)))]
         self.events = [self.gpu.Event() for _ in range(EVENTS)]
         self.graphs = [
@@ -109,7 +108,7 @@ class Simulated:
 
     def finish(self):
         """Return activities, moments of event records, and calls, by time since the beginning."""
-        self.source.end()
+        self.native.detach()
         self.session.stop()
         chunks = self.session.take_tables(flush=True)
         rows = {

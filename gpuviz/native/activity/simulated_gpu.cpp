@@ -7,12 +7,12 @@
 
 namespace gpuviz {
 
-void SimulatedGpu::attach(Session& session) {
+void SimulatedGpu::attach(Session& session, const SimulatedTracing& tracing) {
     clock_->wait_until(session.start_ns());
     {
         const std::lock_guard lock(mutex_);
         catch_up();
-        records_.attach(&session, streams_.all());
+        records_.attach(&session, streams_.all(), tracing);
     }
     session.set_drain_hook([this] { poll(); });
 }

@@ -62,7 +62,7 @@ class SimulatedGpu {
 
     // Records into the session, which must be running, until detach(), which waits for the work
     // that was given until then; what has not ended when the wait is ended is not recorded.
-    void attach(Session& session);
+    void attach(Session& session, const SimulatedTracing& tracing = {});
     void detach(const Patience& patience = nullptr);
     // Around fork(), on the forking thread; in the child nothing records from then on.
     void before_fork() { mutex_.lock(); }
@@ -132,9 +132,10 @@ class SimulatedGpu {
     [[nodiscard]] Event& event_at(EventHandle event);
     [[nodiscard]] Graph& graph_at(std::uint32_t graph);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
-    Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after,
-                  std::uint32_t graph, std::uint64_t node);
+    Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after);
     [[nodiscard]] ActivityRow row_of(const Call& call, const GpuStream& stream) const;
+    [[nodiscard]] ActivityRow row_of(const Call& call, const GpuStream& stream,
+                                     const GpuKernel& kernel);
     [[nodiscard]] MemoryOperationRow row_of(const Call& call, MemoryOperation operation,
                                             std::uint64_t address, std::uint64_t bytes);
 

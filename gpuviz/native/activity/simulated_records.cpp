@@ -4,9 +4,21 @@
 #include <vector>
 
 namespace gpuviz {
+namespace {
 
-void SimulatedRecords::attach(Session* session, std::map<StreamHandle, GpuStream>& streams) {
+// What a tracer leaves out unless every call is asked for.
+bool is_minor(std::string_view call) {
+    return call == "cuEventCreate" || call == "cuEventDestroy_v2" || call == "cuGraphExecDestroy";
+}
+
+}  // namespace
+
+void SimulatedRecords::attach(Session* session, std::map<StreamHandle, GpuStream>& streams,
+                              const SimulatedTracing& tracing) {
     expected_.clear();
+    last_of_.clear();
+    begun_.clear();
+    tracing_ = tracing;
     session_ = session;
     ++recording_;
     if (session_ != nullptr) {
@@ -51,15 +63,27 @@ void SimulatedRecords::expect(GpuSchedule::Id work, const SynchronizationRow& ro
     }
 }
 
+void SimulatedRecords::expect(GpuSchedule::Id first, GpuSchedule::Id last, const ActivityRow& row) {
+    if (session_ != nullptr) {
+        last_of_.emplace(first, last);
+        expected_.emplace(last, row);
+    }
+}
+
 void SimulatedRecords::write(std::span<const GpuSchedule::Ended> ended) noexcept {
     for (const GpuSchedule::Ended& work : ended) {
+        if (const auto first = last_of_.extract(work.id)) {
+            begun_.emplace(first.mapped(), work.start_ns);
+        }
         const auto found = expected_.find(work.id);
         if (found == expected_.end()) {
             continue;
         }
         ActivityLog& log = session_->log();
+        const auto begun = begun_.extract(work.id);
+        const std::int64_t start_ns = begun ? begun.mapped() : work.start_ns;
         const auto times = [&](auto& row) {
-            row.time = log.since_start(work.start_ns);
+            row.time = log.since_start(start_ns);
             row.end = log.since_start(work.end_ns);
         };
         if (auto* activity = std::get_if<ActivityRow>(&found->second)) {
@@ -74,7 +98,7 @@ void SimulatedRecords::write(std::span<const GpuSchedule::Ended> ended) noexcept
 }
 
 void SimulatedRecords::call(std::string_view name, ApiCallRow row) noexcept {
-    if (session_ != nullptr) {
+    if (session_ != nullptr && (tracing_.api_calls || (tracing_.launch_sites && !is_minor(name)))) {
         ActivityLog& log = session_->log();
         row.time = log.since_start(row.time);
         row.end = log.since_start(row.end);

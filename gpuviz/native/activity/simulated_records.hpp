@@ -19,6 +19,13 @@ struct GpuAccess {
     AccessMode mode;
 };
 
+// What is recorded of a simulated GPU.
+struct SimulatedTracing {
+    bool launch_sites = true;  // a row for each call that launches, copies, waits or allocates
+    bool api_calls = false;    // and for all other calls
+    bool graph_nodes = true;   // the kernels of a graph one by one, else each launch as a whole
+};
+
 // The rows of a simulated GPU in the tables of the session that records it, if one does. Work is
 // written when it has ended, as a tracer would. Not thread-safe.
 class SimulatedRecords {
@@ -26,7 +33,9 @@ class SimulatedRecords {
     explicit SimulatedRecords(int device) : device_(device) {}
 
     // Null ends it, and forgets the work that has not ended.
-    void attach(Session* session, std::map<StreamHandle, GpuStream>& streams);
+    void attach(Session* session, std::map<StreamHandle, GpuStream>& streams,
+                const SimulatedTracing& tracing = {});
+    [[nodiscard]] bool graph_nodes() const noexcept { return tracing_.graph_nodes; }
     [[nodiscard]] Session* session() const noexcept { return session_; }
     // Changes with every attach().
     [[nodiscard]] std::uint64_t recording() const noexcept { return recording_; }
@@ -37,6 +46,8 @@ class SimulatedRecords {
     // Rows whose times are those of the work.
     void expect(GpuSchedule::Id work, const ActivityRow& row);
     void expect(GpuSchedule::Id work, const SynchronizationRow& row);
+    // The same for work from the beginning of one to the end of another.
+    void expect(GpuSchedule::Id first, GpuSchedule::Id last, const ActivityRow& row);
     void write(std::span<const GpuSchedule::Ended> ended) noexcept;
 
     // Rows whose times are on the clock of clock.hpp still.
@@ -56,9 +67,12 @@ class SimulatedRecords {
     void describe(GpuStream& stream, std::int64_t created);
 
     int device_;
+    SimulatedTracing tracing_;
     Session* session_ = nullptr;
     std::uint64_t recording_ = 0;
     std::unordered_map<GpuSchedule::Id, Row> expected_;
+    std::unordered_map<GpuSchedule::Id, GpuSchedule::Id> last_of_;  // by the first
+    std::unordered_map<GpuSchedule::Id, std::int64_t> begun_;       // by the last
 };
 
 }  // namespace gpuviz

@@ -90,29 +90,31 @@ ActivityRow SimulatedGpu::row_of(const Call& call, const GpuStream& stream) cons
     return row;
 }
 
-SimulatedGpu::Id SimulatedGpu::add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel,
-                                          Id also_after, std::uint32_t graph, std::uint64_t node) {
-    const Id work = add(call, stream,
-                        {.engine = GpuWork::Engine::multiprocessors,
-                         .duration_ns = kernel.duration_ns,
-                         .multiprocessors = kernel.multiprocessors,
-                         .priority = stream.priority},
-                        also_after);
+ActivityRow SimulatedGpu::row_of(const Call& call, const GpuStream& stream,
+                                 const GpuKernel& kernel) {
     ActivityRow row = row_of(call, stream);
     row.kind = ActivityKind::kernel;
     row.name = records_.name_id(kernel.name);
     row.launch = records_.launch_id(kernel.configuration);
-    row.graph = graph;
-    row.graph_node = node;
-    records_.expect(work, row);
+    return row;
+}
+
+SimulatedGpu::Id SimulatedGpu::add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel,
+                                          Id also_after) {
     records_.touch(kernel.accesses, call.correlation, call.began_ns);
-    return work;
+    return add(call, stream,
+               {.engine = GpuWork::Engine::multiprocessors,
+                .duration_ns = kernel.duration_ns,
+                .multiprocessors = kernel.multiprocessors,
+                .priority = stream.priority},
+               also_after);
 }
 
 void SimulatedGpu::launch(StreamHandle handle, const GpuKernel& kernel, const CallSite& site) {
     check(kernel);
     Call call(*this, "cuLaunchKernel", site);
-    add_kernel(call, streams_.at(handle), kernel, 0, 0, 0);
+    GpuStream& stream = streams_.at(handle);
+    records_.expect(add_kernel(call, stream, kernel, 0), row_of(call, stream, kernel));
 }
 
 std::uint32_t SimulatedGpu::create_graph(std::vector<GpuKernel> kernels, const CallSite& site) {
@@ -144,8 +146,22 @@ void SimulatedGpu::launch_graph(StreamHandle handle, std::uint32_t id, const Cal
     Graph& graph = graph_at(id);
     GpuStream& stream = streams_.at(handle);
     std::uint64_t node = std::uint64_t{id} << node_bits;
+    Id first = 0;
     for (const GpuKernel& kernel : graph.kernels) {
-        graph.last = add_kernel(call, stream, kernel, graph.last, id, ++node);
+        graph.last = add_kernel(call, stream, kernel, graph.last);
+        first = first == 0 ? graph.last : first;
+        if (records_.graph_nodes()) {
+            ActivityRow row = row_of(call, stream, kernel);
+            row.graph = id;
+            row.graph_node = ++node;
+            records_.expect(graph.last, row);
+        }
+    }
+    if (first != 0 && !records_.graph_nodes()) {
+        ActivityRow row = row_of(call, stream);
+        row.kind = ActivityKind::graph;
+        row.graph = id;
+        records_.expect(first, graph.last, row);
     }
 }
 

@@ -233,8 +233,17 @@ void bind_simulated_gpu(nb::module_& m) {
            "device"_a = 0, nb::kw_only(), "real_time"_a = true,
            "Without `real_time` the clock stands still but for waits and calls.")
         .def_ro_static("multiprocessors", &GpuSchedule::multiprocessors)
-        .def("attach", &SimulatedGpu::attach, "session"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Record into a running session, which must live until detach().")
+        .def(
+            "attach",
+            [](SimulatedGpu& self, Session& session, bool launch_sites, bool api_calls,
+               bool graph_nodes) {
+                self.attach(session, {.launch_sites = launch_sites,
+                                      .api_calls = api_calls,
+                                      .graph_nodes = graph_nodes});
+            },
+            "session"_a, nb::kw_only(), "launch_sites"_a = true, "api_calls"_a = false,
+            "graph_nodes"_a = true, nb::call_guard<nb::gil_scoped_release>(),
+            "Record into a running session, which must live until detach().")
         .def(
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
             nb::call_guard<nb::gil_scoped_release>(),

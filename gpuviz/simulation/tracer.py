@@ -1,0 +1,43 @@
+"""Records the streams of a simulated GPU."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuviz import _core
+    from gpuviz.tracer import TracerOptions
+
+
+class SimulatedTracer:
+    """What a `SimulatedGPU` runs, for the time of one recording; see `gpuviz.tracer.Tracer`."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, native: "_core.SimulatedGpu", options: "TracerOptions") -> None:
+        self._native = native
+        self._options = options
+        self._session: _core.Session | None = None
+        self.is_active = False
+
+    def begin(self, session: "_core.Session") -> None:
+        """Record what the GPU does from now on."""
+        self._session = session  # must live until detach()
+        self._native.attach(
+            session,
+            launch_sites=self._options.launch_sites,
+            api_calls=self._options.api_calls,
+            graph_nodes=self._options.graph_nodes,
+        )
+        self.is_active = True
+
+    def end(self) -> None:
+        """Wait for the work that the GPU was given, and record no more."""
+        try:
+            self._native.detach()
+        finally:
+            self._session = None
+
+    def flush(self) -> None:
+        """Do nothing: whoever drains the session gets all that is complete."""
+
+    def abandon(self) -> None:
+        """Do nothing: a fork ends the recording of every simulated GPU in the child."""
