@@ -45,6 +45,7 @@ class Pump:
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
+        self._stopped = False
         self._thread = threading.Thread(target=self._run, name="gpuviz-pump", daemon=True)
         self.cpu_ns = 0
         self.lost = 0
@@ -56,10 +57,12 @@ class Pump:
         self._thread.start()
 
     def stop(self) -> None:
-        """Drain what is left; the session must have stopped before."""
+        """Drain what is left, and nothing from then on; the session must have stopped before."""
         self._stop.set()
         self._thread.join()
         self.drain()
+        with self._lock:
+            self._stopped = True
 
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
         """Store tables that are known before the first event."""
@@ -72,6 +75,8 @@ class Pump:
     def drain(self) -> int:
         """Move everything that the session has, and return how many events that were."""
         with self._lock:
+            if self._stopped:
+                return 0
             began = time.thread_time_ns()
             try:
                 return self._drain()

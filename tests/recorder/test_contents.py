@@ -179,6 +179,7 @@ def test_status_counts_events_bytes_and_cost(source, new_recorder, tmp_path):
     assert after.own_cost_ns >= during.own_cost_ns
     assert after.notes == ()
     assert recorder.recording.manifest.own_cost_ns <= after.own_cost_ns
+    assert recorder.status().notes == ()
 
 
 def test_the_cost_within_the_program_grows_with_its_events(source, new_recorder):
