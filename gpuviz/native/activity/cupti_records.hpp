@@ -53,6 +53,9 @@ class CuptiRecords {
 
     const CuptiLibrary& library_;
     ActivityLog& log_;
+    bool graph_nodes_;
+    std::mutex graphs_mutex_;  // guards graphs_
+    GraphLaunches graphs_;
     std::mutex mutex_;                                // guards devices_
     std::unordered_map<std::uint32_t, int> devices_;  // by context
 };
