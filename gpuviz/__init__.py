@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from gpuviz.frameworks.cupy import malloc
     from gpuviz.mem_pool import MemPool, use_mem_pool
+    from gpuviz.ranges import range as range  # noqa: A004 - not in __all__
     from gpuviz.recorder import Recorder, record
     from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
@@ -65,12 +66,14 @@ _HOMES = {
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
     "gpuviz.recorder": ("Recorder", "record"),
     "gpuviz.recorder_status": ("RecorderStatus",),
+    "gpuviz.ranges": ("range",),
     "gpuviz.recording": ("Recording", "load"),
     "gpuviz.replay": ("replay",),
     "gpuviz.simulation.gpu": ("SimulatedGPU",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+# Without `range`, so that `from gpuviz import *` does not hide Python's.
 __all__ = [
     "MemPool",
     "Recorder",
@@ -115,4 +118,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_HOME_OF | {"__version__": None})

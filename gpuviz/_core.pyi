@@ -70,6 +70,11 @@ class CudaDriver:
     def version(self) -> int:
         """The CUDA version it serves: 1000 * major + 10 * minor."""
 
+    def exchange_capture_mode(self, mode: int) -> int:
+        """
+        Set what the calling thread may do while streams capture, and return what it might.
+        """
+
     def device_count(self) -> int: ...
 
     def device_name(self, ordinal: int) -> str: ...
@@ -225,6 +230,28 @@ class CuptiTracer:
     @property
     def unreadable_launches(self) -> int:
         """Launches whose parameters could not be read."""
+def begin_range(session: Session, name: bytes, kind: int) -> int:
+    """
+    Return the id of a range around what the calling thread does from now on, 0 unless the session records; `name` is UTF-8, `kind` a number of DICTIONARIES.
+    """
+
+def end_range(session: Session, id: int) -> None:
+    """
+    End a range, from any thread; does nothing for 0 and for ranges that have ended.
+    """
+
+def current_range(session: Session) -> int:
+    """
+    Return the id of the calling thread's innermost range, 0 outside every one.
+    """
+
+def add_stream_range(session: Session, name: bytes, device: int, handle: int, time_ns: int, end_ns: int) -> None:
+    """
+    Add a range that was measured on a stream; times are those of time.monotonic_ns().
+    """
+
+def name_stream(session: Session, device: int, handle: int, name: str) -> int:
+    """Name the stream that has a handle now, and return its id."""
 
 class AllocatorSettings:
     """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""

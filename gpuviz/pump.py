@@ -11,7 +11,7 @@ from gpuviz.stream_handle import stream_row
 from gpuviz.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -28,6 +28,7 @@ class Pump:
     """Drains a session twice a second, on a thread of its own.
 
     An error never ends it: what could not be stored is counted and noted, and it goes on.
+    ``before_drain`` is called first each time, to give the session what comes by being asked for.
 
     Attributes:
         cpu_ns: CPU time of draining, on whichever thread.
@@ -36,8 +37,16 @@ class Pump:
         notes: What went wrong, a sentence for each kind.
     """
 
-    def __init__(self, session: "_core.Session", source: "Source", store: "Store") -> None:
+    def __init__(
+        self,
+        session: "_core.Session",
+        source: "Source",
+        store: "Store",
+        *,
+        before_drain: "Callable[[], None]" = lambda: None,
+    ) -> None:
         self._session = session
+        self._before_drain = before_drain
         self._source = source
         self._store = store
         self._resolver = FrameResolver()
@@ -88,6 +97,8 @@ class Pump:
             self.drain()
 
     def _drain(self) -> int:
+        with self._noting("Ranges on streams could not be asked for"):
+            self._before_drain()
         chunks = deque(self._session.take(flush=True))
         tables = self._session.take_tables(flush=True)
         moved = 0

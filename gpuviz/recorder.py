@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
 from gpuviz.errors import RecorderError
+from gpuviz.host_ranges import HostRanges
 from gpuviz.manifest import Manifest
 from gpuviz.pump import Pump, import_libraries
 from gpuviz.recorder_status import RecorderStatus
@@ -61,6 +62,7 @@ class Recorder:
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
         self._session = self._new_session()
+        self._ranges = HostRanges(self._session)
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
@@ -95,10 +97,11 @@ class Recorder:
 
     def _begin(self) -> None:
         store = Store(self._path, self._manifest(complete=False), self._max_events)
-        pump = Pump(self._session, self._source, store)
+        pump = Pump(self._session, self._source, store, before_drain=self._ranges.poll)
         try:
             pump.append_known(self._source.tables())
             self._session.start()
+            self._ranges.begin()
             self._source.describe(self._session)
             self._initial_events = pump.drain()
             store.describe(self._manifest(complete=False))
@@ -111,9 +114,11 @@ class Recorder:
                 self._source.end()
                 raise
         except BaseException:
+            self._ranges.end()
             self._session.stop()
             store.discard()
             self._session = self._new_session()
+            self._ranges = HostRanges(self._session)
             raise
         self._store, self._pump = store, pump
 
@@ -138,6 +143,7 @@ class Recorder:
                 finally:
                     self._notes = self._source.end()
             finally:
+                self._ranges.end()
                 self._session.stop()
                 self._pump.stop()
                 recording = self._store.finish(self._manifest(complete=True))
@@ -214,7 +220,8 @@ class Recorder:
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure
         lost = () if self._pump is None else tuple(self._pump.notes)
-        return (*self._notes, *self._tracer.notes, *lost, *(() if failure is None else (failure,)))
+        failed = () if failure is None else (failure,)
+        return (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
 
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
@@ -245,6 +252,7 @@ class Recorder:
         """Forget everything in the child of a fork, where the recorder's threads do not exist."""
         self._is_abandoned = True
         self._tracer.abandon()
+        self._ranges.abandon_after_fork()
         self._session.abandon_after_fork()
 
 

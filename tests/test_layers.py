@@ -59,9 +59,12 @@ PYTHON = {
     "allocator": _RECORDING | {"allocator_settings", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
     "simulation": _FLOOR | {"tracer"},
-    "frameworks": _RECORDING | {"allocator", "source", "tracer", "cupti"},
+    "frameworks": _RECORDING | {"allocator", "source", "stream_handle", "tracer", "cupti"},
+    "stream_ranges": {"_core"},
+    "ranges": {"_core", "tables", "stream_ranges"},
+    "host_ranges": {"_core", "ranges", "stream_ranges"},
     "recorder": _RECORDING
-    | {"environment", "source", "store", "pump", "tracer", "recorder_status"},
+    | {"environment", "source", "store", "pump", "tracer", "recorder_status", "host_ranges"},
     "replay": _RECORDING | {"environment", "source", "recorder"},
     "report": _READERS,
     "notebook": _READERS | _RECORDERS | {"report"},
@@ -74,6 +77,7 @@ PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
     "allocator": {"frameworks"},
     "recorder": {"frameworks", "simulation"},
+    "host_ranges": {"frameworks"},
 }
 
 

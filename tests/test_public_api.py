@@ -1,3 +1,4 @@
+import builtins
 import importlib
 import inspect
 
@@ -27,6 +28,7 @@ NAMES = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "range",
     "record",
     "record_stream",
     "replay",
@@ -40,7 +42,11 @@ NAMES = [
 
 def test_the_public_names_are_exactly_these():
     assert list(gpuviz.__all__) == sorted(gpuviz.__all__)
-    assert list(gpuviz.__all__) == NAMES
+    assert dir(gpuviz) == NAMES
+
+
+def test_a_star_import_hides_no_builtin():
+    assert list(gpuviz.__all__) == [name for name in NAMES if not hasattr(builtins, name)]
 
 
 def test_dir_lists_every_public_name():

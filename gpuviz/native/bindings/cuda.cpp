@@ -17,6 +17,15 @@ void bind_cuda(nb::module_& m) {
             "Return the driver of libcuda.so.1; DeviceError when it is missing or too old.")
         .def_prop_ro("version", &CudaDriver::version,
                      "The CUDA version it serves: 1000 * major + 10 * minor.")
+        .def(
+            "exchange_capture_mode",
+            [](const CudaDriver& driver, int mode) {
+                auto exchanged = CUstreamCaptureMode(mode);
+                driver.exchange_capture_mode(&exchanged);
+                return int(exchanged);
+            },
+            "mode"_a,
+            "Set what the calling thread may do while streams capture, and return what it might.")
         .def("device_count", &CudaDriver::device_count)
         .def("device_name", &CudaDriver::device_name, "ordinal"_a)
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,

@@ -37,7 +37,8 @@ CallSite CupyAllocator::call_site() const noexcept {
     if (session_ == nullptr) {
         return {};
     }
-    return {stacks_ ? session_->capture_stack() : 0, current_thread_id(), 0};
+    return {stacks_ ? session_->capture_stack() : 0, current_thread_id(),
+            session_->current_range()};
 }
 
 PyObject* CupyAllocator::malloc(PyObject* size) noexcept {

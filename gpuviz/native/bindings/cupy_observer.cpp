@@ -27,7 +27,8 @@ CallSite CupyObserver::call_site() const noexcept {
     if (session_ == nullptr) {
         return {};
     }
-    return {stacks_ ? session_->capture_stack() : 0, current_thread_id(), 0};
+    return {stacks_ ? session_->capture_stack() : 0, current_thread_id(),
+            session_->current_range()};
 }
 
 PyObject* CupyObserver::malloc(PyObject* size) noexcept {

@@ -19,6 +19,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
       stacks_(options.max_stacks),
       walker_(std::move(walker)),
       log_(std::make_unique<ActivityLog>()),
+      ranges_(std::make_unique<Ranges>(*log_)),
       touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
       shared_(std::make_unique<Shared>(log_->streams)) {
     Ring<MemoryEvent>::check_capacity(options.ring_capacity);
@@ -65,6 +66,7 @@ void Session::start() {
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
     running_ = true;
+    ranges_->start();
 }
 
 void Session::stop() {
@@ -73,6 +75,7 @@ void Session::stop() {
     if (!running_) {
         return;
     }
+    ranges_->stop();
     {
         const std::lock_guard lock(shared_->mutex);
         shared_->stopping = true;
@@ -143,8 +146,10 @@ void Session::abandon_after_fork() noexcept {
     // may have been half-way through the columns: leave them as they are, and begin with new ones.
     static_cast<void>(shared_.release());
     static_cast<void>(log_.release());
+    static_cast<void>(ranges_.release());
     static_cast<void>(touches_.release());
     log_ = std::make_unique<ActivityLog>();
+    ranges_ = std::make_unique<Ranges>(*log_);
     shared_ = std::make_unique<Shared>(log_->streams);
     new (&lifecycle_) std::mutex;
     running_ = false;

@@ -16,6 +16,7 @@
 #include "record/block_touches.hpp"
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
+#include "record/ranges.hpp"
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
 
@@ -60,6 +61,10 @@ class Session {
     // Where everything beside allocator events goes.
     [[nodiscard]] ActivityLog& log() noexcept { return *log_; }
     [[nodiscard]] const ActivityLog& log() const noexcept { return *log_; }
+    // What is around the calls of each thread while the session runs.
+    [[nodiscard]] Ranges& ranges() noexcept { return *ranges_; }
+    // The innermost range of the calling thread, for the rows of what it does; 0: none.
+    [[nodiscard]] std::uint32_t current_range() noexcept { return ranges_->current(); }
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
 
@@ -117,6 +122,7 @@ class Session {
     StackTable stacks_;
     std::unique_ptr<StackWalker> walker_;
     std::unique_ptr<ActivityLog> log_;
+    std::unique_ptr<Ranges> ranges_;
     std::unique_ptr<BlockTouches> touches_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::unique_ptr<Shared> shared_;

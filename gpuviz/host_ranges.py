@@ -1,0 +1,49 @@
+"""What names the program's stretches while a recorder records: who is asked, from when to when."""
+
+from gpuviz import _core, ranges
+from gpuviz.stream_ranges import StreamEvents, StreamRanges
+
+
+class HostRanges:
+    """Sends the ranges of this process to one session, between `begin` and `end`.
+
+    Args:
+        session: Gets them.
+        measures_streams: Whether ranges on streams are measured by CUDA events; not needed beside a
+            tracer, which sees what the stream does.
+    """
+
+    def __init__(self, session: _core.Session, *, measures_streams: bool = True) -> None:
+        self._session = session
+        self._measures_streams = measures_streams
+        self._on_streams = StreamRanges(session, _cupy_events)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know, in sentences."""
+        return tuple(self._on_streams.notes)
+
+    def begin(self) -> None:
+        """Record ranges from now on."""
+        ranges.record_into(
+            self._session, self._on_streams.begin if self._measures_streams else None
+        )
+
+    def poll(self) -> None:
+        """Give the session the ranges on streams that the GPU has finished."""
+        self._on_streams.poll()
+
+    def end(self) -> None:
+        """Record no more; ranges that are still open end with the session."""
+        ranges.record_into(None, None)
+        self._on_streams.finish()
+
+    def abandon_after_fork(self) -> None:
+        """Record no more, in the child of a fork."""
+        ranges.record_into(None, None)
+
+
+def _cupy_events() -> StreamEvents:
+    from gpuviz.frameworks.cupy_events import CupyEvents
+
+    return CupyEvents()

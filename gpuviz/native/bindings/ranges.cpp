@@ -1,0 +1,66 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+#include "record/clock.hpp"
+#include "record/session.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz {
+namespace {
+
+std::string_view text_of(const nb::bytes& name) { return {name.c_str(), name.size()}; }
+
+std::uint32_t begin_range(Session& session, const nb::bytes& name, int kind) {
+    return session.ranges().begin(text_of(name), RangeKind(kind));
+}
+
+void end_range(Session& session, std::uint32_t id) noexcept { session.ranges().end(id); }
+
+std::uint32_t current_range(Session& session) noexcept { return session.current_range(); }
+
+void add_stream_range(Session& session, const nb::bytes& name, int device, std::uint64_t handle,
+                      std::int64_t time_ns, std::int64_t end_ns) {
+    ActivityLog& log = session.log();
+    ActivityRow row{};
+    row.time = log.since_start(time_ns);
+    row.end = log.since_start(end_ns);
+    row.kind = ActivityKind::range;
+    row.name = log.strings.intern(text_of(name));
+    row.device = std::int16_t(device);
+    row.stream = log.streams.by_handle(device, handle, row.time);
+    log.activities.append(row);
+}
+
+std::uint32_t name_stream(Session& session, int device, std::uint64_t handle, std::string name) {
+    ActivityLog& log = session.log();
+    const std::int64_t now = session.start_ns() == 0 ? 0 : log.since_start(now_ns());
+    const std::uint32_t id = log.streams.by_handle(device, handle, now);
+    log.streams.rename(id, std::move(name));
+    return id;
+}
+
+}  // namespace
+
+void bind_ranges(nb::module_& m) {
+    m.def("begin_range", &begin_range, "session"_a, "name"_a, "kind"_a,
+          "Return the id of a range around what the calling thread does from now on, 0 unless the "
+          "session records; `name` is UTF-8, `kind` a number of DICTIONARIES.");
+    m.def("end_range", &end_range, "session"_a, "id"_a,
+          "End a range, from any thread; does nothing for 0 and for ranges that have ended.");
+    m.def("current_range", &current_range, "session"_a,
+          "Return the id of the calling thread's innermost range, 0 outside every one.");
+    m.def("add_stream_range", &add_stream_range, "session"_a, "name"_a, "device"_a, "handle"_a,
+          "time_ns"_a, "end_ns"_a,
+          "Add a range that was measured on a stream; times are those of time.monotonic_ns().");
+    m.def("name_stream", &name_stream, "session"_a, "device"_a, "handle"_a, "name"_a,
+          "Name the stream that has a handle now, and return its id.");
+}
+
+}  // namespace gpuviz

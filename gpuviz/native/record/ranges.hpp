@@ -1,0 +1,100 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "record/activity_log.hpp"
+
+namespace gpuviz {
+
+// The ranges of one session: which are open, and in which one a thread is. Any thread, without the
+// GIL. Every begin and every end writes a row; a range may end on another thread, and out of order.
+class Ranges {
+  public:
+    // Of ranges that pop() does not end.
+    static constexpr std::uint64_t no_domain = 0;
+
+    explicit Ranges(ActivityLog& log) noexcept;
+    Ranges(const Ranges&) = delete;
+    Ranges& operator=(const Ranges&) = delete;
+
+    void start() noexcept { recording_ = true; }
+    // Ends what is open; from then on nothing begins.
+    void stop() noexcept;
+
+    // The id of a range around what the calling thread does from now on; 0 unless recording, or
+    // without memory.
+    [[nodiscard]] std::uint32_t begin(std::string_view name, RangeKind kind,
+                                      std::uint64_t domain = no_domain) noexcept;
+    // The same for a range around nothing: no other has it as its parent.
+    [[nodiscard]] std::uint32_t begin_detached(std::string_view name, RangeKind kind) noexcept;
+    // Does nothing for 0 and for ranges that have ended.
+    void end(std::uint32_t id) noexcept;
+    // Ends the innermost range of the calling thread and this domain, if there is one.
+    void pop(std::uint64_t domain) noexcept;
+    // How many ranges of this domain are open on the calling thread.
+    [[nodiscard]] std::size_t depth(std::uint64_t domain) noexcept;
+
+    // The innermost range of the calling thread, 0 outside every one. No lock but at a thread's
+    // first call while ranges are recorded.
+    [[nodiscard]] std::uint32_t current() noexcept {
+        if (!any_.load(std::memory_order_relaxed)) {
+            return 0;
+        }
+        const Cached& cached = cache();
+        if (cached.owner != this || cached.made_ns != made_ns_) [[unlikely]] {
+            return current_of_new_thread();
+        }
+        return cached.thread->current.load(std::memory_order_relaxed);
+    }
+
+  private:
+    struct Open {
+        std::uint32_t id;
+        std::uint64_t domain;
+    };
+    struct Thread {
+        std::atomic<std::uint32_t> current{0};
+        std::vector<Open> open;  // innermost last; guarded by mutex_
+    };
+    struct OpenRange {
+        RangeRow row;
+        Thread* thread;  // null: detached
+    };
+    // Which of several sessions, some gone, the calling thread asked last.
+    struct Cached {
+        const Ranges* owner;
+        std::int64_t made_ns;
+        Thread* thread;
+    };
+
+    static Cached& cache() noexcept {
+        thread_local constinit Cached cached{};
+        return cached;
+    }
+    [[nodiscard]] std::uint32_t current_of_new_thread() noexcept;
+    // Throws std::bad_alloc; with mutex_ held.
+    [[nodiscard]] Thread& calling_thread();
+    [[nodiscard]] std::uint32_t add(std::string_view name, RangeKind kind, std::uint64_t domain,
+                                    bool is_detached) noexcept;
+    void end_locked(std::uint32_t id, std::int64_t time_ns) noexcept;
+    void leave(Thread& thread, std::uint32_t id) noexcept;
+
+    ActivityLog& log_;
+    const std::int64_t made_ns_;  // tells this from an earlier one at the same address
+    std::atomic<bool> recording_{false};
+    std::atomic<bool> any_{false};  // whether one ever began
+    std::mutex mutex_;              // guards the rest
+    std::uint32_t last_id_ = 0;
+    std::unordered_map<std::uint32_t, OpenRange> open_;
+    std::unordered_map<std::uint32_t, Thread*> by_thread_id_;
+    std::deque<Thread> threads_;
+};
+
+}  // namespace gpuviz
