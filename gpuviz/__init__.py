@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
     from gpuviz.simulation.gpu import SimulatedGPU
+    from gpuviz.stream_names import name_stream
 
 __version__ = version("gpuviz")
 
@@ -70,6 +71,7 @@ _HOMES = {
     "gpuviz.recording": ("Recording", "load"),
     "gpuviz.replay": ("replay",),
     "gpuviz.simulation.gpu": ("SimulatedGPU",),
+    "gpuviz.stream_names": ("name_stream",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -98,6 +100,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "name_stream",
     "record",
     "record_stream",
     "replay",

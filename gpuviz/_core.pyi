@@ -253,6 +253,17 @@ def add_stream_range(session: Session, name: bytes, device: int, handle: int, ti
 def name_stream(session: Session, device: int, handle: int, name: str) -> int:
     """Name the stream that has a handle now, and return its id."""
 
+def record_nvtx(session: Session) -> None:
+    """Send NVTX ranges to a session, which must live until ignore_nvtx()."""
+
+def ignore_nvtx() -> None:
+    """
+    Send NVTX ranges nowhere; returns when no thread is within the session for them.
+    """
+
+def abandon_nvtx_after_fork() -> None:
+    """The same in the child after fork(), where it waits for nothing."""
+
 class AllocatorSettings:
     """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""
 

@@ -1,6 +1,8 @@
-"""What names the program's stretches while a recorder records: who is asked, from when to when."""
+"""Everything that tells the host's ranges to a session, from a recorder's start to its stop."""
 
-from gpuviz import _core, ranges
+from gpuviz import _core, ranges, stream_names
+from gpuviz.frameworks.ipython import CellRanges
+from gpuviz.nvtx import NvtxRanges
 from gpuviz.stream_ranges import StreamEvents, StreamRanges
 
 
@@ -17,17 +19,21 @@ class HostRanges:
         self._session = session
         self._measures_streams = measures_streams
         self._on_streams = StreamRanges(session, _cupy_events)
+        self._cells = CellRanges(session)
+        self._nvtx = NvtxRanges(session)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know, in sentences."""
-        return tuple(self._on_streams.notes)
+        return (*self._nvtx.notes, *self._on_streams.notes)
 
     def begin(self) -> None:
         """Record ranges from now on."""
-        ranges.record_into(
-            self._session, self._on_streams.begin if self._measures_streams else None
-        )
+        begin_on_stream = self._on_streams.begin if self._measures_streams else None
+        ranges.record_into(self._session, begin_on_stream)
+        stream_names.names.begin(self._session)
+        self._cells.begin()
+        self._nvtx.begin()
 
     def poll(self) -> None:
         """Give the session the ranges on streams that the GPU has finished."""
@@ -35,11 +41,17 @@ class HostRanges:
 
     def end(self) -> None:
         """Record no more; ranges that are still open end with the session."""
+        self._nvtx.end()
+        self._cells.end()
+        stream_names.names.end()
         ranges.record_into(None, None)
         self._on_streams.finish()
 
     def abandon_after_fork(self) -> None:
         """Record no more, in the child of a fork."""
+        _core.abandon_nvtx_after_fork()
+        self._cells.end()
+        stream_names.names.abandon_after_fork()
         ranges.record_into(None, None)
 
 

@@ -62,7 +62,9 @@ PYTHON = {
     "frameworks": _RECORDING | {"allocator", "source", "stream_handle", "tracer", "cupti"},
     "stream_ranges": {"_core"},
     "ranges": {"_core", "tables", "stream_ranges"},
-    "host_ranges": {"_core", "ranges", "stream_ranges"},
+    "stream_names": {"_core", "stream_handle"},
+    "nvtx": {"_core"},
+    "host_ranges": {"_core", "frameworks", "ranges", "stream_ranges", "stream_names", "nvtx"},
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status", "host_ranges"},
     "replay": _RECORDING | {"environment", "source", "recorder"},
@@ -78,6 +80,7 @@ PYTHON_IN_FUNCTIONS = {
     "allocator": {"frameworks"},
     "recorder": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},
+    "stream_names": {"frameworks"},
 }
 
 
@@ -191,6 +194,13 @@ def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record(pa
     }
 
     assert not found or any(path.is_relative_to(user) for user in cupy_users), found
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_ipython_is_imported_only_by_what_a_notebook_asks_for(path):
+    found = {name for name, _ in imports(path) if name.split(".")[0] in {"IPython", "ipykernel"}}
+
+    assert not found or layer_of(path) == "notebook", found
 
 
 @pytest.mark.parametrize("path", python_files(), ids=relative)

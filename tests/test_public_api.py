@@ -28,6 +28,7 @@ NAMES = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "name_stream",
     "range",
     "record",
     "record_stream",

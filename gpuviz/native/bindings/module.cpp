@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
     gpuviz::bind_record(m);
     gpuviz::bind_cupti(m);
     gpuviz::bind_ranges(m);
+    gpuviz::bind_nvtx(m);
     gpuviz::bind_allocator(m);
     gpuviz::bind_memory_state(m);
     gpuviz::bind_overlap(m);

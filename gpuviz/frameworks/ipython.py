@@ -1,0 +1,75 @@
+"""Notebook cells as ranges: IPython as a client of the recorder."""
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_CELL = DICTIONARIES["ranges", "kind"].index("cell")
+
+
+class CellRanges:
+    """Sends the cells of this process's shell, if it has one, to one session.
+
+    Between `begin` and `end`; the cell that calls `begin` counts from there.
+    """
+
+    def __init__(self, session: _core.Session) -> None:
+        self._session = session
+        self._shell: Any = None
+        # The open ones of each thread, innermost last: cells of subshells run at the same time,
+        # and a magic may run a cell in a cell.
+        self._open: dict[int, list[int]] = {}
+
+    def begin(self) -> None:
+        """Record cells from now on."""
+        self._shell = _running_shell()
+        if self._shell is None:
+            return
+        if _running_cell(self._shell):
+            self._begin_cell()
+        self._shell.events.register("pre_run_cell", self._begin_cell)
+        self._shell.events.register("post_run_cell", self._end_cell)
+
+    def end(self) -> None:
+        """Record no more; a cell that still runs ends with the session."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            shell.events.unregister("pre_run_cell", self._begin_cell)
+            shell.events.unregister("post_run_cell", self._end_cell)
+
+    def _begin_cell(self, *_: Any) -> None:
+        number = _running_cell(self._shell) or self._shell.execution_count
+        begun = _core.begin_range(self._session, f"In [{number}]".encode(), _CELL)
+        self._open.setdefault(threading.get_ident(), []).append(begun)
+
+    def _end_cell(self, *_: Any) -> None:
+        stack = self._open.get(threading.get_ident())
+        if stack:
+            _core.end_range(self._session, stack.pop())
+
+
+def _running_shell() -> Any:
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()
+
+
+def _running_cell(shell: Any) -> int:
+    """Return the number of the cell that the caller is part of, 0 outside cells.
+
+    A widget's message, for one, is handled outside. The shell's own number may be that of the next
+    cell already: IPython 9 counts before it calls anybody.
+    """
+    code = getattr(type(shell).run_cell_async, "__code__", None)
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - Python's documented way
+    while frame is not None:
+        if frame.f_code is code:
+            number = getattr(frame.f_locals.get("result"), "execution_count", None)
+            return int(number or shell.execution_count)
+        frame = frame.f_back
+    return 0
