@@ -90,6 +90,8 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
 
             @functools.wraps(function)
             async def call_async(*args: Any, **keywords: Any) -> Any:
+                if range._session is None:
+                    return await function(*args, **keywords)
                 with self._again():
                     return await function(*args, **keywords)
 
@@ -97,6 +99,8 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
 
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
+            if range._session is None:
+                return function(*args, **keywords)
             with self._again():
                 return function(*args, **keywords)
 
