@@ -28,7 +28,7 @@ class StreamEvents(Protocol):
         """Return an event that waits for nothing on its device."""
 
     def relaxed(self) -> AbstractContextManager[None]:
-        """Return a scope in which the calls below disturb no capture."""
+        """Return a scope in which these calls disturb no capture."""
 
     def is_complete(self, event: Any) -> bool:
         """Return whether the stream has come by the event."""
@@ -95,7 +95,7 @@ class StreamRanges:
 
     def begin(self, name: bytes, stream: Any) -> StreamRange | None:
         """Return a range that begins after all that is queued on a stream by now."""
-        with self._noting():
+        with self._noting(), self.events.relaxed():
             started = StreamRange(self, name, stream)
             with self._lock:
                 if self._is_over or started.begun is None:
@@ -110,7 +110,7 @@ class StreamRanges:
             if finished not in self._open:
                 return
             self._open.remove(finished)
-        with self._noting():
+        with self._noting(), self.events.relaxed():
             finished.ended = self.events.record(finished.stream)
             if finished.ended is not None:
                 with self._lock:

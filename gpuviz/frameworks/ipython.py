@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
@@ -40,8 +41,9 @@ class CellRanges:
         """Record no more; a cell that still runs ends with the session."""
         shell, self._shell = self._shell, None
         if shell is not None:
-            shell.events.unregister("pre_run_cell", self._begin_cell)
-            shell.events.unregister("post_run_cell", self._end_cell)
+            with suppress(ValueError):  # somebody took them away
+                shell.events.unregister("pre_run_cell", self._begin_cell)
+                shell.events.unregister("post_run_cell", self._end_cell)
 
     def _begin_cell(self, *_: Any) -> None:
         number = _running_cell(self._shell) or self._shell.execution_count

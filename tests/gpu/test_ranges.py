@@ -133,6 +133,8 @@ def test_a_capture_of_another_thread_is_not_disturbed_by_polling(spin):
             captured.begin_capture(cp.cuda.runtime.streamCaptureModeGlobal)
             with gpuviz.range("captured", stream=captured):
                 spin(1)
+            with gpuviz.range("beside", stream=stream):
+                spin(1)
             polling = threading.Thread(target=on_streams.poll)
             polling.start()
             polling.join()
@@ -140,7 +142,7 @@ def test_a_capture_of_another_thread_is_not_disturbed_by_polling(spin):
         graph.launch(captured)
         captured.synchronize()
 
-    assert [name for name, *_ in measured(session)] == ["spin"]
+    assert [name for name, *_ in measured(session)] == ["beside", "spin"]
 
 
 def test_what_is_allocated_in_a_range_refers_to_it():

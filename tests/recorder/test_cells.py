@@ -135,6 +135,17 @@ def test_a_cell_that_awaits_is_one_range_and_so_is_a_cell_within_a_cell(tmp_path
     assert after == ["after", "range", "In [3]"]
 
 
+def test_a_recorder_stops_also_when_somebody_took_its_callbacks_away(tmp_path):
+    program = """
+    run("recorder = new_recorder(); recorder.start()")
+    shell.events.callbacks = {name: [] for name in shell.events.callbacks}
+    run("recording = recorder.stop()")
+    tell(ranges(shell.user_ns["recording"]))
+    """
+
+    assert told(program, tmp_path) == [[[["In [1]", "cell", None]]]]
+
+
 def test_ipython_is_not_imported_by_recording():
     program = "with new_recorder() as recorder: pass\nprint('IPython' in sys.modules)"
     without_shell = PRELUDE.replace(

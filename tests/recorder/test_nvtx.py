@@ -201,6 +201,29 @@ def test_the_variable_is_ours_while_recording_only():
     assert told(program) == [[False, True, False]]
 
 
+def test_nothing_is_left_of_a_recorder_that_could_not_start():
+    program = """
+    import nvtx
+    class Failing(SimulatedSource):
+        def begin(self, session):
+            with gpuviz.range("begins"), nvtx.annotate("begins"):
+                raise RuntimeError("no luck")
+
+    recorder = Recorder(Failing(), None, stacks=False, max_events=1000)
+    for _ in range(2):
+        try:
+            recorder.start()
+        except RuntimeError as error:
+            tell(str(error), VARIABLE in os.environ)
+    with new_recorder() as recorder, gpuviz.range("later"), nvtx.annotate("later"):
+        pass
+    tell(ranges(recorder.recording))
+    """
+
+    later = [["later", "range", None], ["later", "nvtx", "later"]]
+    assert told(program) == [["no luck", False], ["no luck", False], [later]]
+
+
 def test_another_tool_stays_and_the_user_is_told():
     program = """
     with new_recorder() as recorder:
