@@ -146,6 +146,24 @@ void nothing_of_an_earlier_session_at_the_same_place_is_left() {
     }
 }
 
+void another_clock_may_tell_the_time() {
+    Session session({.ring_capacity = 16});
+    session.start();
+    std::int64_t now = session.start_ns() + 100;
+    session.ranges().set_clock([&now] { return now; });
+    const std::uint32_t first = session.ranges().begin("first", RangeKind::range);
+    static_cast<void>(session.ranges().begin("second", RangeKind::range));
+    now += 50;
+    session.ranges().end(first);
+    now += 7;
+    session.stop();
+    const std::vector<RangeRow> rows = rows_of(session);
+    CHECK_EQUAL(rows.size(), 4u);
+    CHECK_EQUAL(rows[2].time, 100);
+    CHECK_EQUAL(rows[2].end, 150);
+    CHECK_EQUAL(rows[3].end, 157);
+}
+
 // What NVTX's headers compile into a library: slots for functions, and who fills them.
 struct Library {
     nvtx::Function core[16] = {};
@@ -253,6 +271,7 @@ int main() {
     random_programs_agree_with_a_model();
     a_thread_may_be_in_ranges_of_two_sessions();
     nothing_of_an_earlier_session_at_the_same_place_is_left();
+    another_clock_may_tell_the_time();
     nvtx_is_heard_by_whoever_records();
     nvtx_texts_become_names();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <utility>
 
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
@@ -9,6 +11,13 @@
 namespace gpuviz {
 
 Ranges::Ranges(ActivityLog& log) noexcept : log_(log), made_ns_(now_ns()) {}
+
+void Ranges::set_clock(std::function<std::int64_t()> clock) {
+    const std::lock_guard lock(mutex_);
+    clock_ = std::move(clock);
+}
+
+std::int64_t Ranges::time_ns() const { return clock_ ? clock_() : now_ns(); }
 
 std::uint32_t Ranges::begin(std::string_view name, RangeKind kind, std::uint64_t domain) noexcept {
     return add(name, kind, domain, false);
@@ -33,7 +42,7 @@ std::uint32_t Ranges::add(std::string_view name, RangeKind kind, std::uint64_t d
         const std::uint32_t id = last_id_ + 1;
         const RangeRow row{
             .id = id,
-            .time = log_.since_start(now_ns()),
+            .time = log_.since_start(time_ns()),
             .end = -1,
             .name = name_id,
             .kind = kind,
@@ -62,7 +71,7 @@ void Ranges::end(std::uint32_t id) noexcept {
         return;
     }
     const std::lock_guard lock(mutex_);
-    end_locked(id, now_ns());
+    end_locked(id, time_ns());
 }
 
 void Ranges::pop(std::uint64_t domain) noexcept {
@@ -78,7 +87,7 @@ void Ranges::pop(std::uint64_t domain) noexcept {
     const auto innermost = std::find_if(open.rbegin(), open.rend(),
                                         [&](const Open& range) { return range.domain == domain; });
     if (innermost != open.rend()) {
-        end_locked(innermost->id, now_ns());
+        end_locked(innermost->id, time_ns());
     }
 }
 
@@ -95,19 +104,19 @@ void Ranges::stop() noexcept {
     const std::lock_guard lock(mutex_);
     recording_ = false;
     any_ = false;
-    const std::int64_t stopped_ns = now_ns();
+    const std::int64_t stopped_ns = time_ns();
     while (!open_.empty()) {
         end_locked(open_.begin()->first, stopped_ns);
     }
 }
 
-void Ranges::end_locked(std::uint32_t id, std::int64_t time_ns) noexcept {
+void Ranges::end_locked(std::uint32_t id, std::int64_t end_ns) noexcept {
     const auto found = open_.find(id);
     if (found == open_.end()) {
         return;
     }
     RangeRow row = found->second.row;
-    row.end = log_.since_start(time_ns);
+    row.end = log_.since_start(end_ns);
     log_.ranges.append(row);
     if (found->second.thread != nullptr) {
         leave(*found->second.thread, id);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +24,10 @@ class Ranges {
     explicit Ranges(ActivityLog& log) noexcept;
     Ranges(const Ranges&) = delete;
     Ranges& operator=(const Ranges&) = delete;
+
+    // What tells the time instead of clock.hpp, for a program whose time is simulated. It must not
+    // throw, nor call the session.
+    void set_clock(std::function<std::int64_t()> clock);
 
     void start() noexcept { recording_ = true; }
     // Ends what is open; from then on nothing begins.
@@ -79,11 +84,13 @@ class Ranges {
         return cached;
     }
     [[nodiscard]] std::uint32_t current_of_new_thread() noexcept;
-    // Throws std::bad_alloc; with mutex_ held.
-    [[nodiscard]] Thread& calling_thread();
     [[nodiscard]] std::uint32_t add(std::string_view name, RangeKind kind, std::uint64_t domain,
                                     bool is_detached) noexcept;
-    void end_locked(std::uint32_t id, std::int64_t time_ns) noexcept;
+    // All below with mutex_ held.
+    [[nodiscard]] std::int64_t time_ns() const;
+    // Throws std::bad_alloc.
+    [[nodiscard]] Thread& calling_thread();
+    void end_locked(std::uint32_t id, std::int64_t end_ns) noexcept;
     void leave(Thread& thread, std::uint32_t id) noexcept;
 
     ActivityLog& log_;
@@ -91,6 +98,7 @@ class Ranges {
     std::atomic<bool> recording_{false};
     std::atomic<bool> any_{false};  // whether one ever began
     std::mutex mutex_;              // guards the rest
+    std::function<std::int64_t()> clock_;
     std::uint32_t last_id_ = 0;
     std::unordered_map<std::uint32_t, OpenRange> open_;
     std::unordered_map<std::uint32_t, Thread*> by_thread_id_;
