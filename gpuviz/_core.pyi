@@ -230,6 +230,7 @@ class CuptiTracer:
     @property
     def unreadable_launches(self) -> int:
         """Launches whose parameters could not be read."""
+
 def begin_range(session: Session, name: bytes, kind: int) -> int:
     """
     Return the id of a range around what the calling thread does from now on, 0 unless the session records; `name` is UTF-8, `kind` a number of DICTIONARIES.

@@ -1,23 +1,25 @@
 """Everything that tells the host's ranges to a session, from a recorder's start to its stop."""
 
+from typing import TYPE_CHECKING, Any
+
 from gpuviz import _core, ranges, stream_names
 from gpuviz.frameworks.ipython import CellRanges
 from gpuviz.nvtx import NvtxRanges
-from gpuviz.stream_ranges import StreamEvents, StreamRanges
+from gpuviz.stream_ranges import StreamEvents, StreamRange, StreamRanges
+
+if TYPE_CHECKING:
+    from gpuviz.tracer import Tracer
 
 
 class HostRanges:
     """Sends the ranges of this process to one session, between `begin` and `end`.
 
-    Args:
-        session: Gets them.
-        measures_streams: Whether ranges on streams are measured by CUDA events; not needed beside a
-            tracer, which sees what the stream does.
+    Ranges on streams are measured unless the tracer sees what the streams do.
     """
 
-    def __init__(self, session: _core.Session, *, measures_streams: bool = True) -> None:
+    def __init__(self, session: _core.Session, tracer: "Tracer") -> None:
         self._session = session
-        self._measures_streams = measures_streams
+        self._tracer = tracer
         self._on_streams = StreamRanges(session, _cupy_events)
         self._cells = CellRanges(session)
         self._nvtx = NvtxRanges(session)
@@ -29,8 +31,7 @@ class HostRanges:
 
     def begin(self) -> None:
         """Record ranges from now on."""
-        begin_on_stream = self._on_streams.begin if self._measures_streams else None
-        ranges.record_into(self._session, begin_on_stream)
+        ranges.record_into(self._session, self._begin_on_stream)
         stream_names.names.begin(self._session)
         self._cells.begin()
         self._nvtx.begin()
@@ -53,6 +54,9 @@ class HostRanges:
         self._cells.end()
         stream_names.names.abandon_after_fork()
         ranges.record_into(None, None)
+
+    def _begin_on_stream(self, name: bytes, stream: Any) -> StreamRange | None:
+        return None if self._tracer.is_active else self._on_streams.begin(name, stream)
 
 
 def _cupy_events() -> StreamEvents:

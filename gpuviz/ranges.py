@@ -29,8 +29,9 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
 
     Args:
         name: Shown wherever the range is.
-        stream: A CuPy stream on which the range is measured too, from the work that is queued
-            before it to the last that is queued within.
+        stream: A CuPy stream on which the range is measured too, from the end of the work that is
+            queued before it to the end of what is queued within. It is then an activity of its own;
+            where CUPTI records streams, the launches within tell the same, and there is none.
 
     Raises:
         TypeError: ``name`` is not a str, or ``stream`` no stream.

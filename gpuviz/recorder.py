@@ -62,7 +62,7 @@ class Recorder:
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
         self._session = self._new_session()
-        self._ranges = HostRanges(self._session)
+        self._ranges = HostRanges(self._session, self._tracer)
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
@@ -118,7 +118,7 @@ class Recorder:
             self._session.stop()
             store.discard()
             self._session = self._new_session()
-            self._ranges = HostRanges(self._session)
+            self._ranges = HostRanges(self._session, self._tracer)
             raise
         self._store, self._pump = store, pump
 

@@ -64,7 +64,15 @@ PYTHON = {
     "ranges": {"_core", "tables", "stream_ranges"},
     "stream_names": {"_core", "stream_handle"},
     "nvtx": {"_core"},
-    "host_ranges": {"_core", "frameworks", "ranges", "stream_ranges", "stream_names", "nvtx"},
+    "host_ranges": {
+        "_core",
+        "frameworks",
+        "ranges",
+        "stream_ranges",
+        "stream_names",
+        "nvtx",
+        "tracer",
+    },
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status", "host_ranges"},
     "replay": _RECORDING | {"environment", "source", "recorder"},

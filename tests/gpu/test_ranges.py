@@ -170,6 +170,27 @@ def test_what_is_allocated_in_a_range_refers_to_it():
     ]
 
 
+def test_what_is_launched_in_a_range_refers_to_it(spin):
+    with gpuviz.record() as recorder:
+        spin(1)
+        with gpuviz.range("within"):
+            spin(1)
+    recording = recorder.recording
+    texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+    [within] = [
+        row["id"] for row in recording.table("ranges").to_pylist() if texts[row["name"]] == "within"
+    ]
+    calls = {row["correlation"]: row for row in recording.table("api_calls").to_pylist()}
+    found = [
+        calls[row["correlation"]]["range"]
+        for row in recording.table("activities").to_pylist()
+        if texts[row["name"]] == "spin"
+    ]
+
+    assert recorder.status().streams
+    assert found == [0, within]
+
+
 def test_a_stream_of_cupy_keeps_its_name_as_long_as_it_lives():
     import cupy as cp
 

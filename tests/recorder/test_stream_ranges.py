@@ -9,7 +9,10 @@ import pytest
 import gpuviz
 from gpuviz import _core
 from gpuviz.ranges import record_into
+from gpuviz.recorder import Recorder
 from gpuviz.stream_ranges import ANCHOR_LIFE_NS, StreamRanges
+from gpuviz.tracer import NoTracer
+from tests.recorder.simulated_source import SimulatedSource
 
 
 class FakeEvents:
@@ -174,6 +177,18 @@ def test_an_error_of_cuda_is_noted_once_and_does_not_reach_the_program(session, 
     assert on_streams.notes == [
         "Ranges on streams could not all be measured (RuntimeError: no luck)",
     ]
+
+
+def test_nothing_is_measured_on_streams_that_a_tracer_sees():
+    tracer = NoTracer()
+    tracer.is_active = True
+    recorder = Recorder(SimulatedSource(), None, stacks=False, max_events=1000, tracer=tracer)
+    with recorder, gpuviz.range("traced", stream=new_stream()):
+        pass
+
+    recording = recorder.recording
+    assert (recording.table("ranges").num_rows, recording.table("activities").num_rows) == (1, 0)
+    assert recording.manifest.notes == ()
 
 
 def test_a_stream_must_be_one():

@@ -63,7 +63,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
                           .thread = current_thread_id(),
                           .correlation = data.correlationId,
                           .stack = options_.stacks ? session_.capture_stack() : 0,
-                          .range = 0});
+                          .range = session_.current_range()});
     launches_.fetch_add(is_launch, std::memory_order_relaxed);
     if (data.context == nullptr) {
         return;
