@@ -1,3 +1,4 @@
+import ctypes
 import os
 import statistics
 import subprocess
@@ -108,3 +109,10 @@ def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):
     assert shipped == {
         name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(f"{folder}/")
     }
+
+
+def test_a_wheels_library_is_one_that_nvtx_can_load(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        library = ctypes.CDLL(archive.extract("gpuviz/_core.abi3.so", tmp_path))
+
+    assert hasattr(library, "InitializeInjectionNvtx2")
