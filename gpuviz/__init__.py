@@ -27,10 +27,11 @@ if TYPE_CHECKING:
         set_allocator_settings,
         set_per_process_memory_fraction,
     )
+    from gpuviz.assembly import record
     from gpuviz.frameworks.cupy import malloc
     from gpuviz.mem_pool import MemPool, use_mem_pool
     from gpuviz.ranges import range as range  # noqa: A004 - not in __all__
-    from gpuviz.recorder import Recorder, record
+    from gpuviz.recorder import Recorder
     from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
@@ -65,7 +66,8 @@ _HOMES = {
     ),
     "gpuviz.frameworks.cupy": ("malloc",),
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
-    "gpuviz.recorder": ("Recorder", "record"),
+    "gpuviz.assembly": ("record",),
+    "gpuviz.recorder": ("Recorder",),
     "gpuviz.recorder_status": ("RecorderStatus",),
     "gpuviz.ranges": ("range",),
     "gpuviz.recording": ("Recording", "load"),

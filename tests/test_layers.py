@@ -35,7 +35,7 @@ TS = {
 _FLOOR = {"errors", "tables", "_core", "manifest", "conformity"}
 _RECORDING = _FLOOR | {"recording"}
 _READERS = _RECORDING | {"formats", "analysis", "figures"}
-_RECORDERS = {"recorder", "replay", "allocator", "frameworks"}
+_RECORDERS = {"recorder", "assembly", "replay", "allocator", "frameworks"}
 PYTHON = {
     "errors": set[str](),
     "tables": set[str](),
@@ -75,6 +75,7 @@ PYTHON = {
     },
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status", "host_ranges"},
+    "assembly": {"recorder", "simulation", "source", "tracer"},
     "replay": _RECORDING | {"environment", "source", "recorder"},
     "report": _READERS,
     "notebook": _READERS | _RECORDERS | {"report"},
@@ -86,7 +87,7 @@ PYTHON = {
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
     "allocator": {"frameworks"},
-    "recorder": {"frameworks", "simulation"},
+    "assembly": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},
     "stream_names": {"frameworks"},
 }

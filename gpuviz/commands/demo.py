@@ -61,7 +61,7 @@ def _has_gpu() -> bool:
 
 def _record(name: str) -> "Recording":
     from gpuviz.allocator import mem_get_info
-    from gpuviz.recorder import record
+    from gpuviz.assembly import record
 
     free, _ = mem_get_info()
     scale = min(1.0, free / NEEDED_BYTES)

@@ -49,7 +49,8 @@ def waits(recording):
     found = {}
     for row in recording.table("synchronizations").to_pylist():
         place = call_place(recording, calls.get(row["correlation"]))
-        if row["kind"] in HOST_WAITS and not place["call_name"].endswith("Query"):
+        was_query = calls and row["correlation"] not in calls
+        if row["kind"] in HOST_WAITS and not (was_query or place["call_name"].endswith("Query")):
             length = max(0, row["end"] - row["time"])
             found[row["correlation"]] = place | {"kind": row["kind"], "length": length}
     for correlation, call in calls.items():
@@ -128,6 +129,15 @@ def test_a_query_blocks_nobody(name):
     timeline.call(10, 13, name, correlation=7)
     timeline.synchronization("event_synchronize", 10, 13, correlation=7)
 
+    assert timeline.recording().synchronizations().num_rows == 0
+
+
+def test_a_wait_without_a_call_was_a_query_where_calls_are_recorded():
+    timeline = Timeline()
+    timeline.synchronization("event_synchronize", 10, 13, correlation=7)
+    assert timeline.recording().synchronizations()["count"].to_pylist() == [1]
+
+    timeline.call(20, 23, "cuLaunchKernel", correlation=8)
     assert timeline.recording().synchronizations().num_rows == 0
 
 

@@ -14,6 +14,7 @@ void SimulatedGpu::attach(Session& session, const SimulatedTracing& tracing) {
         catch_up();
         records_.attach(&session, streams_.all(), tracing);
     }
+    session.ranges().set_clock([this] { return clock_->now(); });
     session.set_drain_hook([this] { poll(); });
 }
 
@@ -32,6 +33,7 @@ void SimulatedGpu::detach(const Patience& patience) {
     records_.attach(nullptr, streams_.all());
     lock.unlock();
     session->set_drain_hook(nullptr);
+    session->ranges().set_clock([ended_at = clock_->now()] { return ended_at; });
     if (ended) {
         std::rethrow_exception(ended);
     }

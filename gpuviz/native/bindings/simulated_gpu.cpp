@@ -27,11 +27,14 @@ namespace {
 using Dimensions = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using Accesses = std::vector<std::pair<std::uint64_t, int>>;
 
-// The range is 0: none is known to native code.
 CallSite call_site(SimulatedGpu& gpu) {
     Session* session = gpu.session();
-    return {.stack = session == nullptr ? 0 : session->capture_stack(),
-            .thread = current_thread_id()};
+    if (session == nullptr) {
+        return {.thread = current_thread_id()};
+    }
+    return {.stack = session->capture_stack(),
+            .thread = current_thread_id(),
+            .range = session->current_range()};
 }
 
 // Makes a call of the GPU without the GIL, with the caller's stack.
