@@ -46,7 +46,7 @@ WORKLOADS = {
     ),
     "fft_filter": _workload(
         "fft_filter",
-        "Filter a signal in chunks on two streams: each stream keeps memory of its own.",
+        "Filter a signal in chunks: tries to overlap two streams from pageable memory.",
     ),
     "monte_carlo": _workload(
         "monte_carlo",
@@ -54,6 +54,6 @@ WORKLOADS = {
     ),
     "image_pipeline": _workload(
         "image_pipeline",
-        "Count spots in images of several sizes: an intermediate outlives its use.",
+        "Count spots in images: copies run behind kernels, an intermediate outlives its use.",
     ),
 }

@@ -1,8 +1,10 @@
-"""A band-pass filter over a long signal, streamed in chunks through pinned memory on two streams.
+"""A band-pass filter over a long signal, in chunks: tries to overlap two from pageable memory.
 
 Look for: two of everything. Each stream has blocks and an FFT plan with a work area of its own,
 and what one stream has freed does not serve the other. ``spectrum`` stays alive until the next
-chunk has made its own.
+chunk has made its own. On the GPU's time line: chunks one after the other, although each has a
+stream that waits for no other. The host's arrays are pageable, so the host waits in every copy;
+arrays of ``cupyx.empty_pinned`` let it go on.
 """
 
 from dataclasses import dataclass
@@ -56,7 +58,7 @@ def _waves() -> tuple[Any, Any]:
 
 @dataclass(slots=True)
 class _Lane:
-    """A stream with what it needs so that its work can overlap the other's."""
+    """A stream with buffers and plans of its own, shared with no other."""
 
     stream: Any
     input: Any
@@ -68,7 +70,7 @@ class _Lane:
     @classmethod
     def make(cls, lines: int) -> "_Lane":
         import cupy as cp
-        import cupyx
+        import numpy as np
         from cupyx.scipy.fft import get_fft_plan
 
         shape = (lines, SAMPLES)
@@ -85,8 +87,8 @@ class _Lane:
             )
         return cls(
             stream=stream,
-            input=cupyx.empty_pinned(shape, dtype=cp.float32),
-            output=cupyx.empty_pinned(shape, dtype=cp.float32),
+            input=np.empty(shape, dtype=np.float32),
+            output=np.empty(shape, dtype=np.float32),
             response=response,
             plans=plans,
         )
