@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.recorder import DEFAULT_MAX_EVENTS, Recorder
 from gpuviz.recording import Recording
+from gpuviz.replayed_activities import AT_OTHER_SPEED, Asked, noted, with_activities
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +18,8 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
     """Return a recording of the same operations on the allocator over a simulated device.
 
     Sizes, streams, call stacks, threads and, at ``speed`` 1, times are those of ``recording``;
-    addresses and segments are the allocator's own.
+    addresses and segments are the allocator's own. At ``speed`` 1 the recording's GPU activities
+    and ranges stay beside them.
 
     Args:
         recording: Whose allocations, frees and stream uses are repeated.
@@ -34,7 +36,7 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
     recorder = Recorder(source, None, stacks=False, max_events=DEFAULT_MAX_EVENTS)
     with recorder:
         source.run(speed)
-    return recorder.recording
+    return source.with_activities(recorder.recording, speed)
 
 
 class _ReplaySource:
@@ -76,6 +78,15 @@ class _ReplaySource:
                 for replayer in replayers:
                     replayer.stop()
                 raise
+
+    def with_activities(self, replayed: Recording, speed: float) -> Recording:
+        """Return the replay with the recording's activities, or a note where they do not fit."""
+        if speed == 1:
+            asked = {device: one.asked for device, one in self._replays.items()}
+            return with_activities(replayed, self._recording, asked)
+        if self._recording.tables["activities"].num_rows:
+            return noted(replayed, AT_OTHER_SPEED)
+        return replayed
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the simulated devices."""
@@ -136,6 +147,7 @@ class _DeviceReplay:
         self.device = _core.SimulatedDevice(row["total_memory"], ordinal=row["id"])
         self.allocator = _core.CachingAllocator(self.device, settings)
         program = operations(recording, row["id"])
+        self.asked = program.asked()
         self.replayer = _core.Replayer(program.finish(), self.device, self.allocator)
 
 
@@ -150,6 +162,7 @@ class _Operations:
     stack: list[int] = field(default_factory=list)
     thread: list[int] = field(default_factory=list)
     time_ns: list[int] = field(default_factory=list)
+    row: list[int] = field(default_factory=list)
 
     def add(
         self, name: str, row: Mapping[str, Any], block: int, argument: int, stream: int
@@ -161,6 +174,7 @@ class _Operations:
         self.stack.append(row["stack"])
         self.thread.append(row["thread"])
         self.time_ns.append(row["time"])
+        self.row.append(row["row"])
 
     def finish(self) -> _core.ReplayProgram:
         import numpy as np
@@ -176,6 +190,19 @@ class _Operations:
             stack=np.array(self.stack, np.uint32),
             thread=np.array(self.thread, np.uint32),
             time_ns=time_ns,
+        )
+
+    def asked(self) -> Asked:
+        """Return which rows of the recording the operations on blocks are from."""
+        import numpy as np
+
+        made = np.array(self.operation, np.uint8)
+        pools = [_core.Operation[name].value for name in ("begin_pool", "end_pool")]
+        of_block = ~np.isin(made, pools)
+        return Asked(
+            rows=np.array(self.row, np.int64)[of_block],
+            blocks=np.array(self.id, np.int64)[of_block],
+            allocates=made[of_block] == _core.Operation.malloc.value,
         )
 
 
@@ -201,10 +228,12 @@ def operations(recording: Recording, device: int) -> _Operations:
     made = _Operations()
     live: dict[int, int] = {}
     blocks = 0
+    rows_before = 0
     for batch in events.to_batches():
-        for row in batch.to_pylist():
+        for position, row in enumerate(batch.to_pylist(), rows_before):
             if row["device"] != device:
                 continue
+            row["row"] = position
             action, address, stream = row["action"], row["address"], handles[row["stream"]]
             if action in {"alloc", "oom"}:
                 _add_allocation(made, row, blocks, stream)
@@ -217,6 +246,7 @@ def operations(recording: Recording, device: int) -> _Operations:
                 made.add("free", row, live.pop(address), 0, stream)
             elif action == "record_stream" and address in live:
                 made.add("record_stream", row, live[address], 0, stream)
+        rows_before += batch.num_rows
     return made
 
 

@@ -76,7 +76,8 @@ PYTHON = {
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "tracer", "recorder_status", "host_ranges"},
     "assembly": {"recorder", "simulation", "source", "tracer"},
-    "replay": _RECORDING | {"environment", "source", "recorder"},
+    "replayed_activities": _RECORDING | {"analysis"},
+    "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
     "report": _READERS,
     "notebook": _READERS | _RECORDERS | {"report"},
     "commands": _READERS | _RECORDERS | {"report"},
