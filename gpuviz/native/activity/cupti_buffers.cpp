@@ -41,6 +41,10 @@ void CuptiBuffers::activate() {
         throw std::runtime_error("CUPTI takes no buffers: " + library_.name(result) + ".");
     }
     active().buffers = this;
+    // Detaching loses a record of its own overhead, which must not count as one of ours: asking
+    // begins a new count.
+    std::size_t before = 0;
+    library_.dropped_records(nullptr, 0, &before);
 }
 
 void CuptiBuffers::deactivate() noexcept {
