@@ -48,9 +48,11 @@ class CuptiLibrary {
     // The name of a result: CUPTI_ERROR_...
     [[nodiscard]] std::string name(CUptiResult result) const;
 
-  private:
+  protected:
+    // Without functions.
     CuptiLibrary() = default;
 
+  private:
     std::uint32_t version_ = 0;
 };
 

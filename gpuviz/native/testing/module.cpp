@@ -1,5 +1,6 @@
 // Drivers for the tests and benchmarks of the core; built for developers only.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <chrono>
 #include <memory>
@@ -8,10 +9,13 @@
 #include <thread>
 #include <utility>
 
+#include "activity/cupti_records.hpp"
 #include "record/clock.hpp"
 #include "record/python_stack.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
+#include "testing/bare_cupti.hpp"
+#include "testing/synthetic_records.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -72,6 +76,15 @@ double push_many(gpuviz::MemoryEventSink& sink, std::int64_t count, int device,
     });
 }
 
+double parse_records(gpuviz::Session& session, std::size_t count, bool synchronizations) {
+    const gpuviz::AbsentCupti cupti;
+    const gpuviz::SyntheticRecords made(count, synchronizations);
+    gpuviz::CuptiRecords records(cupti, session.log(), true);
+    records.context_is_on(1, 0);
+    return mean_ns(std::int64_t(count),
+                   [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
+}
+
 // An object whose deallocation frees GPU memory, as an array's does, as far as stacks go.
 struct CaptureAtDeath {
     explicit CaptureAtDeath(gpuviz::Session& session) : session(session) {}
@@ -117,5 +130,13 @@ NB_MODULE(_testing, m) {
         "session"_a, "count"_a, "Nanoseconds a capture of the caller's stack takes.");
     nb::class_<CaptureAtDeath>(m, "CaptureAtDeath")
         .def(nb::init<gpuviz::Session&>(), "session"_a, nb::keep_alive<1, 2>());
+    m.def("parse_records", &parse_records, "session"_a, "count"_a, nb::kw_only(),
+          "synchronizations"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Parse made-up records of kernels and copies into a session, one in eight a wait if "
+          "`synchronizations`; returns ns a record.");
+    nb::class_<gpuviz::BareCupti>(m, "BareCupti", "CUPTI that records, and nobody who reads it.")
+        .def(nb::init<const std::string&>(), "library"_a)
+        .def("start", &gpuviz::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
+        .def("stop", &gpuviz::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
     m.def("thread_id", &gpuviz::current_thread_id);
 }

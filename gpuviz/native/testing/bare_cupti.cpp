@@ -1,0 +1,79 @@
+#include "testing/bare_cupti.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+#include "activity/cupti_buffers.hpp"
+
+namespace gpuviz {
+namespace {
+
+// As CuptiTracer::enable_activities() has them.
+constexpr std::array kKinds{
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+    CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+    CUPTI_ACTIVITY_KIND_MEMORY2,
+    CUPTI_ACTIVITY_KIND_OVERHEAD,
+    CUPTI_ACTIVITY_KIND_JIT,
+};
+
+void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+    *size = CuptiBuffers::buffer_bytes;
+    *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, *size));
+    *max_records = 0;
+}
+
+void CUPTIAPI completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t) {
+    std::free(buffer);
+}
+
+void CUPTIAPI ignored(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+}  // namespace
+
+BareCupti::BareCupti(const std::string& library) : library_(CuptiLibrary::open(library)) {}
+
+BareCupti::~BareCupti() { stop(); }
+
+void BareCupti::start() {
+    check(library_->subscribe(&subscriber_, &ignored, nullptr), "cuptiSubscribe");
+    check(library_->register_callbacks(&requested, &completed), "cuptiActivityRegisterCallbacks");
+    for (const CUpti_ActivityKind kind : kKinds) {
+        if (library_->enable_activity(kind) == CUPTI_SUCCESS) {
+            kinds_.push_back(kind);
+        }
+    }
+    if (library_->enable_event_timestamps != nullptr) {
+        library_->enable_event_timestamps(1);
+    }
+    if (library_->enable_all_sync_records != nullptr) {
+        library_->enable_all_sync_records(0);
+    }
+    if (library_->enable_allocation_source != nullptr) {
+        library_->enable_allocation_source(1);
+    }
+}
+
+void BareCupti::stop() noexcept {
+    for (const CUpti_ActivityKind kind : std::exchange(kinds_, {})) {
+        library_->disable_activity(kind);
+    }
+    if (subscriber_ != nullptr) {
+        library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+        library_->unsubscribe(std::exchange(subscriber_, nullptr));
+    }
+}
+
+void BareCupti::check(CUptiResult result, const char* call) const {
+    if (result != CUPTI_SUCCESS) {
+        throw std::runtime_error(std::string(call) + ": " + library_->name(result) + ".");
+    }
+}
+
+}  // namespace gpuviz

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "activity/cupti_library.hpp"
+
+namespace gpuviz {
+
+// The least that activities can cost: CUPTI records the same kinds as CuptiTracer, and nobody reads
+// its buffers. One at a time in a process, and no tracer beside it.
+class BareCupti {
+  public:
+    explicit BareCupti(const std::string& library);
+    BareCupti(const BareCupti&) = delete;
+    BareCupti& operator=(const BareCupti&) = delete;
+    ~BareCupti();
+
+    // Throws std::runtime_error if CUPTI refuses.
+    void start();
+    // Does nothing unless started. The GPU should be idle.
+    void stop() noexcept;
+
+  private:
+    void check(CUptiResult result, const char* call) const;
+
+    std::shared_ptr<const CuptiLibrary> library_;
+    CUpti_SubscriberHandle subscriber_ = nullptr;
+    std::vector<CUpti_ActivityKind> kinds_;  // those that were enabled
+};
+
+}  // namespace gpuviz

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "activity/cupti_library.hpp"
+
+namespace gpuviz {
+
+// All of CUPTI that parsing records which are at hand needs: a newer one, that is not there.
+class AbsentCupti final : public CuptiLibrary {
+  public:
+    AbsentCupti() {
+        enable_event_timestamps = [](std::uint8_t) { return CUPTI_ERROR_NOT_INITIALIZED; };
+    }
+};
+
+// Activity records as CUPTI makes them, of a program that launches some kernels again and again on
+// a few streams, with a copy now and then and, if asked for, waits between streams.
+class SyntheticRecords {
+  public:
+    SyntheticRecords(std::size_t count, bool synchronizations);
+    SyntheticRecords(const SyntheticRecords&) = delete;
+    SyntheticRecords& operator=(const SyntheticRecords&) = delete;
+
+    // Valid as long as this object.
+    [[nodiscard]] const std::vector<const CUpti_Activity*>& records() const noexcept {
+        return pointers_;
+    }
+
+  private:
+    using Record =
+        std::variant<CUpti_ActivityKernel9, CUpti_ActivityMemcpy5, CUpti_ActivitySynchronization2>;
+
+    [[nodiscard]] Record kernel(std::uint32_t number) const;
+    [[nodiscard]] static Record copy(std::uint32_t number);
+    [[nodiscard]] static Record wait(std::uint32_t number);
+
+    std::vector<std::string> names_;
+    std::vector<Record> records_;
+    std::vector<const CUpti_Activity*> pointers_;
+};
+
+}  // namespace gpuviz

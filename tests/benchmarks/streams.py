@@ -1,0 +1,129 @@
+"""What recording streams costs the program: a launch, and a whole workload.
+
+Needs a GPU. Each pair, without and with, is measured in a process of its own, because CUPTI leaves
+traces in the process that it was used in. Figures are medians of rounds that take turns.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from tests.benchmarks.cupy_allocation import Row, kmeans_seconds, ratio_row
+
+NEEDS_GPU = True
+ROUNDS = 5
+ELEMENTS = 1000
+LAUNCHES = 20_000
+REPEATS = 5
+TIMEOUT_S = 120
+
+
+@contextmanager
+def bare_cupti():
+    """CUPTI records the same activities, and its buffers are dropped unread."""
+    import cupy
+
+    from gpuviz import _testing
+    from gpuviz.cupti import find_cupti
+
+    major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+    tool = _testing.BareCupti(str(find_cupti(major)))
+    tool.start()
+    try:
+        yield
+    finally:
+        cupy.cuda.Device().synchronize()
+        tool.stop()
+
+
+@contextmanager
+def recording(**switches: Any):
+    """Record, by the switches of `gpuviz.record`, and make sure that activities came."""
+    import gpuviz
+
+    with gpuviz.record(**switches) as recorder:
+        yield
+    status = recorder.status()
+    assert status.streams, status.notes
+    assert recorder.recording.table("activities").num_rows > 0
+    assert status.dropped_activities == 0, status.dropped_activities
+
+
+def activities_only() -> AbstractContextManager[Any]:
+    """Record activities, not what caused them."""
+    return recording(launch_sites=False, launch_blocks=False)
+
+
+def launch_seconds() -> float:
+    """Return the seconds of one elementwise launch in a tight loop."""
+    import cupy
+
+    device = cupy.cuda.Device()
+    array = cupy.zeros(ELEMENTS, cupy.float32)
+    out = cupy.empty_like(array)
+    seconds = []
+    for _ in range(1 + REPEATS):  # the first to warm up
+        device.synchronize()
+        began = time.perf_counter()
+        for _ in range(LAUNCHES):
+            cupy.add(array, array, out=out)
+        seconds.append((time.perf_counter() - began) / LAUNCHES)
+    return statistics.median(seconds[1:])
+
+
+# What is measured, and inside what.
+PAIRS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], float]]] = {
+    "bare": (bare_cupti, launch_seconds),
+    "activities": (activities_only, launch_seconds),
+    "everything": (recording, launch_seconds),
+    "kmeans": (recording, kmeans_seconds),
+}
+
+
+def measure_pair(name: str) -> tuple[float, float]:
+    """Return the seconds without and with, both after a warm-up; for a fresh process."""
+    context, measure = PAIRS[name]
+    measure()
+    without = measure()
+    with context():
+        return without, measure()
+
+
+def medians() -> dict[str, tuple[float, float]]:
+    """Return the median seconds without and with, of each pair."""
+    measured: dict[str, list[list[float]]] = {name: [] for name in PAIRS}
+    for _ in range(ROUNDS):
+        for name, rounds in measured.items():
+            command = [sys.executable, "-m", "tests.benchmarks.streams", name]
+            ran = subprocess.run(
+                command, check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S
+            )
+            rounds.append(json.loads(ran.stdout.splitlines()[-1]))
+    return {
+        name: (statistics.median(a for a, _ in rounds), statistics.median(b for _, b in rounds))
+        for name, rounds in measured.items()
+    }
+
+
+def rows() -> list[Row]:
+    """Measure, and return (what, must reach, measured, whether it does)."""
+    found = medians()
+    untraced, bare = found["bare"]
+    activities = found["activities"][1]
+    text = f"{activities * 1e9:.4g} ns against {bare * 1e9:.4g} ns: {activities / bare:.3f}x"
+    return [
+        ratio_row("a launch, CUPTI alone, nothing read", None, bare, untraced),
+        ("a launch, activities recorded", "bare + 10 %", text, activities <= 1.1 * bare),
+        ratio_row("the same against no CUPTI", None, activities, found["activities"][0]),
+        ratio_row("a launch, everything on", 1.5, *reversed(found["everything"])),
+        ratio_row("k-means, everything on", 1.01, *reversed(found["kmeans"]), unit="s"),
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{json.dumps(measure_pair(sys.argv[1]))}\n")
