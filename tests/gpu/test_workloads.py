@@ -72,6 +72,21 @@ def test_a_recording_is_whole_and_small(name):
     assert recording.table("launch_blocks").num_rows > 0
 
 
+@pytest.mark.parametrize(
+    ("name", "streams"),
+    [
+        ("image_pipeline", {"images", "label copies"}),
+        ("fft_filter", {"even chunks", "odd chunks"}),
+    ],
+)
+def test_streams_of_a_program_have_its_names(name, streams):
+    recording = recorded(name)
+    busy = {stream.stream for stream in recording.overlap().streams}
+    named = {row["name"] for row in recording.table("streams").to_pylist() if row["id"] in busy}
+
+    assert streams <= named
+
+
 def test_images_are_copied_behind_kernels_from_pinned_memory():
     copied = copied_bytes("image_pipeline")
 

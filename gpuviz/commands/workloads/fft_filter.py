@@ -28,7 +28,7 @@ def main(scale: float = 1.0) -> dict[str, float]:
 
     lines = max(2, int(LINES * scale))
     tone, hum = _waves()
-    lanes = [_Lane.make(lines), _Lane.make(lines)]
+    lanes = [_Lane.make(lines, name) for name in ("even chunks", "odd chunks")]
     error = 0.0
     for chunk in range(CHUNKS + len(lanes)):
         lane = lanes[chunk % len(lanes)]
@@ -68,13 +68,16 @@ class _Lane:
     spectrum: Any = None
 
     @classmethod
-    def make(cls, lines: int) -> "_Lane":
+    def make(cls, lines: int, name: str) -> "_Lane":
         import cupy as cp
         import numpy as np
         from cupyx.scipy.fft import get_fft_plan
 
+        from gpuviz import name_stream
+
         shape = (lines, SAMPLES)
         stream = cp.cuda.Stream(non_blocking=True)
+        name_stream(stream, name)
         with stream:
             cycles = cp.arange(SAMPLES // 2 + 1)
             response = ((cycles > TONE_CYCLES // 2) & (cycles < 2 * TONE_CYCLES)).astype(cp.float32)

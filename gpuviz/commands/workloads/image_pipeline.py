@@ -25,11 +25,14 @@ def main(scale: float = 1.0) -> dict[str, float]:
     """
     import cupy as cp
 
+    from gpuviz import name_stream
+
     spots_across = [max(2, int(SIDE * size * scale**0.5) // SPACING) for size in SIZES]
     thumbnails = []
     spots = 0
     area = 0.0
-    with cp.cuda.Stream(non_blocking=True):
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        name_stream(stream, "images")
         random = cp.random.default_rng(0)
         archive = _Archive((max(spots_across) * SPACING) ** 2)
         for number in range(IMAGES):
@@ -91,7 +94,10 @@ class _Archive:
         import cupy as cp
         import cupyx
 
+        from gpuviz import name_stream
+
         self._stream = cp.cuda.Stream(non_blocking=True)
+        name_stream(self._stream, "label copies")
         self._buffers = deque(cupyx.empty_pinned(pixels, dtype=cp.int32) for _ in range(2))
         self._added: tuple[Any, int, Any] | None = None
         # Arrays must live until they are copied: here they are, with their copies and events.
