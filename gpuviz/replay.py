@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.recorder import DEFAULT_MAX_EVENTS, Recorder
 from gpuviz.recording import Recording
-from gpuviz.replayed_activities import AT_OTHER_SPEED, Asked, noted, with_activities
+from gpuviz.replayed_activities import (
+    AT_OTHER_SPEED,
+    Asked,
+    has_activities,
+    noted,
+    with_activities,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +90,7 @@ class _ReplaySource:
         if speed == 1:
             asked = {device: one.asked for device, one in self._replays.items()}
             return with_activities(replayed, self._recording, asked)
-        if self._recording.tables["activities"].num_rows:
+        if has_activities(self._recording):
             return noted(replayed, AT_OTHER_SPEED)
         return replayed
 

@@ -25,9 +25,11 @@ CARRIED = (
     "synchronizations",
     "overheads",
 )
-NOTE = "GPU activities are those of the recording; only memory events are replayed."
-AT_OTHER_SPEED = "GPU activities are left out: a replay has them at speed 1 only."
-LOST_EVENTS = "GPU activities are left out: the replay lost events, so that they fit no longer."
+NOTE = "GPU activities and ranges are the recording's own; memory events are replayed."
+AT_OTHER_SPEED = "GPU activities and ranges are left out: a replay has them at speed 1 only."
+LOST_EVENTS = (
+    "GPU activities and ranges are left out: the replay lost events, so they fit no longer."
+)
 
 _OUTCOMES = [ACTIONS.index(name) for name in ("alloc", "oom")]
 _ASKED = [*_OUTCOMES, ACTIONS.index("free_requested"), ACTIONS.index("record_stream")]
@@ -56,6 +58,11 @@ class _Pairs:
     origins: "NDArray[Any]"
 
 
+def has_activities(recording: Recording) -> bool:
+    """Return whether a recording has anything that a replay does not make anew."""
+    return any(recording.tables[name].num_rows for name in ("activities", "api_calls", "ranges"))
+
+
 def with_activities(
     replayed: Recording,
     recording: Recording,
@@ -72,7 +79,7 @@ def with_activities(
         recording: What was replayed.
         asked: What was replayed of it, by device.
     """
-    if not any(recording.tables[name].num_rows for name in ("activities", "api_calls")):
+    if not has_activities(recording):
         return replayed
     pairs = {device: _pairs(replayed, device, each) for device, each in asked.items()}
     aligned = {device: each for device, each in pairs.items() if each is not None}
@@ -119,9 +126,11 @@ def _memory_events(
     recording: Recording,
     aligned: "Mapping[int, _Pairs]",
 ) -> "pa.Table":
+    import numpy as np
+
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
     times = _retimed(events, replayed, recording, aligned)
-    ranges = plain(events["range"]).copy()
+    ranges = np.zeros(events.num_rows, np.uint32)
     for pairs in aligned.values():
         ranges[pairs.rows] = plain(before["range"])[pairs.origins]
         times[pairs.rows] = _ascending(before, pairs.origins)

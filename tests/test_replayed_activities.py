@@ -1,7 +1,5 @@
 """`gpuviz.replay` of a recording with GPU activities: they stay, on one clock with the replay."""
 
-import dataclasses
-
 import pytest
 
 import gpuviz
@@ -152,11 +150,25 @@ def test_a_recording_without_memory_events_keeps_its_activities():
     assert after.table("launch_blocks").num_rows == 0
 
 
+def test_ranges_stay_without_activities_and_around_a_replay_are_not_in_it():
+    before = recording(*USED_TWICE)
+    names = ("memory_events", "devices", "streams", "ranges", "strings")
+    only = Recording({name: before.table(name) for name in names}, Manifest())
+
+    with gpuviz.range("around"):
+        after = gpuviz.replay(only)
+
+    assert after.table("ranges") == before.table("ranges")
+    assert set(after.table("memory_events")["range"].to_pylist()) == {0, 1}
+    assert after.table("memory_events")["range"].to_pylist().count(1) == 1
+    assert after.notes[-1] == NOTE
+
+
 def test_a_recording_without_activities_has_no_note_on_them():
     before = recording(*USED_TWICE)
     names = ("memory_events", "devices", "streams")
     plain = Recording({name: before.table(name) for name in names}, Manifest())
 
-    after = gpuviz.replay(dataclasses.replace(plain))
+    after = gpuviz.replay(plain)
 
     assert len(after.notes) == 1
