@@ -172,3 +172,42 @@ def test_a_recording_without_activities_has_no_note_on_them():
     after = gpuviz.replay(plain)
 
     assert len(after.notes) == 1
+
+
+def touched_blocks(one):
+    """Return, for each row of ``launch_blocks``, its offset and the live block at its block."""
+    events = one.table("memory_events").to_pylist()
+    called = {row["correlation"]: row["time"] for row in one.table("api_calls").to_pylist()}
+    found = []
+    for row in one.table("launch_blocks").to_pylist():
+        live = {}
+        for made in events:
+            if made["time"] <= called[row["correlation"]]:
+                if made["action"] == "alloc":
+                    live[made["address"]] = made["requested_size"], made["stream"]
+                elif made["action"] == "free_completed":
+                    live.pop(made["address"], None)
+        found.append((row["address"] - row["block"], row["mode"], live[row["block"]]))
+    return found
+
+
+def test_a_program_on_streams_touches_the_same_blocks_in_its_replay():
+    gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
+    kept = []
+    with gpuviz.record(device=gpu) as recorder:
+        streams = [gpu.Stream() for _ in range(3)]
+        for number in range(60):
+            with streams[number % 3]:
+                array = gpu.empty(1000 * (1 + number % 7))
+                gpu.copy_to_device(array, pinned=True)
+                gpu.launch("step", reads=[array], writes=kept[-1:], duration=2e-5)
+                gpu.work_on_host(1e-5)
+                kept = [*kept[-3:], array]
+    before = recorder.recording
+
+    after = gpuviz.replay(before)
+
+    assert len(touched_blocks(before)) > 100
+    assert touched_blocks(after) == touched_blocks(before)
+    assert after.overlap() == before.overlap()
+    assert after.notes[-1] == NOTE
