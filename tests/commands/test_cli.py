@@ -8,6 +8,7 @@ from gpuviz.cli import main
 from gpuviz.commands import demo
 from gpuviz.commands.info import format_bytes
 from gpuviz.commands.workloads import WORKLOADS
+from gpuviz.recording import Recording
 from tests.recording.from_activities import Timeline
 from tests.report.recordings import make_recording
 
@@ -177,6 +178,24 @@ def test_a_demo_without_a_gpu_says_that_it_is_a_replay(gpuviz_command, tmp_path)
     assert out.endswith(f"Wrote {page}\n")
     assert manifest.simulated
     assert manifest.label.startswith("Replayed on the simulated device from a recording made on")
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_demo_without_a_gpu_shows_the_activities_that_were_recorded(gpuviz_command, tmp_path):
+    timeline = Timeline()
+    timeline.kernel(1000, 5000, "step", correlation=1)
+    timeline.call(0, 900, correlation=1, line=12)
+    made = timeline.recording(duration_ns=6000)
+    devices = make_recording().table("devices")
+    recording = Recording(dict(made.tables) | {"devices": devices}, made.manifest)
+    recording.save(tmp_path / "kmeans.gpuviz", overwrite=True)
+
+    gpuviz_command("demo", "--output", tmp_path / "run.html")
+    shown = gpuviz.load(tmp_path / "run.html")
+
+    assert shown.kernels("line").to_pylist() == recording.kernels("line").to_pylist()
+    assert shown.overlap().devices[0].kernel_ns == 4000
+    assert shown.table("api_calls") == recording.table("api_calls")
 
 
 @pytest.mark.usefixtures("without_gpu")
