@@ -14,7 +14,7 @@ from tests.report.test_page import HOSTILE
 pytestmark = pytest.mark.browser
 
 LEVELS, MAP, MOMENT = 0, 1, 2
-LEFT_PX, RIGHT_PX = 84, 16
+LEFT_PX, RIGHT_PX = 112, 16
 
 
 def open_report(page: Page, recording: Recording, folder: Path) -> None:

@@ -1,10 +1,18 @@
-/** A Float64Array that grows. */
-export class GrowingFloats {
-  #values: Float64Array<ArrayBuffer>;
+type Numbers =
+  | Float64Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>
+  | Uint8Array<ArrayBuffer>;
+
+/** A typed array that grows. */
+export class Growing<T extends Numbers> {
+  readonly #create: (length: number) => T;
+  #values: T;
   #length = 0;
 
-  constructor(capacity = 1024) {
-    this.#values = new Float64Array(Math.max(capacity, 16));
+  constructor(create: (length: number) => T, capacity = 16) {
+    this.#create = create;
+    this.#values = create(Math.max(capacity, 16));
   }
 
   get length(): number {
@@ -12,17 +20,64 @@ export class GrowingFloats {
   }
 
   push(value: number): void {
-    if (this.#length === this.#values.length) {
-      const larger = new Float64Array(this.#values.length * 2);
-      larger.set(this.#values);
-      this.#values = larger;
-    }
+    this.#reserve(this.#length + 1);
     this.#values[this.#length] = value;
     this.#length += 1;
   }
 
+  append(values: ArrayLike<number>): void {
+    this.#reserve(this.#length + values.length);
+    this.#values.set(values, this.#length);
+    this.#length += values.length;
+  }
+
+  at(index: number): number {
+    return this.#values[index] ?? 0;
+  }
+
+  set(index: number, value: number): void {
+    this.#values[index] = value;
+  }
+
+  /** Forgets all but the first `length` values. */
+  truncate(length: number): void {
+    this.#length = Math.min(length, this.#length);
+  }
+
   /** The values pushed so far, without copying. */
-  view(): Float64Array<ArrayBuffer> {
-    return this.#values.subarray(0, this.#length);
+  view(): T {
+    return this.#values.subarray(0, this.#length) as T;
+  }
+
+  #reserve(length: number): void {
+    if (length > this.#values.length) {
+      const larger = this.#create(Math.max(length, this.#values.length * 2));
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+  }
+}
+
+export class GrowingFloats extends Growing<Float64Array<ArrayBuffer>> {
+  constructor(capacity = 1024) {
+    super((length) => new Float64Array(length), capacity);
+  }
+}
+
+export class GrowingIndices extends Growing<Int32Array<ArrayBuffer>> {
+  constructor(capacity = 1024) {
+    super((length) => new Int32Array(length), capacity);
+  }
+}
+
+export class GrowingIds extends Growing<Uint32Array<ArrayBuffer>> {
+  constructor(capacity = 1024) {
+    super((length) => new Uint32Array(length), capacity);
+  }
+}
+
+export class GrowingBytes extends Growing<Uint8Array<ArrayBuffer>> {
+  constructor(capacity = 1024) {
+    super((length) => new Uint8Array(length), capacity);
   }
 }

@@ -63,6 +63,22 @@ export async function readMemoryEvents(file: RecordingFile): Promise<Map<number,
   return splitByDevice(all, table.numbers("device"));
 }
 
+export function noMemoryEvents(): MemoryEvents {
+  const none = new Float64Array();
+  return {
+    count: 0,
+    initialCount: 0,
+    timeNs: none,
+    action: new Uint8Array(),
+    address: none,
+    size: none,
+    requestedSize: none,
+    stream: none,
+    pool: none,
+    stack: none,
+  };
+}
+
 export function splitByDevice(all: MemoryEvents, device: Floats): Map<number, MemoryEvents> {
   const counts = new Map<number, number>();
   for (const ordinal of device) {

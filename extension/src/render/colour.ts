@@ -17,3 +17,12 @@ export function shade(pixel: number, share: number): number {
   const blue = mix((pixel >> 16) & 0xff);
   return ((0xff << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
+
+/** How bright a pixel colour looks, from 0 to 1, as WCAG 2 reckons it. */
+export function luminance(pixel: number): number {
+  const linear = (channel: number): number => {
+    const value = (channel & 0xff) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * linear(pixel) + 0.7152 * linear(pixel >> 8) + 0.0722 * linear(pixel >> 16);
+}

@@ -4,9 +4,11 @@ import "./report.css";
 
 import { Scope } from "../base/scope.ts";
 import { DeviceTimeline } from "../model/device_timeline.ts";
-import { readMemoryEvents, type MemoryEvents } from "../model/events.ts";
+import { noMemoryEvents, readMemoryEvents, type MemoryEvents } from "../model/events.ts";
+import { Lanes } from "../model/lanes.ts";
 import { readNames, type Names } from "../model/names.ts";
 import { readStacks, type Stacks } from "../model/stacks.ts";
+import { readWork, type Work } from "../model/work.ts";
 import { deviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
 import { makeSortable } from "../view/sortable_table.ts";
@@ -19,18 +21,24 @@ interface Contents {
   readonly events: ReadonlyMap<number, MemoryEvents>;
   readonly stacks: Stacks;
   readonly names: Names;
+  readonly work: Work;
+  readonly lanes: Lanes;
 }
 
 async function readContents(): Promise<Contents> {
   const embedded = document.getElementById("gpuviz-recording");
   const file = await RecordingFile.open(decodeBase64(embedded?.textContent ?? ""));
   embedded?.remove();
-  const [events, stacks, names] = await Promise.all([
+  const [events, stacks, names, work] = await Promise.all([
     readMemoryEvents(file),
     readStacks(file),
     readNames(file),
+    readWork(file),
   ]);
-  return { durationNs: file.durationNs, events, stacks, names };
+  const lanes = new Lanes(work, names);
+  const durationNs = Math.max(file.durationNs, work.endNs);
+  lanes.extend(durationNs);
+  return { durationNs, events, stacks, names, work, lanes };
 }
 
 /** Shows the parts of the page that belong to a device and draws its charts. */
@@ -54,13 +62,13 @@ class Report {
     if (charts === null) {
       return;
     }
-    if (events === undefined) {
-      charts.textContent = "No allocator events were recorded on this device.";
+    const { durationNs, ...contents } = this.#contents;
+    if (events === undefined && !contents.lanes.devices.includes(device)) {
+      charts.textContent = "Nothing was recorded on this device.";
       return;
     }
-    const { stacks, names, durationNs } = this.#contents;
-    const timeline = new DeviceTimeline(events, durationNs);
-    this.#shown = deviceView(charts, this.#frames, timeline, stacks, names);
+    const timeline = new DeviceTimeline(events ?? noMemoryEvents(), durationNs);
+    this.#shown = deviceView(charts, this.#frames, { ...contents, device, timeline });
   }
 
   redraw(): void {

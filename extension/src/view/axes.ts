@@ -54,7 +54,7 @@ export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): voi
   context.textAlign = "left";
   context.textBaseline = "bottom";
   context.fillStyle = theme.muted;
-  context.fillText(title, area.left - 76, area.top - 8);
+  context.fillText(title, 8, area.top - 8);
 }
 
 /** Ticks are round, so `2.00 GiB` reads better as `2 GiB`. */

@@ -1,13 +1,18 @@
 import { Scope } from "../base/scope.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Lanes } from "../model/lanes.ts";
 import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
+import type { Work } from "../model/work.ts";
+import { WorkDescriptions } from "../model/work_description.ts";
 import { categoriesLegend } from "./categories_legend.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { colourSwitch, Grouping } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
+import { kindsLegend } from "./kinds_legend.ts";
+import { lanesView } from "./lanes_view.ts";
 import { levelsLegend } from "./levels_legend.ts";
 import { levelsView } from "./levels_view.ts";
 import { mapView } from "./map_view.ts";
@@ -17,14 +22,19 @@ import { Selection } from "./selection.ts";
 import { Tooltip } from "./tooltip.ts";
 import { windowControls } from "./window_controls.ts";
 
+/** What the charts of one device are drawn from. */
+export interface DeviceContents {
+  readonly device: number;
+  readonly timeline: DeviceTimeline;
+  readonly work: Work;
+  readonly lanes: Lanes;
+  readonly stacks: Stacks;
+  readonly names: Names;
+}
+
 /** The charts of one device on one time axis with one selection. */
-export function deviceView(
-  parent: HTMLElement,
-  frames: Frames,
-  timeline: DeviceTimeline,
-  stacks: Stacks,
-  names: Names,
-): Scope {
+export function deviceView(parent: HTMLElement, frames: Frames, contents: DeviceContents): Scope {
+  const { device, timeline, work, lanes, stacks, names } = contents;
   const scope = new Scope();
   const grouping = new Grouping(timeline, stacks, names);
   const chart: ChartContext = {
@@ -33,6 +43,9 @@ export function deviceView(
     selection: new Selection(timeline),
     categories: grouping.categories,
     describe: new Descriptions(timeline, stacks, names),
+    work,
+    lanes: [...lanes.threads, ...lanes.ofDevice(device)],
+    describeWork: new WorkDescriptions(work, stacks, names),
     tooltip: new Tooltip(document.body),
   };
   scope.defer(() => {
@@ -40,6 +53,9 @@ export function deviceView(
   });
   showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
   showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart, grouping);
+  if (chart.lanes.length > 0) {
+    showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
+  }
   showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
   return scope;
 }
@@ -50,6 +66,9 @@ const LEVELS_HINT =
 const MAP_HINT =
   "Each rectangle is a block from its allocation to its free. Point at one for its lines. " +
   "Where blocks are smaller than a pixel they share it: the paler it is, the less is in use.";
+const LANES_HINT =
+  "What each host thread and each stream did. Where spans are shorter than a pixel, " +
+  "its height is the part of the time that they took.";
 const MOMENT_HINT =
   "One bar for each segment, largest first, with its blocks and the free space between them.";
 
@@ -63,6 +82,11 @@ function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext, groupin
   scope.use(colourSwitch(parent, grouping));
   scope.defer(categoriesLegend(parent, chart.categories));
   scope.use(mapView(parent, chart).scope);
+}
+
+function showLanes(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  scope.defer(kindsLegend(parent, chart.lanes, chart.frames));
+  scope.use(lanesView(parent, chart).scope);
 }
 
 function showMoment(scope: Scope, parent: HTMLElement, chart: ChartContext): void {

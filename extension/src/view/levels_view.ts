@@ -2,6 +2,7 @@ import type { Floats } from "../model/events.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawOutOfMemory, drawPeak } from "./level_marks.ts";
+import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Plot } from "./plot.ts";
 import { drawLevels } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
@@ -10,7 +11,7 @@ const HEADROOM = 1.08;
 const OPTIONS = {
   label: "Memory levels over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 310,
-  marginsPx: { left: 84, right: 16, top: 40, bottom: 42 },
+  marginsPx: { ...TIME_MARGINS_PX, top: 40, bottom: 42 },
 };
 
 /** The totals over time. */

@@ -5,6 +5,7 @@ import { createRaster, paintRects, rectAt, type Raster, type Rects } from "../re
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
+import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Plot } from "./plot.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
@@ -12,7 +13,7 @@ import { timePlot } from "./time_plot.ts";
 const OPTIONS = {
   label: "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 430,
-  marginsPx: { left: 84, right: 16, top: 26, bottom: 42 },
+  marginsPx: { ...TIME_MARGINS_PX, top: 26, bottom: 42 },
 };
 
 /** Blocks over time at their addresses. */

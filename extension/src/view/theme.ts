@@ -1,4 +1,6 @@
-import { pixelOf, shade } from "../render/colour.ts";
+import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
+import { luminance, pixelOf, shade } from "../render/colour.ts";
+import { Pattern, type LanePalette } from "../render/lane_raster.ts";
 import type { Palette } from "../render/raster.ts";
 
 /** The colours in force where an element stands. */
@@ -16,6 +18,8 @@ export interface Theme {
   readonly active: string;
   readonly requested: string;
   readonly cached: string;
+  readonly ground: string;
+  readonly kinds: readonly string[];
   readonly categories: readonly string[];
 }
 
@@ -38,6 +42,8 @@ export function themeOf(host: HTMLElement): Theme {
     active: colour("active"),
     requested: colour("requested"),
     cached: colour("cached"),
+    ground: colour("ground"),
+    kinds: SPAN_KINDS.map((_, kind) => colour(`kind-${kind}`)),
     categories: Array.from({ length: CATEGORY_COUNT }, (_, index) => colour(`category-${index}`)),
   };
 }
@@ -49,4 +55,29 @@ export function blockPalette(theme: Theme): Palette {
   const fill = [...theme.categories, theme.cached].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
   return { fill, edge: fill.map((pixel) => shade(pixel, towards)) };
+}
+
+const PATTERNS: Readonly<Record<number, number>> = {
+  [SpanKind.graph]: Pattern.crossed,
+  [SpanKind.hostToDevice]: Pattern.rising,
+  [SpanKind.deviceToHost]: Pattern.falling,
+  [SpanKind.deviceToDevice]: Pattern.lying,
+  [SpanKind.otherCopy]: Pattern.dotted,
+  [SpanKind.memset]: Pattern.upright,
+  [SpanKind.wait]: Pattern.dotted,
+};
+
+/** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
+export function lanePalette(theme: Theme): LanePalette {
+  const fill = theme.kinds.map(pixelOf);
+  return {
+    fill,
+    edge: fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25)),
+    pattern: theme.kinds.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
+  };
+}
+
+/** Black or white, whichever is read better on a kind of span. */
+export function inkOn(theme: Theme, kind: number): string {
+  return luminance(pixelOf(theme.kinds[kind] ?? "#000000")) > 0.3 ? "#000000" : "#ffffff";
 }

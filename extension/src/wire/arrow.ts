@@ -8,22 +8,23 @@ export const UNKNOWN_CODE = 255;
 /** One Arrow table as columns that the browser computes with. */
 export class ArrowTable {
   readonly name: string;
-  readonly #table: Table;
+  readonly #table: Table | undefined;
 
-  constructor(name: string, stream: Uint8Array<ArrayBuffer>) {
+  /** Without a stream, a table without rows that has any column. */
+  constructor(name: string, stream?: Uint8Array<ArrayBuffer>) {
     this.name = name;
-    this.#table = tableFromIPC(stream, { useBigInt: true });
+    this.#table = stream === undefined ? undefined : tableFromIPC(stream, { useBigInt: true });
   }
 
   get rows(): number {
-    return this.#table.numRows;
+    return this.#table?.numRows ?? 0;
   }
 
   /** A numeric column; 64-bit integers become doubles, exact up to 2^53. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
-    for (const batch of this.#column(column).data) {
+    for (const batch of this.#batches(column)) {
       copyNumbers(result, start, batch.values, batch.length);
       start += batch.length;
     }
@@ -32,12 +33,12 @@ export class ArrowTable {
 
   /** A text column, plain or dictionary-encoded. */
   texts(column: string): readonly string[] {
-    return Array.from(this.#column(column), (value) => String(value ?? ""));
+    return Array.from(this.#values(column), (value) => String(value ?? ""));
   }
 
   /** A column of lists of numbers. */
   lists(column: string): readonly (readonly number[])[] {
-    return Array.from(this.#column(column), (value) =>
+    return Array.from(this.#values(column), (value) =>
       value === null ? [] : Array.from(value as Iterable<number>, Number),
     );
   }
@@ -46,14 +47,25 @@ export class ArrowTable {
   codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
     const codes = new Uint8Array(this.rows);
     let start = 0;
-    for (const batch of this.#column(column).data) {
+    for (const batch of this.#batches(column)) {
       codes.set(codesOfBatch(batch, texts), start);
       start += batch.length;
     }
     return codes;
   }
 
-  #column(name: string): Column<unknown> {
+  #batches(column: string): Column<unknown>["data"] {
+    return this.#column(column)?.data ?? [];
+  }
+
+  #values(column: string): Iterable<unknown> {
+    return this.#column(column) ?? [];
+  }
+
+  #column(name: string): Column<unknown> | undefined {
+    if (this.#table === undefined) {
+      return undefined;
+    }
     const column: Column<unknown> | null = this.#table.getChild(name);
     if (column === null || column === undefined) {
       throw new Error(`The table ${this.name} has no column ${name}.`);

@@ -33,6 +33,11 @@ export class RecordingFile {
     const bytes = await memberBytes(this.#archive, this.#members, `${name}.arrow`);
     return new ArrowTable(name, bytes);
   }
+
+  /** A table, empty where the recording has none, as one of an older version may not. */
+  async tableIfAny(name: string): Promise<ArrowTable> {
+    return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
+  }
 }
 
 async function memberBytes(

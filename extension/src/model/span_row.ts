@@ -1,0 +1,152 @@
+import { GrowingBytes, GrowingFloats, GrowingIndices } from "../base/growing.ts";
+import { Pyramid } from "../base/pyramid.ts";
+import { countBelow } from "../base/search.ts";
+
+/** For each pixel column of a row what is in it. */
+export interface RowColumns {
+  /** The part of the column's time that spans take, from 0 to 1. */
+  readonly share: Float32Array<ArrayBuffer>;
+  /** The span that takes most of it, or -1 where there is none. */
+  readonly span: Int32Array<ArrayBuffer>;
+}
+
+/** A span this many columns wide is drawn with whole columns only. */
+const WHOLE_FROM_COLUMNS = 2;
+
+/** Spans one after the other, none of which overlap, summed up for every zoom. */
+export class SpanRow {
+  readonly #fromNs = new GrowingFloats(16);
+  readonly #toNs = new GrowingFloats(16);
+  readonly #durationNs = new GrowingFloats(16);
+  /** The time that all spans before each take together. */
+  readonly #takenNs = new GrowingFloats(16);
+  readonly #kind = new GrowingBytes(16);
+  readonly #source = new GrowingIndices(16);
+  readonly #longest = new Pyramid(1);
+
+  get count(): number {
+    return this.#fromNs.length;
+  }
+
+  get fromNs(): Float64Array<ArrayBuffer> {
+    return this.#fromNs.view();
+  }
+
+  get toNs(): Float64Array<ArrayBuffer> {
+    return this.#toNs.view();
+  }
+
+  get kind(): Uint8Array<ArrayBuffer> {
+    return this.#kind.view();
+  }
+
+  /** For each span its row in the table that it comes from. */
+  get source(): Int32Array<ArrayBuffer> {
+    return this.#source.view();
+  }
+
+  /** When the last span ends. */
+  get endNs(): number {
+    return this.count === 0 ? -Infinity : this.#toNs.at(this.count - 1);
+  }
+
+  /** Adds a span that begins when or after the last one ends. */
+  push(fromNs: number, toNs: number, kind: number, source: number): void {
+    const last = this.count - 1;
+    this.#takenNs.push(last < 0 ? 0 : this.#takenNs.at(last) + this.#durationNs.at(last));
+    this.#fromNs.push(fromNs);
+    this.#toNs.push(toNs);
+    this.#durationNs.push(toNs - fromNs);
+    this.#kind.push(kind);
+    this.#source.push(source);
+  }
+
+  truncate(count: number): void {
+    for (const column of [
+      this.#fromNs,
+      this.#toNs,
+      this.#durationNs,
+      this.#takenNs,
+      this.#kind,
+      this.#source,
+    ]) {
+      column.truncate(count);
+    }
+    this.#longest.truncate(count);
+  }
+
+  /** Sums up what is in each of `width` columns between two times, losing no span. */
+  columns(fromNs: number, toNs: number, width: number): RowColumns {
+    const begins = this.fromNs;
+    const ends = this.toNs;
+    const share = new Float32Array(width);
+    const span = new Int32Array(width).fill(-1);
+    const columnNs = (toNs - fromNs) / width;
+    this.#longest.extend(this.#durationNs.view());
+    let first = 0;
+    let last = 0;
+    for (let column = 0; column < width; column += 1) {
+      const left = fromNs + column * columnNs;
+      const right = column === width - 1 ? toNs : fromNs + (column + 1) * columnNs;
+      first = firstAfter(begins, ends, left, first);
+      last = countBelow(begins, right, Math.max(first, last));
+      if (first < last) {
+        const taken = this.#takenBetween(first, last, left, right) / columnNs;
+        const isWhole = this.#areWide(first, last, columnNs);
+        if (!isWhole || taken >= 0.5) {
+          share[column] = isWhole ? 1 : taken;
+          span[column] = this.#mainSpan(first, last, left, right);
+        }
+      }
+    }
+    return { share, span };
+  }
+
+  /** The first span that is in [fromNs, toNs), and the one after the last. */
+  range(fromNs: number, toNs: number): readonly [first: number, last: number] {
+    const first = firstAfter(this.fromNs, this.toNs, fromNs, 0);
+    return [first, countBelow(this.fromNs, toNs, first)];
+  }
+
+  #takenBetween(first: number, last: number, left: number, right: number): number {
+    const end = last - 1;
+    const whole = this.#takenNs.at(end) + this.#durationNs.at(end) - this.#takenNs.at(first);
+    const before = Math.max(left - this.#fromNs.at(first), 0);
+    const after = Math.max(this.#toNs.at(end) - right, 0);
+    return whole - before - after;
+  }
+
+  /** Whether the few spans in a column are so wide that none is lost when it is left to another. */
+  #areWide(first: number, last: number, columnNs: number): boolean {
+    const least = WHOLE_FROM_COLUMNS * columnNs;
+    return (
+      last - first <= 2 &&
+      this.#durationNs.at(first) >= least &&
+      this.#durationNs.at(last - 1) >= least
+    );
+  }
+
+  #mainSpan(first: number, last: number, left: number, right: number): number {
+    const end = last - 1;
+    const within = (span: number): number =>
+      Math.min(this.#toNs.at(span), right) - Math.max(this.#fromNs.at(span), left);
+    const edge = within(end) > within(first) ? end : first;
+    if (last - first <= 2) {
+      return edge;
+    }
+    const inner = this.#longest.find(this.#durationNs.view(), first + 1, end);
+    return within(inner) > within(edge) ? inner : edge;
+  }
+}
+
+/** The first span that does not end before a time; one that ends just then only without length. */
+function firstAfter(
+  begins: Float64Array<ArrayBuffer>,
+  ends: Float64Array<ArrayBuffer>,
+  timeNs: number,
+  start: number,
+): number {
+  const first = countBelow(ends, timeNs, start);
+  const touches = ends[first] === timeNs && (begins[first] ?? timeNs) < timeNs;
+  return touches ? first + 1 : first;
+}

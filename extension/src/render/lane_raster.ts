@@ -1,0 +1,88 @@
+import type { Raster } from "./raster.ts";
+
+/** What is painted of one row of spans, by pixel column. */
+export interface LaneStrip {
+  readonly fromY: number;
+  readonly toY: number;
+  /** The part of each column that is taken, from 0 to 1. */
+  readonly share: ArrayLike<number>;
+  /** The span shown in each column, or -1. */
+  readonly span: ArrayLike<number>;
+  /** The place in the palette, by span. */
+  readonly kind: ArrayLike<number>;
+  /** What the ids of the row's spans begin with. */
+  readonly firstId: number;
+}
+
+/** A sign in the fill that tells kinds apart without colour. */
+export const Pattern = {
+  plain: 0,
+  rising: 1,
+  falling: 2,
+  lying: 3,
+  upright: 4,
+  dotted: 5,
+  crossed: 6,
+} as const;
+
+/** By kind: colours 0xAABBGGRR and a Pattern, painted in the colour of the edge. */
+export interface LanePalette {
+  readonly fill: ArrayLike<number>;
+  readonly edge: ArrayLike<number>;
+  readonly pattern: ArrayLike<number>;
+}
+
+const EDGE_FROM_PX = 3;
+const LEAST_HEIGHT_PX = 2;
+const FAINT_ALPHA = 0x48;
+
+/**
+ * Paints a row of spans.
+ *
+ * A column that spans take in part is filled from below as high as they take it, on a faint ground,
+ * so that a run of short spans is a chart of how busy the row was.
+ */
+export function paintLane(raster: Raster, strip: LaneStrip, palette: LanePalette): void {
+  const { fromY, toY, share, span, kind } = strip;
+  for (let x = 0; x < raster.width; x += 1) {
+    const shown = span[x] ?? -1;
+    if (shown < 0) {
+      continue;
+    }
+    const code = kind[shown] ?? 0;
+    const fill = palette.fill[code] ?? 0;
+    const edge = palette.edge[code] ?? 0;
+    const pattern = palette.pattern[code] ?? Pattern.plain;
+    const part = Math.min(share[x] ?? 0, 1);
+    const heightPx = Math.max(Math.round(part * (toY - fromY)), LEAST_HEIGHT_PX);
+    const top = Math.max(toY - heightPx, fromY);
+    const isBegin = part === 1 && span[x - 1] !== shown && span[x + EDGE_FROM_PX - 1] === shown;
+    const faint = (((fill & 0xffffff) | (FAINT_ALPHA << 24)) >>> 0) as number;
+    for (let y = fromY; y < toY; y += 1) {
+      const pixel = y * raster.width + x;
+      const isEdge = isBegin || isMarked(pattern, x, y);
+      raster.pixels[pixel] = y < top ? faint : isEdge ? edge : fill;
+      raster.ids[pixel] = strip.firstId + shown + 1;
+    }
+  }
+}
+
+/** Whether the sign of a kind covers a pixel. */
+function isMarked(pattern: number, x: number, y: number): boolean {
+  switch (pattern) {
+    case Pattern.rising:
+      return (x + y) % 6 < 2;
+    case Pattern.falling:
+      return (x + 600_000 - y) % 6 < 2;
+    case Pattern.lying:
+      return y % 4 === 0;
+    case Pattern.upright:
+      return x % 4 === 0;
+    case Pattern.dotted:
+      return x % 4 < 2 && y % 4 < 2;
+    case Pattern.crossed:
+      return (x + y) % 7 === 0 || (x + 700_000 - y) % 7 === 0;
+    default:
+      return false;
+  }
+}

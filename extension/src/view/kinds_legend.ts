@@ -1,0 +1,62 @@
+import type { Lane } from "../model/lanes.ts";
+import { SPAN_KINDS } from "../model/span_kinds.ts";
+import { paintLane } from "../render/lane_raster.ts";
+import { createRaster } from "../render/raster.ts";
+import { context2d, element } from "./dom.ts";
+import type { Frames } from "./frames.ts";
+import { lanePalette, themeOf } from "./theme.ts";
+
+const KEY_WIDTH_PX = 26;
+const KEY_HEIGHT_PX = 14;
+
+/** Names the colours and signs of the kinds of spans that there are. */
+export function kindsLegend(
+  parent: HTMLElement,
+  lanes: readonly Lane[],
+  frames: Frames,
+): () => void {
+  const list = element("ul", "gpuviz-legend");
+  const keys = kindsIn(lanes).map((kind) => {
+    const item = element("li", "gpuviz-legend__entry");
+    const key = element("canvas", "gpuviz-key gpuviz-key--drawn");
+    item.append(key, SPAN_KINDS[kind] ?? "");
+    list.append(item);
+    return { kind, key };
+  });
+  parent.append(list);
+  const draw = (): void => {
+    for (const { kind, key } of keys) {
+      drawKey(key, kind, list);
+    }
+  };
+  draw();
+  return frames.add(draw);
+}
+
+function kindsIn(lanes: readonly Lane[]): number[] {
+  const found = new Set<number>();
+  for (const { stack } of lanes) {
+    for (const { kind } of stack.rows) {
+      kind.forEach((code) => found.add(code));
+    }
+  }
+  return [...found].sort((left, right) => left - right);
+}
+
+function drawKey(key: HTMLCanvasElement, kind: number, host: HTMLElement): void {
+  const raster = createRaster(KEY_WIDTH_PX, KEY_HEIGHT_PX);
+  const columns = { length: KEY_WIDTH_PX };
+  const strip = {
+    fromY: 0,
+    toY: KEY_HEIGHT_PX,
+    share: Array.from(columns, () => 1),
+    span: Array.from(columns, () => 0),
+    kind: [kind],
+    firstId: 0,
+  };
+  paintLane(raster, strip, lanePalette(themeOf(host)));
+  key.width = KEY_WIDTH_PX;
+  key.height = KEY_HEIGHT_PX;
+  const pixels = new Uint8ClampedArray(raster.pixels.buffer);
+  context2d(key).putImageData(new ImageData(pixels, KEY_WIDTH_PX, KEY_HEIGHT_PX), 0, 0);
+}

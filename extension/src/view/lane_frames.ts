@@ -1,0 +1,56 @@
+import type { LaneLayout } from "./lane_layout.ts";
+import type { Drawing } from "./plot.ts";
+
+const TITLE_INSET_PX = 8;
+const LINE_PX = 13;
+
+/** A ground for each lane, so that an idle one is seen. */
+export function drawLaneGrounds({ context, area, theme }: Drawing, layout: LaneLayout): void {
+  context.fillStyle = theme.ground;
+  for (const { topPx, heightPx } of layout.lanes) {
+    context.fillRect(area.left, area.top + topPx, area.width, heightPx);
+  }
+}
+
+/** The titles left of the lanes, in one or two lines, cut where they are longer. */
+export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLayout): void {
+  context.font = "11.5px system-ui, sans-serif";
+  context.fillStyle = theme.text;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const { lane, topPx, heightPx } of layout.lanes) {
+    const lines = inLines(context, lane.title, area.left - 2 * TITLE_INSET_PX);
+    const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
+    lines.forEach((line, place) => {
+      context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX);
+    });
+  }
+}
+
+function inLines(context: CanvasRenderingContext2D, text: string, widthPx: number): string[] {
+  const words = text.split(" ");
+  let first = words.shift() ?? "";
+  while (words[0] !== undefined && context.measureText(`${first} ${words[0]}`).width <= widthPx) {
+    first += ` ${words.shift()}`;
+  }
+  const rest = words.join(" ");
+  return [first, rest].filter((line) => line !== "").map((line) => cutText(context, line, widthPx));
+}
+
+/** A text with its end cut off where it is wider than there is room. */
+export function cutText(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+  if (context.measureText(text).width <= widthPx) {
+    return text;
+  }
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= widthPx) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low === 0 ? "" : `${text.slice(0, low)}…`;
+}

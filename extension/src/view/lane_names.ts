@@ -1,0 +1,58 @@
+import type { WorkDescriptions } from "../model/work_description.ts";
+import type { Raster } from "../render/raster.ts";
+import { cutText } from "./lane_frames.ts";
+import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
+import type { Drawing } from "./plot.ts";
+import { inkOn } from "./theme.ts";
+
+const NARROWEST_PX = 34;
+const LOWEST_ROW_PX = 12;
+const PADDING_PX = 4;
+
+/** The names of spans that are wide enough for them, as the raster shows them. */
+export function drawSpanNames(
+  drawing: Drawing,
+  layout: LaneLayout,
+  raster: Raster,
+  describe: WorkDescriptions,
+): void {
+  drawing.context.font = "11px system-ui, sans-serif";
+  drawing.context.textAlign = "left";
+  drawing.context.textBaseline = "middle";
+  for (const { rows } of layout.lanes) {
+    for (const placed of rows) {
+      if (placed.heightPx >= LOWEST_ROW_PX) {
+        drawRowNames(drawing, placed, raster, describe);
+      }
+    }
+  }
+}
+
+function drawRowNames(
+  drawing: Drawing,
+  placed: PlacedRow,
+  raster: Raster,
+  describe: WorkDescriptions,
+): void {
+  const { area, context, pixelRatio } = drawing;
+  const middlePx = placed.topPx + placed.heightPx / 2;
+  const line = Math.floor(middlePx * pixelRatio) * raster.width;
+  for (let x = 0; x < raster.width;) {
+    const id = raster.ids[line + x] ?? 0;
+    const begin = x;
+    while (x < raster.width && (raster.ids[line + x] ?? 0) === id) {
+      x += 1;
+    }
+    const widthPx = (x - begin) / pixelRatio;
+    if (id !== 0 && widthPx >= NARROWEST_PX) {
+      const span = id - 1 - placed.firstId;
+      const name = cutText(context, describe.shortName(placed.row, span), widthPx - 2 * PADDING_PX);
+      context.fillStyle = inkOn(drawing.theme, placed.row.kind[span] ?? 0);
+      context.fillText(
+        name,
+        area.left + begin / pixelRatio + PADDING_PX,
+        area.top + middlePx + 0.5,
+      );
+    }
+  }
+}

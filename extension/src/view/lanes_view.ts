@@ -1,0 +1,110 @@
+import { formatCount } from "../base/format.ts";
+import type { Scale } from "../base/scale.ts";
+import type { SpanRow } from "../model/span_row.ts";
+import { paintLane } from "../render/lane_raster.ts";
+import { createRaster, rectAt, type Raster } from "../render/raster.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { element } from "./dom.ts";
+import { paintImage, rasterFor } from "./image.ts";
+import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
+import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
+import { drawSpanNames } from "./lane_names.ts";
+import { TIME_MARGINS_PX } from "./margins.ts";
+import type { Drawing, Plot } from "./plot.ts";
+import { lanePalette } from "./theme.ts";
+import { timePlot } from "./time_plot.ts";
+
+const MARGINS_PX = { ...TIME_MARGINS_PX, top: 6, bottom: 42 };
+const POINTER_SLACK_PX = 2;
+
+/** What each stream and each host thread did over time. */
+export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
+  const layout = layOutLanes(chart.lanes);
+  const options = {
+    label: "Streams and host threads over time. Arrow keys move the cursor.",
+    heightPx: layout.heightPx + MARGINS_PX.top + MARGINS_PX.bottom,
+    marginsPx: MARGINS_PX,
+  };
+  let raster = createRaster(1, 1);
+  const plot = timePlot(parent, chart, options, (drawing, time) => {
+    drawLaneGrounds(drawing, layout);
+    raster = rasterFor(drawing);
+    paintLanes(raster, layout, drawing, time);
+    paintImage(drawing, raster);
+    drawSpanNames(drawing, layout, raster, chart.describeWork);
+    drawLaneTitles(drawing, layout);
+  });
+  plot.host.append(laneList(layout));
+  addHover(plot, chart, (x, y) => spanNear(plot, raster, layout, x, y));
+  return plot;
+}
+
+/** The lanes for a screen reader, which cannot see the drawing. */
+function laneList(layout: LaneLayout): HTMLElement {
+  const list = element("ul", "gpuviz-unseen");
+  for (const { lane, topPx, heightPx } of layout.lanes) {
+    const count = lane.stack.count;
+    const item = element("li", "", `${lane.title}: ${formatCount(count)} spans`);
+    item.dataset["lane"] = lane.title;
+    item.dataset["middlePx"] = String(MARGINS_PX.top + topPx + heightPx / 2);
+    list.append(item);
+  }
+  return list;
+}
+
+function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: Scale): void {
+  const { theme, pixelRatio } = drawing;
+  const palette = lanePalette(theme);
+  for (const { rows } of layout.lanes) {
+    for (const { row, topPx, heightPx, firstId } of rows) {
+      const { share, span } = row.columns(time.from, time.to, raster.width);
+      const fromY = Math.round(topPx * pixelRatio);
+      const toY = Math.min(Math.round((topPx + heightPx) * pixelRatio), raster.height);
+      paintLane(raster, { fromY, toY, share, span, kind: row.kind, firstId }, palette);
+    }
+  }
+}
+
+type SpanInRow = { readonly row: SpanRow; readonly span: number };
+
+/** The span at a place of the plot, or the nearest a few pixels beside it. */
+function spanNear(
+  plot: Plot,
+  raster: Raster,
+  layout: LaneLayout,
+  x: number,
+  y: number,
+): SpanInRow | undefined {
+  const ratio = raster.width / plot.area.width;
+  for (let slack = 0; slack <= POINTER_SLACK_PX; slack += 1) {
+    for (const aside of [slack, -slack]) {
+      const at = (x - plot.area.left + aside) * ratio;
+      const id = rectAt(raster, at, (y - plot.area.top) * ratio);
+      if (id !== undefined) {
+        return spanWithId(layout, id);
+      }
+    }
+  }
+  return undefined;
+}
+
+function addHover(
+  plot: Plot,
+  { tooltip, describeWork, selection }: ChartContext,
+  spanAt: (x: number, y: number) => SpanInRow | undefined,
+): void {
+  plot.scope.listen(plot.host, "pointermove", (event) => {
+    const found = spanAt(event.offsetX, event.offsetY);
+    if (found === undefined) {
+      tooltip.hide();
+      return;
+    }
+    const { fromNs, toNs } = selection.window.range.value;
+    const pixelNs = (toNs - fromNs) / plot.area.width;
+    const lines = describeWork.spanInRow(found.row, found.span, pixelNs);
+    tooltip.show(lines, event.clientX, event.clientY);
+  });
+  plot.scope.listen(plot.host, "pointerleave", () => {
+    tooltip.hide();
+  });
+}

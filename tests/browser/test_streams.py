@@ -1,0 +1,88 @@
+"""The streams in the report, in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from gpuviz.recording import Recording
+from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import open_report, point
+from tests.report.test_page import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+LANES = 2
+BY = " \N{MULTIPLICATION SIGN} "
+
+
+@pytest.fixture
+def streams() -> Recording:
+    return make_stream_recording()
+
+
+def hover(page: Page, recording: Recording, lane: str, time_ns: int) -> str:
+    """Return the tooltip at a time in a lane."""
+    place = page.locator(f"[data-lane='{lane}']")
+    x, _ = point(page, LANES, time_ns / recording.duration_ns, 0.5)
+    box = page.locator(".gpuviz-plot").nth(LANES).bounding_box()
+    middle = float(place.get_attribute("data-middle-px") or 0)
+    page.mouse.move(x, box["y"] + middle)
+    page.locator(".gpuviz-tooltip").wait_for()
+    return page.locator(".gpuviz-tooltip").inner_text()
+
+
+def activity(recording: Recording, stream: int, row: int = 0) -> dict[str, int]:
+    rows = recording.table("activities").to_pylist()
+    return [found for found in rows if found["stream"] == stream][row]
+
+
+def middle(activity: dict[str, int]) -> int:
+    return (activity["time"] + activity["end"]) // 2
+
+
+def test_each_stream_and_thread_has_a_lane_with_its_name(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+
+    titles = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
+
+    assert titles == [
+        "MainThread",
+        "default stream",
+        "upload",
+        "compute pipeline.py",
+        "stream 0x55d0c8a00004",
+    ]
+
+
+def test_pointing_at_a_kernel_tells_how_and_where_it_was_launched(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    kernel = activity(streams, 3)
+
+    text = hover(page, streams, "compute pipeline.py", middle(kernel))
+
+    assert "void smooth<float, 4>(float const*, float*, int)" in text
+    assert "Kernel for 40.0 µs" in text
+    assert f"grid 4096{BY}1{BY}1, block 256{BY}1{BY}1: 1,048,576 threads" in text
+    assert "launched: pipeline.py:12 work" in text
+
+
+def test_pointing_at_a_copy_tells_its_rate(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    copy = activity(streams, 4)
+
+    text = hover(page, streams, "stream 0x55d0c8a00004", middle(copy))
+
+    assert "Copy device to host for 340 µs" in text
+    assert "16.0 MiB (16,777,216 B) from device to pageable memory, 49.3 GB/s" in text
+
+
+def test_hostile_kernel_names_are_shown_and_do_not_run(page, tmp_path: Path):
+    recording = make_stream_recording(HOSTILE)
+    open_report(page, recording, tmp_path)
+    tiny = activity(recording, 1, 20)
+
+    text = hover(page, recording, "default stream", middle(tiny))
+
+    assert f"{HOSTILE} tiny".replace("\n", " ") in text.replace("\n", " ")
+    assert page.locator("img").count() == 0
