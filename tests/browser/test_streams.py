@@ -86,3 +86,49 @@ def test_hostile_kernel_names_are_shown_and_do_not_run(page, tmp_path: Path):
 
     assert f"{HOSTILE} tiny".replace("\n", " ") in text.replace("\n", " ")
     assert page.locator("img").count() == 0
+
+
+def test_a_selected_kernel_shows_its_blocks_and_each_of_them_its_launches(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    selected = page.get_by_role("region", name="Selected")
+    hover(page, streams, "compute pipeline.py", middle(activity(streams, 3)))
+
+    page.mouse.down()
+    page.mouse.up()
+    kernel = selected.inner_text()
+    selected.get_by_role("button", name="16.0 MiB").first.click()
+    block = selected.inner_text()
+
+    assert "Blocks that it touched: 2" in kernel
+    assert "Block of 16.0 MiB (16,777,216 B)" in block
+    assert "requested: 16.0 MiB (16,777,116 B), rounded up by 100 B" in block
+    assert "segment: 80.0 MiB (83,886,080 B) at 0x7f0000000000" in block
+    assert "allocated at 24.0 µs: pipeline.py:12 work" in block
+    assert "freed at " in block
+    assert "Launches that touched it: 7" in block
+
+
+def test_a_click_beside_everything_selects_nothing(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    selected = page.get_by_role("region", name="Selected")
+
+    page.mouse.click(*point(page, 1, 0.2, 0.5))
+    picked = selected.inner_text()
+    page.mouse.click(*point(page, 1, 0.2, 0.15))
+
+    assert picked.startswith("Block of 16.0 MiB")
+    assert selected.inner_text().startswith("Nothing is selected.")
+
+
+def test_a_selected_cell_shows_what_it_launched(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    selected = page.get_by_role("region", name="Selected")
+    lane = page.locator("[data-lane='MainThread']")
+    x, _ = point(page, LANES, 600_000 / streams.duration_ns, 0.5)
+    box = page.locator(".gpuviz-plot").nth(LANES).bounding_box()
+    in_first_row = box["y"] + float(lane.get_attribute("data-middle-px") or 0) - 25
+
+    page.mouse.click(x, in_first_row)
+
+    assert selected.inner_text().startswith("In [1]")
+    assert "What it launched: 69" in selected.inner_text()

@@ -1,4 +1,4 @@
-import { formatAddress, formatDuration, formatExactBytes } from "../base/format.ts";
+import { formatAddress, formatBytes, formatDuration, formatExactBytes } from "../base/format.ts";
 import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Names } from "./names.ts";
@@ -24,7 +24,8 @@ export class Descriptions {
     const requested = events.requestedSize[originOf(blocks, block)] ?? 0;
     return [
       `Block of ${formatExactBytes(blocks.size[block] ?? 0)}`,
-      `requested: ${formatExactBytes(requested)}`,
+      `requested: ${formatExactBytes(requested)}${this.#rounding(block, requested)}`,
+      ...this.#segmentOf(block),
       ...this.#place(originOf(blocks, block), blocks.address[block] ?? 0),
       ...this.#lifetime(block),
       ...(allocated === NO_EVENT
@@ -48,6 +49,30 @@ export class Descriptions {
       ...this.#place(origin, from),
       ...this.#stack("segment reserved", origin),
     ];
+  }
+
+  #rounding(block: number, requested: number): string {
+    const more = (this.#timeline.blocks.size[block] ?? 0) - requested;
+    return more > 0 ? `, rounded up by ${formatBytes(more)}` : "";
+  }
+
+  /** The segment that the block was cut from. */
+  #segmentOf(block: number): string[] {
+    const { blocks, segments } = this.#timeline;
+    const address = blocks.address[block] ?? 0;
+    const born = originOf(blocks, block);
+    for (let index = 0; index < segments.count; index += 1) {
+      const [from = 0, to = 0, end = NO_EVENT] = [
+        segments.from[index],
+        segments.to[index],
+        segments.ended[index],
+      ];
+      const isHome = from <= address && address < to && (segments.begun[index] ?? 0) <= born;
+      if (isHome && (end === NO_EVENT || end > born)) {
+        return [`segment: ${formatExactBytes(to - from)} at ${formatAddress(from)}`];
+      }
+    }
+    return [];
   }
 
   #place(row: number, address: number): string[] {

@@ -1,23 +1,21 @@
 import type { Signal } from "../base/signal.ts";
 import type { Categories } from "../model/categories.ts";
 import type { Descriptions } from "../model/description.ts";
-import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lane } from "../model/lanes.ts";
-import type { Work } from "../model/work.ts";
-import type { WorkDescriptions } from "../model/work_description.ts";
+import type { Picked } from "../model/picked.ts";
+import type { RelatedContents } from "../model/related.ts";
 import type { Frames } from "./frames.ts";
 import type { Selection } from "./selection.ts";
+import type { TimeRange } from "./time_window.ts";
 import type { Tooltip } from "./tooltip.ts";
 
 /** What the charts of one device share. */
-export interface ChartContext {
+export interface ChartContext extends RelatedContents {
   readonly frames: Frames;
-  readonly timeline: DeviceTimeline;
   readonly selection: Selection;
   readonly categories: Signal<Categories>;
   readonly describe: Descriptions;
-  readonly work: Work;
   readonly lanes: readonly Lane[];
-  readonly describeWork: WorkDescriptions;
+  readonly pickedTimes: (picked: Picked) => TimeRange;
   readonly tooltip: Tooltip;
 }

@@ -2,6 +2,8 @@ import { toPixel, type Scale } from "../base/scale.ts";
 import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
+const EXTENT_PX = 4;
+
 /** A line through the plot where the pointer is. */
 export function drawCursor(drawing: Drawing, time: Scale, cursorNs: number | undefined): void {
   if (cursorNs !== undefined) {
@@ -26,6 +28,21 @@ export function drawMark(
     context.fillStyle = theme.accent;
     context.fillRect(from, area.top, Math.abs(marked.toPx - marked.fromPx), area.height);
     context.globalAlpha = 1;
+  }
+}
+
+/** A bracket above the plot over a time that something lasted. */
+export function drawExtent(
+  { context, area, theme }: Drawing,
+  time: Scale,
+  extent: { readonly fromNs: number; readonly toNs: number },
+): void {
+  const right = area.left + area.width;
+  const from = Math.min(Math.max(toPixel(time, extent.fromNs), area.left), right);
+  const to = Math.min(Math.max(toPixel(time, extent.toNs), area.left), right);
+  if (extent.toNs >= time.from && extent.fromNs <= time.to) {
+    context.fillStyle = theme.text;
+    context.fillRect(from - 1, area.top - EXTENT_PX, Math.max(to - from, 2), EXTENT_PX);
   }
 }
 

@@ -2,7 +2,9 @@ import { Scope } from "../base/scope.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lanes } from "../model/lanes.ts";
+import { Links } from "../model/links.ts";
 import type { Names } from "../model/names.ts";
+import { pickedTimes } from "../model/picked_times.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { Work } from "../model/work.ts";
 import { WorkDescriptions } from "../model/work_description.ts";
@@ -18,6 +20,7 @@ import { levelsView } from "./levels_view.ts";
 import { mapView } from "./map_view.ts";
 import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
+import { pickedPanel } from "./picked_panel.ts";
 import { Selection } from "./selection.ts";
 import { Tooltip } from "./tooltip.ts";
 import { windowControls } from "./window_controls.ts";
@@ -37,13 +40,18 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
   const { device, timeline, work, lanes, stacks, names } = contents;
   const scope = new Scope();
   const grouping = new Grouping(timeline, stacks, names);
+  const links = new Links(timeline, work);
   const chart: ChartContext = {
     frames,
     timeline,
-    selection: new Selection(timeline),
+    work,
+    links,
+    stacks,
+    names,
+    selection: new Selection(timeline, links),
     categories: grouping.categories,
     describe: new Descriptions(timeline, stacks, names),
-    work,
+    pickedTimes: (picked) => pickedTimes(picked, timeline, work),
     lanes: [...lanes.threads, ...lanes.ofDevice(device)],
     describeWork: new WorkDescriptions(work, stacks, names),
     tooltip: new Tooltip(document.body),
@@ -56,6 +64,7 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
   if (chart.lanes.length > 0) {
     showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
   }
+  scope.use(pickedPanel(section(scope, parent, "Selected", PICKED_HINT), chart));
   showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
   return scope;
 }
@@ -69,6 +78,9 @@ const MAP_HINT =
 const LANES_HINT =
   "What each host thread and each stream did. Where spans are shorter than a pixel, " +
   "its height is the part of the time that they took.";
+const PICKED_HINT =
+  "What belongs to it lights up in all charts: the launches that touched a block, " +
+  "the blocks that a launch touched, what a range launched.";
 const MOMENT_HINT =
   "One bar for each segment, largest first, with its blocks and the free space between them.";
 

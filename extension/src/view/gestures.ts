@@ -9,6 +9,9 @@ const KEY_ZOOM = 0.6;
 const KEY_STEP = 0.01;
 const KEY_PAN = 0.2;
 
+/** Chooses a moment; a place is given where it was chosen with a click. */
+type Choose = (timeNs: number, place?: MouseEvent) => void;
+
 export interface TimeGestures {
   /** The part of the axis that a drag has marked so far. */
   readonly marked: Signal<{ fromPx: number; toPx: number } | undefined>;
@@ -19,7 +22,7 @@ export function addTimeGestures(
   plot: Plot,
   selection: Selection,
   scale: () => Scale,
-  choose: (timeNs: number) => void,
+  choose: Choose,
 ): TimeGestures {
   const marked: TimeGestures["marked"] = new Signal(undefined);
   const time = (event: MouseEvent): number => {
@@ -40,7 +43,7 @@ function addPointer(
   selection: Selection,
   marked: TimeGestures["marked"],
   time: (event: MouseEvent) => number,
-  choose: (timeNs: number) => void,
+  choose: Choose,
 ): void {
   const { scope, host } = plot;
   let dragged = false;
@@ -82,7 +85,7 @@ function addClicks(
   selection: Selection,
   dragged: () => boolean,
   time: (event: MouseEvent) => number,
-  choose: (timeNs: number) => void,
+  choose: Choose,
 ): void {
   let before = selection.momentRow.value;
   plot.scope.listen(plot.host, "click", (event) => {
@@ -90,7 +93,7 @@ function addClicks(
       before = selection.momentRow.value;
     }
     if (!dragged()) {
-      choose(time(event));
+      choose(time(event), event);
     }
   });
   plot.scope.listen(plot.host, "dblclick", () => {
@@ -119,7 +122,7 @@ function addWheel(plot: Plot, selection: Selection, time: (event: MouseEvent) =>
   );
 }
 
-function addKeys(plot: Plot, selection: Selection, choose: (timeNs: number) => void): void {
+function addKeys(plot: Plot, selection: Selection, choose: Choose): void {
   plot.scope.listen(plot.host, "keydown", (event) => {
     const { window: shown, cursorNs } = selection;
     const { fromNs, toNs } = shown.range.value;

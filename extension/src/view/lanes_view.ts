@@ -1,5 +1,6 @@
 import { formatCount } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import type { Picked } from "../model/picked.ts";
 import type { SpanRow } from "../model/span_row.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster, rectAt, type Raster } from "../render/raster.ts";
@@ -9,6 +10,8 @@ import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
 import { drawSpanNames } from "./lane_names.ts";
+import { findLitSpans, litBoxes, type LitSpans } from "./lit_lanes.ts";
+import { drawLit } from "./lit_marks.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
@@ -26,14 +29,28 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     marginsPx: MARGINS_PX,
   };
   let raster = createRaster(1, 1);
-  const plot = timePlot(parent, chart, options, (drawing, time) => {
+  const { selection } = chart;
+  let lit: LitSpans = new Map();
+  const draw = (drawing: Drawing, time: Scale): void => {
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing);
     paintLanes(raster, layout, drawing, time);
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeWork);
     drawLaneTitles(drawing, layout);
+  };
+  const plot = timePlot(parent, chart, options, {
+    draw,
+    drawLit: (drawing, time) => {
+      drawLit(drawing, litBoxes(drawing, time, lit));
+    },
+    pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y)),
   });
+  plot.scope.defer(
+    selection.lit.subscribe(() => {
+      lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+    }),
+  );
   plot.host.append(laneList(layout));
   addHover(plot, chart, (x, y) => spanNear(plot, raster, layout, x, y));
   return plot;
@@ -86,6 +103,16 @@ function spanNear(
     }
   }
   return undefined;
+}
+
+function pickedSpan(found: SpanInRow | undefined): Picked | undefined {
+  return found === undefined
+    ? undefined
+    : {
+        kind: "span",
+        spanKind: found.row.kind[found.span] ?? 0,
+        row: found.row.source[found.span] ?? 0,
+      };
 }
 
 function addHover(

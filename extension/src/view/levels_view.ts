@@ -1,9 +1,10 @@
+import type { Scale } from "../base/scale.ts";
 import type { Floats } from "../model/events.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawOutOfMemory, drawPeak } from "./level_marks.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Plot } from "./plot.ts";
+import type { Drawing, Plot } from "./plot.ts";
 import { drawLevels } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
@@ -19,7 +20,7 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
   const { timeline } = chart;
   const { reserved, active } = timeline.levels;
   const top = Math.max(highest(reserved), highest(active)) * HEADROOM;
-  return timePlot(parent, chart, OPTIONS, (drawing, time) => {
+  const draw = (drawing: Drawing, time: Scale): void => {
     const { area } = drawing;
     const bytes = {
       from: 0,
@@ -31,7 +32,8 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLevels(drawing, timeline, time, bytes);
     drawPeak(drawing, timeline, time, bytes);
     drawOutOfMemory(drawing, timeline, time);
-  });
+  };
+  return timePlot(parent, chart, OPTIONS, { draw });
 }
 
 function highest(level: Floats): number {

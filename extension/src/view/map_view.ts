@@ -1,12 +1,15 @@
+import { toPixel, type Scale } from "../base/scale.ts";
 import { COLOURED, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { RectKind } from "../model/map_rects.ts";
-import { createRaster, paintRects, rectAt, type Raster, type Rects } from "../render/raster.ts";
+import type { Picked } from "../model/picked.ts";
+import { createRaster, paintRects, rectAt, type Rects } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
+import { drawLit, type LitBox } from "./lit_marks.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Plot } from "./plot.ts";
+import type { Drawing, Plot, PlotArea } from "./plot.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 
@@ -21,14 +24,14 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   const { timeline, categories } = chart;
   const totalBytes = Math.max(timeline.layout.totalBytes, 1);
   let raster = createRaster(1, 1);
-  const plot = timePlot(parent, chart, OPTIONS, (drawing, time) => {
-    const { area, theme } = drawing;
-    const bytes = {
-      from: 0,
-      to: totalBytes,
-      fromPx: area.top + area.height,
-      toPx: area.top,
-    };
+  const bytesIn = ({ top, height }: PlotArea): Scale => ({
+    from: 0,
+    to: totalBytes,
+    fromPx: top + height,
+    toPx: top,
+  });
+  const draw = (drawing: Drawing, time: Scale): void => {
+    const bytes = bytesIn(drawing.area);
     drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
     raster = rasterFor(drawing);
     const viewport = {
@@ -37,10 +40,26 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       top: totalBytes,
       bottom: 0,
     };
-    paintRects(raster, mapColours(timeline, categories.value), viewport, blockPalette(theme));
+    paintRects(
+      raster,
+      mapColours(timeline, categories.value),
+      viewport,
+      blockPalette(drawing.theme),
+    );
     paintImage(drawing, raster);
+  };
+  const rectNear = (x: number, y: number): number | undefined => {
+    const ratio = raster.width / plot.area.width;
+    return rectAt(raster, (x - plot.area.left) * ratio, (y - plot.area.top) * ratio);
+  };
+  const plot = timePlot(parent, chart, OPTIONS, {
+    draw,
+    drawLit: (drawing, time) => {
+      drawLit(drawing, litRects(chart, time, bytesIn(drawing.area)));
+    },
+    pick: (x, y) => pickedRect(timeline, rectNear(x, y)),
   });
-  addHover(plot, () => raster, chart);
+  addHover(plot, rectNear, chart);
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
   return plot;
 }
@@ -68,14 +87,37 @@ function mapColours(timeline: DeviceTimeline, categories: Categories): Rects {
   };
 }
 
-function addHover(plot: Plot, raster: () => Raster, chart: ChartContext): void {
+function pickedRect(timeline: DeviceTimeline, rect: number | undefined): Picked | undefined {
+  const { kind, owner } = timeline.rects;
+  const isBlock = rect !== undefined && kind[rect] !== RectKind.segment;
+  return isBlock ? { kind: "block", block: owner[rect] ?? 0 } : undefined;
+}
+
+function litRects({ timeline, selection }: ChartContext, time: Scale, bytes: Scale): LitBox[] {
+  const { count, fromNs, toNs, fromByte, toByte, kind, owner } = timeline.rects;
+  const { blocks } = selection.lit.value;
+  const boxes: LitBox[] = [];
+  for (let rect = blocks.size === 0 ? count : 0; rect < count; rect += 1) {
+    if (kind[rect] !== RectKind.segment && blocks.has(owner[rect] ?? -1)) {
+      const leftPx = toPixel(time, fromNs[rect] ?? 0);
+      const topPx = toPixel(bytes, toByte[rect] ?? 0);
+      const widthPx = toPixel(time, toNs[rect] ?? 0) - leftPx;
+      const heightPx = toPixel(bytes, fromByte[rect] ?? 0) - topPx;
+      boxes.push({ leftPx, topPx, widthPx, heightPx });
+    }
+  }
+  return boxes;
+}
+
+function addHover(
+  plot: Plot,
+  rectNear: (x: number, y: number) => number | undefined,
+  chart: ChartContext,
+): void {
   const { timeline, describe, tooltip } = chart;
   const { rects, segments } = timeline;
   plot.scope.listen(plot.host, "pointermove", (event) => {
-    const ratio = raster().width / plot.area.width;
-    const x = (event.offsetX - plot.area.left) * ratio;
-    const y = (event.offsetY - plot.area.top) * ratio;
-    const rect = rectAt(raster(), x, y);
+    const rect = rectNear(event.offsetX, event.offsetY);
     if (rect === undefined) {
       tooltip.hide();
       return;

@@ -1,17 +1,25 @@
 import { Signal } from "../base/signal.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Links } from "../model/links.ts";
+import { NOTHING_LIT, type Lit, type Picked } from "../model/picked.ts";
 import { TimeWindow } from "./time_window.ts";
 
-/** What the charts of one device have in common: the time shown, the cursor, the moment. */
+/** What the charts of one device have in common: the time shown, the cursor, what is selected. */
 export class Selection {
   readonly window: TimeWindow;
   /** Where the pointer is on the time axis. */
   readonly cursorNs = new Signal<number | undefined>(undefined);
   /** The event after which the segment map at a moment is shown. */
   readonly momentRow: Signal<number>;
+  readonly picked = new Signal<Picked | undefined>(undefined);
+  /** What lights up with it. */
+  readonly lit = new Signal<Lit>(NOTHING_LIT);
 
-  constructor(timeline: DeviceTimeline) {
+  constructor(timeline: DeviceTimeline, links: Links) {
     this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
     this.momentRow = new Signal(timeline.peak);
+    this.picked.subscribe(() => {
+      this.lit.value = links.litBy(this.picked.value);
+    });
   }
 }

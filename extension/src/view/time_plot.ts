@@ -1,16 +1,26 @@
 import type { Scale } from "../base/scale.ts";
+import type { Picked } from "../model/picked.ts";
 import { drawTimeAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { drawCursor, drawMark, drawMoment } from "./cursor.ts";
+import { drawCursor, drawExtent, drawMark, drawMoment } from "./cursor.ts";
 import { addTimeGestures } from "./gestures.ts";
 import { Plot, type Drawing, type PlotOptions } from "./plot.ts";
+
+/** What a plot on the time axis adds to it. */
+export interface TimePlotParts {
+  readonly draw: (drawing: Drawing, time: Scale) => void;
+  /** Draws what lights up with the selection. */
+  readonly drawLit?: (drawing: Drawing, time: Scale) => void;
+  /** What a click at a place of the plot selects. */
+  readonly pick?: (x: number, y: number) => Picked | undefined;
+}
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
   parent: HTMLElement,
-  { frames, timeline, selection }: ChartContext,
+  { frames, timeline, selection, pickedTimes }: ChartContext,
   options: PlotOptions,
-  draw: (drawing: Drawing, time: Scale) => void,
+  { draw, drawLit, pick }: TimePlotParts,
 ): Plot {
   const plot = new Plot(parent, frames, options);
   const time = (): Scale => {
@@ -18,8 +28,11 @@ export function timePlot(
     const { left, width } = plot.area;
     return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
   };
-  const gestures = addTimeGestures(plot, selection, time, (timeNs) => {
+  const gestures = addTimeGestures(plot, selection, time, (timeNs, place) => {
     selection.momentRow.value = timeline.rowAt(timeNs);
+    if (pick !== undefined && place !== undefined) {
+      selection.picked.value = pick(place.offsetX, place.offsetY);
+    }
   });
   plot.onDraw(
     (drawing) => {
@@ -27,6 +40,10 @@ export function timePlot(
       draw(drawing, time());
     },
     (drawing) => {
+      if (selection.picked.value !== undefined) {
+        drawLit?.(drawing, time());
+        drawExtent(drawing, time(), pickedTimes(selection.picked.value));
+      }
       const momentNs = timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);
       drawCursor(drawing, time(), selection.cursorNs.value);
@@ -34,7 +51,7 @@ export function timePlot(
     },
   );
   plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
-  for (const changed of [selection.cursorNs, selection.momentRow, gestures.marked]) {
+  for (const changed of [selection.cursorNs, selection.momentRow, selection.lit, gestures.marked]) {
     plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
   }
   return plot;

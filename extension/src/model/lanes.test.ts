@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Lanes, type Lane } from "./lanes.ts";
+import { SPAN_KINDS } from "./span_kinds.ts";
+import { tableOf } from "./table_of.ts";
+import { Work } from "./work.ts";
+
+const NAMES = { stream: (id: number) => `stream ${id}`, pool: () => "" };
+
+function shown(lane: Lane | undefined): string[][] {
+  return (lane?.stack.rows ?? []).map((row) =>
+    [...row.kind].map(
+      (kind, span) => `${row.fromNs[span]}-${row.toNs[span]} ${SPAN_KINDS[kind] ?? ""}`,
+    ),
+  );
+}
+
+test("a stream's activities lie in its lane, in whatever batches they come", () => {
+  const work = new Work();
+  const lanes = new Lanes(work, NAMES);
+  work.append(
+    tableOf("activities", {
+      time: [10, 12, 5],
+      end: [20, 15, 9],
+      kind: ["kernel", "memcpy", "memset"],
+      copy_kind: ["", "host_to_device", ""],
+      device: [0, 0, 1],
+      stream: [1, 2, 3],
+    }),
+  );
+  lanes.extend(100);
+  work.append(
+    tableOf("activities", {
+      time: [15, 1, 20],
+      end: [25, 8, 30],
+      kind: ["kernel", "graph", "memcpy"],
+      copy_kind: ["", "", "peer_to_peer"],
+      device: [0, 0, 0],
+      stream: [1, 1, 1],
+    }),
+  );
+  lanes.extend(100);
+
+  assert.deepEqual(lanes.devices, [0, 1]);
+  assert.deepEqual(
+    lanes.ofDevice(0).map((lane) => lane.title),
+    ["stream 1", "stream 2"],
+  );
+  assert.deepEqual(shown(lanes.ofDevice(0)[0]), [
+    ["1-8 graph launch", "10-20 kernel", "20-30 other copy"],
+    ["15-25 kernel"],
+  ]);
+  assert.deepEqual(shown(lanes.ofDevice(0)[1]), [["12-15 copy host to device"]]);
+});
+
+test("a thread's ranges, calls and waits are nested", () => {
+  const work = new Work();
+  const lanes = new Lanes(work, NAMES);
+  work.append(tableOf("threads", { id: [7, 8], name: ["main", ""] }));
+  work.append(
+    tableOf("ranges", {
+      id: [1, 2],
+      time: [0, 10],
+      end: [-1, 60],
+      kind: ["cell", "nvtx"],
+      thread: [7, 7],
+    }),
+  );
+  work.append(
+    tableOf("api_calls", { time: [20, 70], end: [40, 80], thread: [7, 8], correlation: [5, 6] }),
+  );
+  work.append(
+    tableOf("synchronizations", {
+      time: [22, 25],
+      end: [38, 25],
+      kind: ["stream_synchronize", "event_record"],
+      correlation: [5, 0],
+    }),
+  );
+  lanes.extend(100);
+  const [main, other] = lanes.threads;
+
+  assert.deepEqual([main?.title, other?.title], ["main", "thread 8"]);
+  assert.deepEqual(shown(main), [
+    ["0-100 cell"],
+    ["10-60 NVTX range"],
+    ["20-40 CUDA call"],
+    ["22-38 host waits"],
+  ]);
+  assert.deepEqual(shown(other), [["70-80 CUDA call"]]);
+
+  work.append(tableOf("ranges", { id: [1], time: [0], end: [90], kind: ["cell"], thread: [7] }));
+  lanes.extend(200);
+  assert.deepEqual(shown(lanes.threads[0])[0], ["0-90 cell"]);
+});

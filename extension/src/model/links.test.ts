@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { DeviceTimeline } from "./device_timeline.ts";
+import { Action } from "./events.ts";
+import { Links } from "./links.ts";
+import { eventsOf } from "./random_program.ts";
+import { SpanKind } from "./span_kinds.ts";
+import { tableOf } from "./table_of.ts";
+import { Work } from "./work.ts";
+
+/** Two blocks at one address, one after the other, and one at another. */
+const EVENTS = eventsOf([
+  { timeNs: 0, action: Action.alloc, address: 4096, size: 512 },
+  { timeNs: 10, action: Action.alloc, address: 8192, size: 512 },
+  { timeNs: 100, action: Action.freeCompleted, address: 4096, size: 512 },
+  { timeNs: 110, action: Action.alloc, address: 4096, size: 512 },
+]);
+
+function workOf(withCalls: boolean): Work {
+  const work = new Work();
+  work.append(
+    tableOf("activities", {
+      time: [50, 300, 320],
+      end: [60, 310, 330],
+      kind: ["kernel", "kernel", "memset"],
+      correlation: [1, 2, 3],
+    }),
+  );
+  work.append(
+    tableOf("launch_blocks", {
+      correlation: [1, 1, 2, 2, 3],
+      block: [4096, 8192, 4096, 4096, 4096],
+      mode: ["read", "unknown", "read", "write", "write"],
+    }),
+  );
+  if (withCalls) {
+    work.append(
+      tableOf("api_calls", {
+        time: [20, 90, 120],
+        end: [25, 95, 125],
+        correlation: [1, 2, 3],
+        thread: [7, 7, 8],
+      }),
+    );
+    work.append(
+      tableOf("ranges", { id: [1], time: [85], end: [130], kind: ["range"], thread: [7] }),
+    );
+  }
+  return work;
+}
+
+test("a launch touched the block that was at the address when it was called", () => {
+  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(true));
+
+  assert.deepEqual(links.blocksOf(0), [
+    { row: 0, access: "read" },
+    { row: 1, access: "unknown" },
+  ]);
+  assert.deepEqual(links.blocksOf(1), [{ row: 0, access: "read and write" }]);
+  assert.deepEqual(links.launchesOf(0), [
+    { row: 0, access: "read" },
+    { row: 1, access: "read and write" },
+  ]);
+  assert.deepEqual(links.launchesOf(2), [{ row: 2, access: "write" }]);
+});
+
+test("without calls, a launch touched the block that was there when it ran", () => {
+  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(false));
+
+  assert.deepEqual(links.blocksOf(1), [{ row: 2, access: "read and write" }]);
+  assert.deepEqual(
+    links.launchesOf(2).map((link) => link.row),
+    [1, 2],
+  );
+});
+
+test("what belongs to a selection lights up", () => {
+  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(true));
+  const litBy = (spanKind: number, row: number): number[][] => {
+    const { blocks, activities } = links.litBy({ kind: "span", spanKind, row });
+    return [[...blocks], [...activities]];
+  };
+
+  assert.deepEqual(litBy(SpanKind.kernel, 0), [[0, 1], [0]]);
+  assert.deepEqual(litBy(SpanKind.range, 0), [[], [1]]);
+  assert.deepEqual(litBy(SpanKind.call, 2), [[], [2]]);
+  assert.deepEqual([...links.litBy({ kind: "block", block: 1 }).activities], [0]);
+  assert.equal(links.litBy(undefined).blocks.size, 0);
+});

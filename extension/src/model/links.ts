@@ -1,0 +1,133 @@
+import { RowsByKey } from "../base/rows_by_key.ts";
+import { NO_EVENT } from "./blocks.ts";
+import type { DeviceTimeline } from "./device_timeline.ts";
+import { ACCESS_MODES } from "./launch_blocks.ts";
+import { NOTHING_LIT, type Lit, type Picked } from "./picked.ts";
+import { OPEN } from "./ranges.ts";
+import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
+import type { Work } from "./work.ts";
+
+/** A block or an activity at the other end of a link, and how the one uses the other. */
+export interface Link {
+  readonly row: number;
+  readonly access: string;
+}
+
+/** Which launches touched which blocks, by the pointers that they were launched with. */
+export class Links {
+  readonly #timeline: DeviceTimeline;
+  readonly #work: Work;
+  #blocksByAddress: RowsByKey | undefined;
+
+  constructor(timeline: DeviceTimeline, work: Work) {
+    this.#timeline = timeline;
+    this.#work = work;
+  }
+
+  /** The blocks that the launch of an activity got pointers into. */
+  blocksOf(activity: number): Link[] {
+    const { activities, launchBlocks } = this.#work;
+    const correlation = activities.correlation[activity] ?? 0;
+    const launchNs = this.#launchNs(correlation);
+    const links = new Map<number, Set<string>>();
+    for (const row of launchBlocks.byCorrelation.all(correlation)) {
+      const block = this.#blockAt(launchBlocks.block[row] ?? 0, launchNs);
+      if (block !== undefined) {
+        addAccess(links, block, launchBlocks.mode[row] ?? 0);
+      }
+    }
+    return linksOf(links);
+  }
+
+  /** The activities whose launches got pointers into a block while it lived, in their order. */
+  launchesOf(block: number): Link[] {
+    const { activities, launchBlocks } = this.#work;
+    const address = this.#timeline.blocks.address[block] ?? 0;
+    const { block: addresses, correlation: correlations, mode } = launchBlocks;
+    const links = new Map<number, Set<string>>();
+    for (let row = 0; row < launchBlocks.count; row += 1) {
+      const correlation = correlations[row] ?? 0;
+      const isSame =
+        addresses[row] === address && this.#blockAt(address, this.#launchNs(correlation)) === block;
+      for (const activity of isSame ? activities.byCorrelation.all(correlation) : []) {
+        addAccess(links, activity, mode[row] ?? 0);
+      }
+    }
+    const { fromNs } = activities;
+    return linksOf(links).sort((left, right) => (fromNs[left.row] ?? 0) - (fromNs[right.row] ?? 0));
+  }
+
+  /** The activities that were launched in a range on its thread, or by a CUDA call. */
+  launchedBy(spanKind: number, row: number): number[] {
+    const { activities, apiCalls, ranges } = this.#work;
+    if (spanKind === SpanKind.call) {
+      return activities.byCorrelation.all(apiCalls.correlation[row] ?? 0);
+    }
+    const begin = ranges.fromNs[row] ?? 0;
+    const end = ranges.toNs[row] ?? OPEN;
+    const { fromNs, thread, correlation } = apiCalls;
+    const launched: number[] = [];
+    for (let call = 0; call < apiCalls.count; call += 1) {
+      const at = fromNs[call] ?? 0;
+      const isInside = at >= begin && (end === OPEN || at < end);
+      if (isInside && thread[call] === ranges.thread[row]) {
+        launched.push(...activities.byCorrelation.all(correlation[call] ?? 0));
+      }
+    }
+    return launched;
+  }
+
+  /** What lights up when something is selected. */
+  litBy(picked: Picked | undefined): Lit {
+    if (picked === undefined) {
+      return NOTHING_LIT;
+    }
+    if (picked.kind === "block") {
+      const launches = this.launchesOf(picked.block).map((link) => link.row);
+      return { blocks: new Set([picked.block]), activities: new Set(launches) };
+    }
+    if (isActivity(picked.spanKind)) {
+      const blocks = this.blocksOf(picked.row).map((link) => link.row);
+      return { blocks: new Set(blocks), activities: new Set([picked.row]) };
+    }
+    const isCaller = isHostRange(picked.spanKind) || picked.spanKind === SpanKind.call;
+    const launched = isCaller ? this.launchedBy(picked.spanKind, picked.row) : [];
+    return { blocks: new Set(), activities: new Set(launched) };
+  }
+
+  /** When a launch was called; where calls were not recorded, when the GPU began it. */
+  #launchNs(correlation: number): number {
+    const { activities, apiCalls } = this.#work;
+    const call = apiCalls.byCorrelation.last(correlation);
+    const activity = activities.byCorrelation.last(correlation);
+    return call === undefined
+      ? (activities.fromNs[activity ?? -1] ?? -Infinity)
+      : (apiCalls.fromNs[call] ?? -Infinity);
+  }
+
+  /** The latest block at an address that had been allocated by then. */
+  #blockAt(address: number, timeNs: number): number | undefined {
+    const { blocks, events } = this.#timeline;
+    if (this.#blocksByAddress === undefined) {
+      this.#blocksByAddress = new RowsByKey();
+      this.#blocksByAddress.append(blocks.address);
+    }
+    return this.#blocksByAddress.all(address).findLast((block) => {
+      const row = blocks.allocated[block] ?? NO_EVENT;
+      return row === NO_EVENT || (events.timeNs[row] ?? Infinity) <= timeNs;
+    });
+  }
+}
+
+function addAccess(links: Map<number, Set<string>>, row: number, mode: number): void {
+  const modes = links.get(row) ?? new Set();
+  modes.add(ACCESS_MODES[mode] ?? "unknown");
+  links.set(row, modes);
+}
+
+function linksOf(links: ReadonlyMap<number, ReadonlySet<string>>): Link[] {
+  return [...links].map(([row, modes]) => {
+    const known = [...modes].flatMap((mode) => (mode === "unknown" ? [] : mode.split("_")));
+    return { row, access: [...new Set(known)].sort().join(" and ") || "unknown" };
+  });
+}

@@ -1,0 +1,38 @@
+import { NO_EVENT } from "./blocks.ts";
+import type { DeviceTimeline } from "./device_timeline.ts";
+import type { Picked } from "./picked.ts";
+import { OPEN } from "./ranges.ts";
+import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
+import type { Work } from "./work.ts";
+
+/** From when to when a block lived or a span lasted. */
+export function pickedTimes(
+  picked: Picked,
+  timeline: DeviceTimeline,
+  work: Work,
+): { readonly fromNs: number; readonly toNs: number } {
+  const { blocks, events, endNs } = timeline;
+  if (picked.kind === "block") {
+    const begun = blocks.allocated[picked.block] ?? NO_EVENT;
+    const ended = blocks.freeCompleted[picked.block] ?? NO_EVENT;
+    return { fromNs: events.timeNs[begun] ?? 0, toNs: events.timeNs[ended] ?? endNs };
+  }
+  const { fromNs, toNs } = tableOf(picked.spanKind, work);
+  const end = toNs[picked.row] ?? OPEN;
+  return { fromNs: fromNs[picked.row] ?? 0, toNs: end === OPEN ? endNs : end };
+}
+
+interface Times {
+  readonly fromNs: Float64Array<ArrayBuffer>;
+  readonly toNs: Float64Array<ArrayBuffer>;
+}
+
+function tableOf(spanKind: number, work: Work): Times {
+  if (isActivity(spanKind)) {
+    return work.activities;
+  }
+  if (isHostRange(spanKind)) {
+    return work.ranges;
+  }
+  return spanKind === SpanKind.wait ? work.synchronizations : work.apiCalls;
+}

@@ -1,0 +1,96 @@
+import { formatDuration, formatExactBytes, formatTime } from "../base/format.ts";
+import { NO_EVENT, originOf } from "./blocks.ts";
+import type { DeviceTimeline } from "./device_timeline.ts";
+import type { Link, Links } from "./links.ts";
+import type { Names } from "./names.ts";
+import type { Picked } from "./picked.ts";
+import { isActivity, isHostRange, SpanKind, spanKindOf } from "./span_kinds.ts";
+import type { Stacks } from "./stacks.ts";
+import type { Work } from "./work.ts";
+import type { WorkDescriptions } from "./work_description.ts";
+
+/** A table of what belongs to a selection; each row can be selected in turn. */
+export interface Related {
+  readonly title: string;
+  readonly headings: readonly string[];
+  readonly rows: readonly { readonly cells: readonly string[]; readonly picked: Picked }[];
+  /** How many rows there are, of which `rows` are the first. */
+  readonly total: number;
+}
+
+const MOST_ROWS = 200;
+
+/** What the tables about a selection are made from. */
+export interface RelatedContents {
+  readonly timeline: DeviceTimeline;
+  readonly work: Work;
+  readonly links: Links;
+  readonly stacks: Stacks;
+  readonly names: Names;
+  readonly describeWork: WorkDescriptions;
+}
+
+/** The launches that touched a block, the blocks that a launch touched, or what a call launched. */
+export function relatedTo(picked: Picked, contents: RelatedContents): Related | undefined {
+  const { links } = contents;
+  if (picked.kind === "block") {
+    return launchTable("Launches that touched it", links.launchesOf(picked.block), contents);
+  }
+  if (isActivity(picked.spanKind)) {
+    return blockTable(links.blocksOf(picked.row), contents);
+  }
+  if (isHostRange(picked.spanKind) || picked.spanKind === SpanKind.call) {
+    const launched = links.launchedBy(picked.spanKind, picked.row);
+    const rows = launched.map((row) => ({ row, access: "" }));
+    return launchTable("What it launched", rows, contents);
+  }
+  return undefined;
+}
+
+function launchTable(
+  title: string,
+  launches: readonly Link[],
+  { work, names, describeWork }: RelatedContents,
+): Related {
+  const { activities } = work;
+  const kindOf = spanKindOf(activities);
+  const hasAccess = launches.some((link) => link.access !== "");
+  const rows = launches.slice(0, MOST_ROWS).map(({ row, access }) => {
+    const spanKind = kindOf(row);
+    const begin = activities.fromNs[row] ?? 0;
+    const cells = [
+      describeWork.name(spanKind, row),
+      ...(hasAccess ? [access] : []),
+      names.stream(activities.stream[row] ?? 0),
+      formatTime(begin, 1000),
+      formatDuration((activities.toNs[row] ?? 0) - begin),
+    ];
+    return { cells, picked: { kind: "span", spanKind, row } as const };
+  });
+  const headings = ["What ran", ...(hasAccess ? ["access"] : []), "stream", "began", "took"];
+  return { title, headings, rows, total: launches.length };
+}
+
+function blockTable(blocks: readonly Link[], { timeline, stacks }: RelatedContents): Related {
+  const { events, endNs } = timeline;
+  const rows = blocks.slice(0, MOST_ROWS).map(({ row: block, access }) => {
+    const origin = originOf(timeline.blocks, block);
+    const ended = timeline.blocks.freeCompleted[block] ?? NO_EVENT;
+    const begin = events.timeNs[origin] ?? 0;
+    const lived = (ended === NO_EVENT ? endNs : (events.timeNs[ended] ?? endNs)) - begin;
+    const cells = [
+      formatExactBytes(timeline.blocks.size[block] ?? 0),
+      access,
+      stacks.siteOf(events.stack[origin] ?? 0),
+      formatTime(begin, 1000),
+      formatDuration(lived),
+    ];
+    return { cells, picked: { kind: "block", block } as const };
+  });
+  return {
+    title: "Blocks that it touched",
+    headings: ["Block", "access", "allocated by", "at", "lived"],
+    rows,
+    total: blocks.length,
+  };
+}

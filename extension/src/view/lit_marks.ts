@@ -1,0 +1,44 @@
+import type { Drawing } from "./plot.ts";
+
+/** A rectangle in CSS pixels, from the top left of the canvas. */
+export interface LitBox {
+  readonly leftPx: number;
+  readonly topPx: number;
+  readonly widthPx: number;
+  readonly heightPx: number;
+}
+
+const DIMMED = 0.6;
+const LEAST_PX = 3;
+
+/** Dims the plot area but for what is lit, on a canvas that lies above the drawing. */
+export function drawLit(drawing: Drawing, boxes: readonly LitBox[]): void {
+  const { context, area, theme } = drawing;
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top, area.width, area.height);
+  context.clip();
+  context.globalAlpha = DIMMED;
+  context.fillStyle = theme.background;
+  context.fillRect(area.left, area.top, area.width, area.height);
+  context.globalAlpha = 1;
+  const shown = boxes.map(({ leftPx, topPx, widthPx, heightPx }) => {
+    const width = Math.max(widthPx, LEAST_PX);
+    const height = Math.max(heightPx, LEAST_PX);
+    return [
+      leftPx - (width - widthPx) / 2,
+      topPx - (height - heightPx) / 2,
+      width,
+      height,
+    ] as const;
+  });
+  for (const [left, top, width, height] of shown) {
+    context.clearRect(left, top, width, height);
+  }
+  context.strokeStyle = theme.text;
+  context.lineWidth = 1.5;
+  for (const [left, top, width, height] of shown) {
+    context.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
+  }
+  context.restore();
+}

@@ -1,0 +1,107 @@
+import { formatCount } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import type { Picked } from "../model/picked.ts";
+import { relatedTo, type Related } from "../model/related.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { button, element } from "./dom.ts";
+
+const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
+const AROUND = 3;
+
+/** Tells what is selected, with a table of what belongs to it. */
+export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
+  const panel = element("div", "gpuviz-picked");
+  panel.setAttribute("role", "region");
+  panel.setAttribute("aria-label", "Selected");
+  panel.setAttribute("aria-live", "polite");
+  parent.append(panel);
+  let shown = new Scope();
+  const show = (): void => {
+    shown.dispose();
+    shown = new Scope();
+    const { value: picked } = chart.selection.picked;
+    panel.replaceChildren(
+      ...(picked === undefined
+        ? [element("p", "gpuviz-section__hint", NOTHING)]
+        : storyOf(picked, chart, shown)),
+    );
+  };
+  show();
+  scope.defer(chart.selection.picked.subscribe(show));
+  scope.defer(() => {
+    shown.dispose();
+    panel.remove();
+  });
+  return scope;
+}
+
+function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement[] {
+  const [title = "", ...lines] = linesAbout(picked, chart);
+  const head = element("div", "gpuviz-controls");
+  const act = (label: string, hint: string, action: () => void): void => {
+    const created = button(label, hint);
+    scope.listen(created, "click", action);
+    head.append(created);
+  };
+  act("Zoom to it", "Also: F", () => {
+    zoomTo(picked, chart);
+  });
+  act("Clear", "Also: Escape", () => {
+    chart.selection.picked.value = undefined;
+  });
+  const related = relatedTo(picked, chart);
+  return [
+    element("h4", "gpuviz-picked__title", title),
+    head,
+    element("p", "gpuviz-picked__lines", lines.join("\n")),
+    ...(related === undefined ? [] : relatedTable(related, chart, scope)),
+  ];
+}
+
+export function linesAbout(picked: Picked, { describe, describeWork }: ChartContext): string[] {
+  return picked.kind === "block"
+    ? describe.block(picked.block)
+    : describeWork.span(picked.spanKind, picked.row);
+}
+
+/** Shows what is selected with some time around it. */
+export function zoomTo(picked: Picked, { selection, pickedTimes }: ChartContext): void {
+  const { fromNs, toNs } = pickedTimes(picked);
+  const middle = (fromNs + toNs) / 2;
+  const half = (Math.max(toNs - fromNs, 1) * AROUND) / 2;
+  selection.window.show(middle - half, middle + half);
+}
+
+function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTMLElement[] {
+  const { title, headings, rows, total } = related;
+  const count = total > rows.length ? `the first ${formatCount(rows.length)} of ` : "";
+  const caption = element("caption", "gpuviz-picked__caption");
+  caption.textContent = `${title}: ${total === 0 ? "none known" : count + formatCount(total)}`;
+  const table = element("table", "gpuviz-table gpuviz-picked__table");
+  table.append(caption);
+  if (total > 0) {
+    const head = table.createTHead().insertRow();
+    headings.forEach((heading) => head.append(element("th", "", heading)));
+  }
+  const body = table.createTBody();
+  for (const { cells, picked } of rows) {
+    const row = body.insertRow();
+    cells.forEach((text, column) => {
+      const cell = row.insertCell();
+      if (column > 0) {
+        cell.textContent = text;
+        return;
+      }
+      const choose = button(text, "Select it");
+      choose.className = "gpuviz-link";
+      scope.listen(choose, "click", () => {
+        chart.selection.picked.value = picked;
+      });
+      cell.append(choose);
+    });
+  }
+  const frame = element("div", "gpuviz-picked__frame");
+  frame.append(table);
+  return [frame];
+}
