@@ -49,6 +49,11 @@ export class Growing<T extends Numbers> {
     return this.#values.subarray(0, this.#length) as T;
   }
 
+  /** The array that holds the values, with room behind them, until they outgrow it. */
+  get store(): T {
+    return this.#values;
+  }
+
   #reserve(length: number): void {
     if (length > this.#values.length) {
       const larger = this.#create(Math.max(length, this.#values.length * 2));

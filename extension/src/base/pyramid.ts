@@ -1,11 +1,16 @@
-import { GrowingIndices } from "./growing.ts";
+import { GrowingFloats, GrowingIndices } from "./growing.ts";
 
 const FAN_OUT = 16;
 
+/** For each whole group of FAN_OUT entries below, the place of its extreme and the value there. */
+interface Level {
+  readonly places: GrowingIndices;
+  readonly values: GrowingFloats;
+}
+
 /** Finds the extreme of any run of values without looking at each; values are only added. */
 export class Pyramid {
-  /** An entry of level k is the index of the extreme of a whole group of FAN_OUT^(k+1) values. */
-  readonly #levels: GrowingIndices[] = [];
+  readonly #levels: Level[] = [];
   readonly #sign: 1 | -1;
 
   /** Finds the largest values where `sign` is 1, the smallest where it is -1. */
@@ -14,58 +19,93 @@ export class Pyramid {
   }
 
   /** Takes in the values that were added since the last call; those before must be the same. */
-  extend(values: ArrayLike<number>): void {
-    let below: ArrayLike<number> | undefined;
+  extend(values: Float64Array<ArrayBuffer>): void {
+    let below: Level | undefined;
+    let count = values.length;
     for (let depth = 0; ; depth += 1) {
-      const groups = Math.floor((below ?? values).length / FAN_OUT);
+      const groups = Math.floor(count / FAN_OUT);
       if (groups === 0) {
         return;
       }
-      const level = (this.#levels[depth] ??= new GrowingIndices(groups));
-      while (level.length < groups) {
-        const start = level.length * FAN_OUT;
-        let best = below?.[start] ?? start;
-        for (let place = start + 1; place < start + FAN_OUT; place += 1) {
-          best = this.#better(values, best, below?.[place] ?? place);
-        }
-        level.push(best);
+      const level = (this.#levels[depth] ??= newLevel(groups));
+      while (level.places.length < groups) {
+        const start = level.places.length * FAN_OUT;
+        const entry = extremeOf(below?.values.store ?? values, this.#sign, start, start + FAN_OUT);
+        level.places.push(below === undefined ? entry : below.places.at(entry));
+        level.values.push(below === undefined ? (values[entry] ?? 0) : below.values.at(entry));
       }
-      below = level.view();
+      below = level;
+      count = groups;
     }
   }
 
   /** Forgets all but the first `count` values. */
   truncate(count: number): void {
     let kept = count;
-    for (const level of this.#levels) {
+    for (const { places, values } of this.#levels) {
       kept = Math.floor(kept / FAN_OUT);
-      level.truncate(kept);
+      places.truncate(kept);
+      values.truncate(kept);
     }
   }
 
-  /** The index of the extreme of `values` in [first, last), or -1 where there is none. */
-  find(values: ArrayLike<number>, first: number, last: number): number {
+  /** The index of the first extreme of `values` in [first, last), or -1 where there is none. */
+  find(values: Float64Array<ArrayBuffer>, first: number, last: number): number {
     let best = -1;
-    let place = first;
-    while (place < last) {
-      let width = 1;
-      let found = place;
-      for (const level of this.#levels) {
-        const wider = width * FAN_OUT;
-        if (place % wider !== 0 || place + wider > last || place / wider >= level.length) {
-          break;
-        }
-        width = wider;
-        found = level.at(place / wider);
+    let low = first;
+    let high = last;
+    let below: Level | undefined;
+    const consider = (from: number, to: number): void => {
+      if (from < to) {
+        const entry = extremeOf(below?.values.store ?? values, this.#sign, from, to);
+        const place = below === undefined ? entry : below.places.at(entry);
+        best = this.#better(values, best, place);
       }
-      best = best < 0 ? found : this.#better(values, best, found);
-      place += width;
+    };
+    for (const level of this.#levels) {
+      const begin = Math.ceil(low / FAN_OUT);
+      const end = Math.min(Math.floor(high / FAN_OUT), level.places.length);
+      if (begin >= end) {
+        break;
+      }
+      consider(low, begin * FAN_OUT);
+      consider(end * FAN_OUT, high);
+      low = begin;
+      high = end;
+      below = level;
     }
+    consider(low, high);
     return best;
   }
 
-  /** Of two places the one with the more extreme value, the first if they are equal. */
-  #better(values: ArrayLike<number>, left: number, right: number): number {
-    return ((values[right] ?? 0) - (values[left] ?? 0)) * this.#sign > 0 ? right : left;
+  #better(values: Float64Array<ArrayBuffer>, left: number, right: number): number {
+    if (left < 0) {
+      return right;
+    }
+    const difference = ((values[right] ?? 0) - (values[left] ?? 0)) * this.#sign;
+    return difference > 0 || (difference === 0 && right < left) ? right : left;
   }
+}
+
+function newLevel(groups: number): Level {
+  return { places: new GrowingIndices(groups), values: new GrowingFloats(groups) };
+}
+
+/** The place of the first extreme of values in [first, last), which is not empty. */
+function extremeOf(
+  values: Float64Array<ArrayBuffer>,
+  sign: 1 | -1,
+  first: number,
+  last: number,
+): number {
+  let best = first;
+  let highest = (values[first] ?? 0) * sign;
+  for (let place = first + 1; place < last; place += 1) {
+    const value = (values[place] ?? 0) * sign;
+    if (value > highest) {
+      best = place;
+      highest = value;
+    }
+  }
+  return best;
 }

@@ -6,8 +6,12 @@ export interface Ascending {
 
 /** The number of leading values that are at most `value`; those before `start` are known to be. */
 export function countAtMost(values: Ascending, value: number, start = 0): number {
-  let low = start;
-  let high = values.length;
+  let step = 1;
+  while (start + step <= values.length && (values[start + step - 1] ?? Infinity) <= value) {
+    step *= 2;
+  }
+  let low = start + (step >>> 1);
+  let high = Math.min(start + step, values.length);
   while (low < high) {
     const middle = (low + high) >>> 1;
     if ((values[middle] ?? Infinity) <= value) {

@@ -1,9 +1,10 @@
 import { formatCount } from "../base/format.ts";
 import { countAtMost } from "../base/search.ts";
 import { findBlocks, type Blocks } from "./blocks.ts";
+import { LevelLine } from "./decimation.ts";
 import { Action, type MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
-import { peakRow, runningLevels, type Levels } from "./levels.ts";
+import { peakRow, runningLevels, type LevelName, type Levels } from "./levels.ts";
 import { mapRects, type MapRects } from "./map_rects.ts";
 import { findSegments, type Segments } from "./segments.ts";
 
@@ -14,6 +15,7 @@ export class DeviceTimeline {
   readonly blocks: Blocks;
   readonly segments: Segments;
   readonly levels: Levels;
+  readonly lines: Readonly<Record<LevelName, LevelLine>>;
   readonly layout: AddressLayout;
   readonly rects: MapRects;
   /** The row after which the most bytes were allocated. */
@@ -26,6 +28,13 @@ export class DeviceTimeline {
     this.blocks = findBlocks(events);
     this.segments = findSegments(events);
     this.levels = runningLevels(events, this.blocks);
+    const { reserved, active, allocated, requested } = this.levels;
+    this.lines = {
+      reserved: new LevelLine(reserved),
+      active: new LevelLine(active),
+      allocated: new LevelLine(allocated),
+      requested: new LevelLine(requested),
+    };
     this.layout = new AddressLayout(this.segments, this.blocks);
     this.rects = mapRects(events, this.segments, this.blocks, this.layout, this.endNs);
     this.peak = peakRow(this.levels.allocated, events.initialCount);

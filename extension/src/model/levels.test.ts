@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
 import { findBlocks } from "./blocks.ts";
-import { columnExtremes } from "./decimation.ts";
+import { columnExtremes, columnRows, LevelLine } from "./decimation.ts";
 import { Action } from "./events.ts";
 import { peakRow, runningLevels } from "./levels.ts";
 
@@ -72,7 +72,7 @@ test("every pixel column holds the extremes of its events and where it started",
   const from = 3000;
   const to = 21_000;
   const columns = 37;
-  const found = columnExtremes(events.timeNs, active, from, to, columns);
+  const found = columnExtremes(new LevelLine(active), columnRows(events.timeNs, from, to, columns));
   for (let column = 0; column < columns; column += 1) {
     const start = from + ((to - from) * column) / columns;
     const end = from + ((to - from) * (column + 1)) / columns;
@@ -83,4 +83,19 @@ test("every pixel column holds the extremes of its events and where it started",
     assert.equal(found.smallest[column], Math.min(...seen), `column ${column}`);
     assert.equal(found.last[column], seen.at(-1), `column ${column}`);
   }
+});
+
+test("a peak of one event in ten million is seen when all of them are shown", () => {
+  const count = 10_000_000;
+  const timeNs = new Float64Array(count).map((_, row) => row);
+  const level = new Float64Array(count).fill(5);
+  level[7_654_321] = 9;
+  const line = new LevelLine(level);
+  const begin = performance.now();
+  const { largest } = columnExtremes(line, columnRows(timeNs, 0, count, 1400));
+  const tookMs = performance.now() - begin;
+
+  assert.equal(largest.filter((value) => value === 9).length, 1);
+  assert.equal(largest[Math.floor((7_654_321 * 1400) / count)], 9);
+  assert.ok(tookMs < 200, `${tookMs} ms`);
 });

@@ -1,3 +1,4 @@
+import type { Extents } from "./extents.ts";
 import { SharedPixels } from "./shared_pixels.ts";
 
 /** Pixels (0xAABBGGRR) and for each pixel the rectangle in it plus one, or 0. */
@@ -6,6 +7,7 @@ export interface Raster {
   readonly height: number;
   readonly pixels: Uint32Array<ArrayBuffer>;
   readonly ids: Int32Array<ArrayBuffer>;
+  readonly shared: SharedPixels;
 }
 
 /** Rectangles in data space as columns. */
@@ -19,6 +21,8 @@ export interface Rects {
   readonly bottom: ArrayLike<number>;
   /** The place in the palette. */
   readonly colour: ArrayLike<number>;
+  /** Tells which runs of rectangles may lie between two values of the horizontal axis. */
+  readonly extents?: Extents;
   /** 1 where stripes are painted instead of a plain fill. */
   readonly striped: ArrayLike<number>;
 }
@@ -37,6 +41,8 @@ export interface Palette {
   readonly edge: ArrayLike<number>;
 }
 
+// Shorter runs are faster set one by one than by a call.
+const FILL_FROM_PX = 24;
 const EDGE_FROM_PX = 4;
 const STRIPE_PERIOD_PX = 6;
 const STRIPE_PX = 3;
@@ -47,7 +53,18 @@ export function createRaster(width: number, height: number): Raster {
     height,
     pixels: new Uint32Array(width * height),
     ids: new Int32Array(width * height),
+    shared: new SharedPixels(width, height),
   };
+}
+
+/** An empty raster: the one before where it has the size, for a new one costs milliseconds. */
+export function clearedRaster(before: Raster, width: number, height: number): Raster {
+  if (before.width !== width || before.height !== height) {
+    return createRaster(width, height);
+  }
+  before.pixels.fill(0);
+  before.ids.fill(0);
+  return before;
 }
 
 /**
@@ -62,37 +79,69 @@ export function paintRects(
   viewport: Viewport,
   palette: Palette,
 ): void {
-  const xScale = raster.width / (viewport.right - viewport.left);
-  const yScale = raster.height / (viewport.bottom - viewport.top);
-  const shared = new SharedPixels(raster.width, raster.height);
-  for (let rect = 0; rect < rects.count; rect += 1) {
-    const left = ((rects.left[rect] ?? 0) - viewport.left) * xScale;
-    const right = ((rects.right[rect] ?? 0) - viewport.left) * xScale;
-    const top = ((rects.top[rect] ?? 0) - viewport.top) * yScale;
-    const bottom = ((rects.bottom[rect] ?? 0) - viewport.top) * yScale;
-    if (right < 0 || left >= raster.width || bottom < 0 || top >= raster.height) {
+  const spans = rects.extents?.overlapping(viewport.left, viewport.right);
+  if (spans === undefined) {
+    paintRun(raster, rects, viewport, palette, 0, rects.count);
+  } else {
+    for (const [first, last] of spans) {
+      paintRun(raster, rects, viewport, palette, first, last);
+    }
+  }
+  raster.shared.blendInto(raster.pixels);
+}
+
+function paintRun(
+  raster: Raster,
+  rects: Rects,
+  viewport: Viewport,
+  palette: Palette,
+  first: number,
+  last: number,
+): void {
+  const { width, height, ids } = raster;
+  const { left: lefts, right: rights, top: tops, bottom: bottoms, colour: colours } = rects;
+  const xScale = width / (viewport.right - viewport.left);
+  const yScale = height / (viewport.bottom - viewport.top);
+  for (let rect = first; rect < last; rect += 1) {
+    const left = ((lefts[rect] ?? 0) - viewport.left) * xScale;
+    const right = ((rights[rect] ?? 0) - viewport.left) * xScale;
+    if (right < 0 || left >= width) {
       continue;
     }
-    const fromX = clamp(Math.round(left), 0, raster.width - 1);
-    const fromY = clamp(Math.round(top), 0, raster.height - 1);
-    const toX = clamp(Math.round(right), fromX + 1, raster.width);
-    const toY = clamp(Math.round(bottom), fromY + 1, raster.height);
-    const colour = rects.colour[rect] ?? 0;
-    const fill = palette.fill[colour] ?? 0;
-    const edge = palette.edge[colour] ?? 0;
-    const share = Math.min(right - left, 1) * Math.min(bottom - top, 1);
+    const top = ((tops[rect] ?? 0) - viewport.top) * yScale;
+    const bottom = ((bottoms[rect] ?? 0) - viewport.top) * yScale;
+    if (bottom < 0 || top >= height) {
+      continue;
+    }
+    const fromX = nearest(left, 0, width - 1);
+    const fromY = nearest(top, 0, height - 1);
+    const toX = nearest(right, fromX + 1, width);
+    const toY = nearest(bottom, fromY + 1, height);
+    const colour = colours[rect] ?? 0;
+    const wide = right - left < 1 ? right - left : 1;
+    const high = bottom - top < 1 ? bottom - top : 1;
+    const share = wide * high;
     if (rect >= rects.backdrop && share < 1) {
-      shared.add(fromX, toX, fromY, toY, share, fill);
+      const fill = palette.fill[colour] ?? 0;
+      raster.shared.add(fromX, toX, fromY, toY, share, fill);
     } else if (rects.striped[rect] === 1) {
+      const [fill, edge] = [palette.fill[colour] ?? 0, palette.edge[colour] ?? 0];
       paintStripes(raster, fromX, toX, fromY, toY, fill, edge);
     } else {
+      const [fill, edge] = [palette.fill[colour] ?? 0, palette.edge[colour] ?? 0];
       paintFill(raster, fromX, toX, fromY, toY, fill, edge);
     }
     for (let y = fromY; y < toY; y += 1) {
-      raster.ids.fill(rect + 1, y * raster.width + fromX, y * raster.width + toX);
+      const start = y * width;
+      if (toX - fromX > FILL_FROM_PX) {
+        ids.fill(rect + 1, start + fromX, start + toX);
+      } else {
+        for (let pixel = start + fromX; pixel < start + toX; pixel += 1) {
+          ids[pixel] = rect + 1;
+        }
+      }
     }
   }
-  shared.blendInto(raster.pixels);
 }
 
 function paintFill(
@@ -141,6 +190,8 @@ export function rectAt(raster: Raster, x: number, y: number): number | undefined
   return id === 0 ? undefined : id - 1;
 }
 
-function clamp(value: number, low: number, high: number): number {
-  return Math.min(Math.max(value, low), high);
+/** A number rounded to the nearest whole one in [low, high]. */
+function nearest(value: number, low: number, high: number): number {
+  const moved = value + 0.5;
+  return moved < low ? low : moved > high ? high : moved | 0;
 }

@@ -1,4 +1,4 @@
-import { createRaster, type Raster } from "../render/raster.ts";
+import { clearedRaster, type Raster } from "../render/raster.ts";
 import type { Drawing } from "./plot.ts";
 import { context2d } from "./dom.ts";
 
@@ -14,8 +14,8 @@ export function paintImage(drawing: Drawing, raster: Raster): void {
 }
 
 /** An empty raster with one pixel for each of the screen's in the plot area. */
-export function rasterFor({ area, pixelRatio }: Drawing): Raster {
+export function rasterFor({ area, pixelRatio }: Drawing, before: Raster): Raster {
   const width = Math.max(Math.round(area.width * pixelRatio), 1);
   const height = Math.max(Math.round(area.height * pixelRatio), 1);
-  return createRaster(width, height);
+  return clearedRaster(before, width, height);
 }

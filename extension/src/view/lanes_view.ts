@@ -33,7 +33,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   let lit: LitSpans = new Map();
   const draw = (drawing: Drawing, time: Scale): void => {
     drawLaneGrounds(drawing, layout);
-    raster = rasterFor(drawing);
+    raster = rasterFor(drawing, raster);
     paintLanes(raster, layout, drawing, time);
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeWork);

@@ -1,16 +1,16 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { COLOURED, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { RectKind } from "../model/map_rects.ts";
 import type { Picked } from "../model/picked.ts";
-import { createRaster, paintRects, rectAt, type Rects } from "../render/raster.ts";
+import { createRaster, paintRects, rectAt } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
+import { mapColours } from "./map_colours.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot, PlotArea } from "./plot.ts";
-import { blockPalette, CACHED_COLOUR } from "./theme.ts";
+import { blockPalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 
 const OPTIONS = {
@@ -24,6 +24,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   const { timeline, categories } = chart;
   const totalBytes = Math.max(timeline.layout.totalBytes, 1);
   let raster = createRaster(1, 1);
+  let rects = mapColours(timeline, categories.value);
   const bytesIn = ({ top, height }: PlotArea): Scale => ({
     from: 0,
     to: totalBytes,
@@ -33,7 +34,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   const draw = (drawing: Drawing, time: Scale): void => {
     const bytes = bytesIn(drawing.area);
     drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
-    raster = rasterFor(drawing);
+    raster = rasterFor(drawing, raster);
     const viewport = {
       left: time.from,
       right: time.to,
@@ -60,31 +61,13 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     pick: (x, y) => pickedRect(timeline, rectNear(x, y)),
   });
   addHover(plot, rectNear, chart);
-  plot.scope.defer(categories.subscribe(() => plot.redraw()));
+  plot.scope.defer(
+    categories.subscribe(() => {
+      rects = mapColours(timeline, categories.value);
+      plot.redraw();
+    }),
+  );
   return plot;
-}
-
-/** The rectangles with the colours of a grouping. */
-function mapColours(timeline: DeviceTimeline, categories: Categories): Rects {
-  const { count, fromNs, toNs, fromByte, toByte, kind, owner } = timeline.rects;
-  const colour = new Uint8Array(count);
-  const striped = new Uint8Array(count);
-  for (let rect = 0; rect < count; rect += 1) {
-    const isSegment = kind[rect] === RectKind.segment;
-    const group = categories.ofBlock[owner[rect] ?? 0] ?? COLOURED;
-    colour[rect] = isSegment ? CACHED_COLOUR : group;
-    striped[rect] = kind[rect] === RectKind.pending ? 1 : 0;
-  }
-  return {
-    count,
-    backdrop: timeline.segments.count,
-    left: fromNs,
-    right: toNs,
-    top: toByte,
-    bottom: fromByte,
-    colour,
-    striped,
-  };
 }
 
 function pickedRect(timeline: DeviceTimeline, rect: number | undefined): Picked | undefined {

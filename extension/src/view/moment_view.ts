@@ -42,7 +42,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   plot.onDraw(
     (drawing) => {
-      raster = rasterFor(drawing);
+      raster = rasterFor(drawing, raster);
       const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
       const rects = pieceRects(moment, timeline, categories.value);
       paintRects(raster, rects, viewport, blockPalette(drawing.theme));

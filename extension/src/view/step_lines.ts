@@ -1,5 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { columnExtremes, type ColumnExtremes } from "../model/decimation.ts";
+import { columnExtremes, columnRows, type ColumnExtremes } from "../model/decimation.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { Drawing } from "./plot.ts";
@@ -44,14 +44,14 @@ export function drawLevels(
 ): void {
   const { context, area, theme, pixelRatio } = drawing;
   const columns = Math.max(Math.round(area.width * pixelRatio), 1);
-  const { timeNs } = timeline.events;
+  const rows = columnRows(timeline.events.timeNs, time.from, time.to, columns);
   context.save();
   context.beginPath();
   context.rect(area.left, area.top - 2, area.width, area.height + 4);
   context.clip();
   for (const style of LEVEL_STYLES) {
-    const level = timeline.levels[style.name];
-    const extremes = columnExtremes(timeNs, level, time.from, time.to, columns);
+    const line = timeline.lines[style.name];
+    const extremes = columnExtremes(line, rows);
     if (style.fill !== undefined) {
       context.fillStyle = style.fill(theme);
       fillBelow(drawing, extremes, bytes);
