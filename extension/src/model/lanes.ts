@@ -9,6 +9,8 @@ import type { Work } from "./work.ts";
 /** A stream's or a host thread's spans. */
 export interface Lane {
   readonly title: string;
+  /** The id of its stream, undefined for a thread. */
+  readonly stream: number | undefined;
   readonly stack: SpanStack;
 }
 
@@ -126,7 +128,7 @@ function threadLanes(work: Work, endNs: number): Lane[] {
   return [...spans].map(([id, own]) => {
     const stack = new SpanStack();
     stack.append(own);
-    return { title: threadTitle(work, id), stack };
+    return { title: threadTitle(work, id), stream: undefined, stack };
   });
 }
 

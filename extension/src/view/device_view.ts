@@ -1,6 +1,8 @@
 import { Scope } from "../base/scope.ts";
+import { findBands } from "../model/bands.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { findEventWaits } from "../model/event_waits.ts";
 import type { Lanes } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import type { Names } from "../model/names.ts";
@@ -8,6 +10,7 @@ import { pickedTimes } from "../model/picked_times.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { Work } from "../model/work.ts";
 import { WorkDescriptions } from "../model/work_description.ts";
+import { Bands } from "./bands.ts";
 import { categoriesLegend } from "./categories_legend.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { colourSwitch, Grouping } from "./colour_switch.ts";
@@ -40,6 +43,7 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
   const { device, timeline, work, lanes, stacks, names } = contents;
   const scope = new Scope();
   const grouping = new Grouping(timeline, stacks, names);
+  const describeWork = new WorkDescriptions(work, stacks, names);
   const links = new Links(timeline, work);
   const chart: ChartContext = {
     frames,
@@ -53,7 +57,9 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
     describe: new Descriptions(timeline, stacks, names),
     pickedTimes: (picked) => pickedTimes(picked, timeline, work),
     lanes: [...lanes.threads, ...lanes.ofDevice(device)],
-    describeWork: new WorkDescriptions(work, stacks, names),
+    describeWork,
+    bands: new Bands(findBands(work, timeline.endNs), describeWork),
+    waits: findEventWaits(work),
     tooltip: new Tooltip(document.body),
   };
   scope.defer(() => {

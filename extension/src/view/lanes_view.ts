@@ -16,6 +16,7 @@ import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
+import { drawWaitArrows } from "./wait_arrows.ts";
 
 const MARGINS_PX = { ...TIME_MARGINS_PX, top: 6, bottom: 42 };
 const POINTER_SLACK_PX = 2;
@@ -38,6 +39,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeWork);
     drawLaneTitles(drawing, layout);
+    drawWaitArrows(drawing, layout, time, chart.waits);
   };
   const plot = timePlot(parent, chart, options, {
     draw,

@@ -30,6 +30,7 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
     };
     drawByteAxis(drawing, bytes, "bytes on the device");
     drawLevels(drawing, timeline, time, bytes);
+    chart.bands.drawNames(drawing, time);
     drawPeak(drawing, timeline, time, bytes);
     drawOutOfMemory(drawing, timeline, time);
   };

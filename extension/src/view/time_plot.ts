@@ -18,7 +18,7 @@ export interface TimePlotParts {
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
   parent: HTMLElement,
-  { frames, timeline, selection, pickedTimes }: ChartContext,
+  { frames, timeline, selection, bands, pickedTimes }: ChartContext,
   options: PlotOptions,
   { draw, drawLit, pick }: TimePlotParts,
 ): Plot {
@@ -37,7 +37,9 @@ export function timePlot(
   plot.onDraw(
     (drawing) => {
       drawTimeAxis(drawing, time(), "time since the recording began");
+      bands.drawGround(drawing, time());
       draw(drawing, time());
+      bands.drawEdges(drawing, time());
     },
     (drawing) => {
       if (selection.picked.value !== undefined) {

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { findBands } from "./bands.ts";
+import { findEventWaits } from "./event_waits.ts";
+import { tableOf } from "./table_of.ts";
+import { Work } from "./work.ts";
+
+test("a wait joins the end of what was recorded with the begin of what waited", () => {
+  const work = new Work();
+  work.append(
+    tableOf("activities", {
+      time: [10, 30, 45, 50],
+      end: [20, 40, 48, 60],
+      kind: ["kernel", "kernel", "kernel", "kernel"],
+      stream: [1, 1, 2, 2],
+      correlation: [1, 4, 2, 7],
+    }),
+  );
+  work.append(
+    tableOf("synchronizations", {
+      time: [0, 22, 6, 9],
+      end: [0, 22, 6, 9],
+      kind: ["event_record", "event_record", "stream_wait_event", "stream_wait_event"],
+      stream: [1, 1, 2, 3],
+      event_sync_id: [100, 101, 100, 101],
+      correlation: [3, 5, 6, 8],
+    }),
+  );
+  const waits = findEventWaits(work);
+
+  assert.deepEqual([...waits.recordedStream], [1, 1]);
+  assert.deepEqual([...waits.recordedNs], [20, 22]);
+  assert.deepEqual([...waits.waitingStream], [2, 3]);
+  assert.deepEqual([...waits.resumedNs], [50, 22]);
+});
+
+test("cells divide a recording, without any the outermost ranges do", () => {
+  const work = new Work();
+  const ranges = { id: [1, 2, 3], time: [0, 2, 12], end: [10, 8, -1], parent: [0, 1, 0] };
+  work.append(tableOf("ranges", { ...ranges, kind: ["range", "range", "nvtx"] }));
+  const outermost = findBands(work, 20);
+  work.append(tableOf("ranges", { id: [4], time: [3], end: [9], kind: ["cell"], parent: [1] }));
+
+  assert.deepEqual([...(outermost?.source ?? [])], [0, 2]);
+  assert.deepEqual([...(outermost?.toNs ?? [])], [10, 20]);
+  assert.deepEqual([...(findBands(work, 20)?.source ?? [])], [3]);
+  assert.equal(findBands(new Work(), 20), undefined);
+});

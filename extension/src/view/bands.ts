@@ -1,0 +1,83 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import type { SpanRow } from "../model/span_row.ts";
+import type { WorkDescriptions } from "../model/work_description.ts";
+import { line } from "./axes.ts";
+import { cutText } from "./lane_frames.ts";
+import type { Drawing } from "./plot.ts";
+
+const NARROWEST_PX = 5;
+const NARROWEST_NAMED_PX = 30;
+const TINT = 0.07;
+const PADDING_PX = 4;
+
+/** The cells or ranges that a recording is divided by, through a chart. */
+export class Bands {
+  readonly #row: SpanRow | undefined;
+  readonly #describe: WorkDescriptions;
+
+  constructor(row: SpanRow | undefined, describe: WorkDescriptions) {
+    this.#row = row;
+    this.#describe = describe;
+  }
+
+  /** A tint behind what is drawn. */
+  drawGround(drawing: Drawing, time: Scale): void {
+    const { context, area, theme } = drawing;
+    context.save();
+    context.globalAlpha = TINT;
+    context.fillStyle = theme.text;
+    for (const { fromPx, toPx } of this.#wide(drawing, time)) {
+      context.fillRect(fromPx, area.top, toPx - fromPx, area.height);
+    }
+    context.restore();
+  }
+
+  /** Where they begin and end, over what is drawn. */
+  drawEdges(drawing: Drawing, time: Scale): void {
+    const { context, area, theme } = drawing;
+    context.save();
+    context.strokeStyle = theme.muted;
+    context.lineWidth = 1;
+    context.setLineDash([2, 3]);
+    const right = area.left + area.width;
+    for (const { fromPx, toPx } of this.#wide(drawing, time)) {
+      for (const x of [fromPx, toPx].filter((edge) => edge > area.left && edge < right)) {
+        const sharp = Math.round(x) + 0.5;
+        line(context, sharp, area.top, sharp, area.top + area.height);
+      }
+    }
+    context.restore();
+  }
+
+  drawNames(drawing: Drawing, time: Scale): void {
+    const { context, area, theme } = drawing;
+    context.save();
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "left";
+    context.textBaseline = "top";
+    for (const { fromPx, toPx, span } of this.#wide(drawing, time)) {
+      if (this.#row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {
+        const name = this.#describe.shortName(this.#row, span);
+        const text = cutText(context, name, toPx - fromPx - 2 * PADDING_PX);
+        context.fillStyle = theme.text;
+        context.fillText(text, fromPx + PADDING_PX, area.top + 3);
+      }
+    }
+    context.restore();
+  }
+
+  /** Those wide enough to be told apart, cut where the plot ends. */
+  #wide({ area }: Drawing, time: Scale): { fromPx: number; toPx: number; span: number }[] {
+    const row = this.#row;
+    if (row === undefined) {
+      return [];
+    }
+    const { span: shown } = row.columns(time.from, time.to, Math.ceil(area.width / NARROWEST_PX));
+    const right = area.left + area.width;
+    return [...new Set(shown)].flatMap((span) => {
+      const fromPx = Math.max(toPixel(time, row.fromNs[span] ?? 0), area.left);
+      const toPx = Math.min(toPixel(time, row.toNs[span] ?? 0), right);
+      return span >= 0 && toPx - fromPx >= NARROWEST_PX ? [{ fromPx, toPx, span }] : [];
+    });
+  }
+}
