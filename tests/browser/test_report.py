@@ -13,7 +13,7 @@ from tests.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-LEVELS, MAP, MOMENT = 0, 1, 2
+OVERVIEW, LEVELS, MAP, MOMENT = 0, 1, 2, 3
 LEFT_PX, RIGHT_PX = 112, 16
 
 
@@ -42,7 +42,7 @@ def level(page: Page, name: str) -> str:
 def test_the_page_opens_and_shows_the_peak(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
 
-    assert page.locator(".gpuviz-plot").count() == 3
+    assert page.locator(".gpuviz-plot").count() == 4
     assert f"{recording.peak(0).bytes:,} B" in level(page, "allocated")
     assert f"{recording.peak(0).reserved_bytes:,} B" in level(page, "reserved")
     assert page.locator(".gpuviz-moment").inner_text().startswith("Peak of allocated memory, 200")

@@ -7,12 +7,12 @@ from playwright.sync_api import Page
 
 from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import open_report, point
+from tests.browser.test_report import LEVELS, MAP, OVERVIEW, open_report, point
 from tests.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-LANES = 2
+LANES = 3
 BY = " \N{MULTIPLICATION SIGN} "
 
 
@@ -39,6 +39,14 @@ def activity(recording: Recording, stream: int, row: int = 0) -> dict[str, int]:
 
 def middle(activity: dict[str, int]) -> int:
     return (activity["time"] + activity["end"]) // 2
+
+
+def overlap_us(recording: Recording) -> tuple[int, int]:
+    """Return the time of copies, and that of copies while kernels ran; all times are whole µs."""
+    running: dict[str, set[int]] = {"kernel": set(), "memcpy": set(), "memset": set()}
+    for row in recording.table("activities").to_pylist():
+        running[row["kind"]] |= set(range(row["time"] // 1000, row["end"] // 1000))
+    return len(running["memcpy"]), len(running["memcpy"] & running["kernel"])
 
 
 def test_each_stream_and_thread_has_a_lane_with_its_name(page, streams, tmp_path):
@@ -112,9 +120,9 @@ def test_a_click_beside_everything_selects_nothing(page, streams, tmp_path):
     open_report(page, streams, tmp_path)
     selected = page.get_by_role("region", name="Selected")
 
-    page.mouse.click(*point(page, 1, 0.2, 0.5))
+    page.mouse.click(*point(page, MAP, 0.2, 0.5))
     picked = selected.inner_text()
-    page.mouse.click(*point(page, 1, 0.2, 0.15))
+    page.mouse.click(*point(page, MAP, 0.2, 0.15))
 
     assert picked.startswith("Block of 16.0 MiB")
     assert selected.inner_text().startswith("Nothing is selected.")
@@ -132,3 +140,84 @@ def test_a_selected_cell_shows_what_it_launched(page, streams, tmp_path):
 
     assert selected.inner_text().startswith("In [1]")
     assert "What it launched: 69" in selected.inner_text()
+
+
+def test_a_search_finds_names_lines_and_addresses_and_selects_them(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    selected = page.get_by_role("region", name="Selected")
+    shown = page.locator(".gpuviz-controls__text")
+    page.keyboard.press("/")
+
+    page.keyboard.type("smooth")
+    hits = page.locator(".gpuviz-search__hit")
+    kernels = hits.first.inner_text()
+    lines = hits.nth(1).inner_text()
+    page.keyboard.press("Enter")
+    kernel = selected.inner_text()
+    page.get_by_role("searchbox").fill("0x7f0000000010")
+    hits.first.click()
+
+    assert kernels.startswith("smooth")
+    assert "18 times, 1.04 ms in all (19 %)" in kernels
+    assert lines.startswith("pipeline.py:12 work")
+    assert kernel.startswith("void smooth<float, 4>")
+    assert selected.inner_text().startswith("Block of 16.0 MiB")
+    assert shown.inner_text() != "all 5.49 ms shown"
+
+
+def test_shift_and_drag_measures_a_window(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    measured = page.get_by_role("region", name="Measured")
+    hidden = measured.is_hidden()
+
+    page.keyboard.down("Shift")
+    page.mouse.move(*point(page, LEVELS, 0.0001, 0.5))
+    page.mouse.down()
+    page.mouse.move(*point(page, LEVELS, 0.9999, 0.5), steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    text = measured.inner_text()
+    page.keyboard.press("Escape")
+
+    assert hidden
+    assert text.startswith("Measured: 5.49 ms from ")
+    assert "peak allocated\n32.0 MiB" in text
+    assert "allocated in it\n192 MiB in 12 blocks" in text
+    copies, overlap = overlap_us(streams)
+    assert f"copies under kernels\n{100 * overlap / copies:.0f} % of {copies / 1000:.2f} ms" in text
+    assert measured.is_hidden()
+    assert page.locator(".gpuviz-controls__text").inner_text() == "all 5.49 ms shown"
+
+
+def test_keys_zoom_move_and_help(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    shown = page.locator(".gpuviz-controls__text")
+
+    texts = []
+    for key in ("w", "d", "a", "s"):
+        page.keyboard.press(key)
+        texts.append(shown.inner_text())
+    page.keyboard.press("?")
+    opened = page.get_by_role("dialog").inner_text()
+    page.keyboard.press("Escape")
+
+    assert texts[0].endswith("of 5.49 ms shown")
+    assert texts[1] not in {texts[0], texts[3]}
+    assert texts[2] == texts[0]
+    assert texts[3] == "all 5.49 ms shown"
+    assert "Shift and drag" in opened
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_the_overview_moves_the_part_that_is_shown(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    shown = page.locator(".gpuviz-controls__text")
+    for _ in range(4):
+        page.keyboard.press("w")
+
+    page.mouse.click(*point(page, OVERVIEW, 0.9, 0.5))
+    right = shown.inner_text()
+    page.mouse.click(*point(page, OVERVIEW, 0.1, 0.5))
+
+    assert right.endswith("to 5.490 ms of 5.49 ms shown")
+    assert shown.inner_text().startswith("0 ns to ")

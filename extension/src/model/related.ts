@@ -22,6 +22,7 @@ const MOST_ROWS = 200;
 
 /** What the tables about a selection are made from. */
 export interface RelatedContents {
+  readonly device: number;
   readonly timeline: DeviceTimeline;
   readonly work: Work;
   readonly links: Links;

@@ -1,5 +1,7 @@
 import "../view/theme.css";
 import "../view/charts.css";
+import "../view/controls.css";
+import "../view/picked.css";
 import "./report.css";
 
 import { Scope } from "../base/scope.ts";
@@ -68,7 +70,12 @@ class Report {
       return;
     }
     const timeline = new DeviceTimeline(events ?? noMemoryEvents(), durationNs);
-    this.#shown = deviceView(charts, this.#frames, { ...contents, device, timeline });
+    this.#shown = deviceView(
+      charts,
+      this.#frames,
+      { ...contents, device, timeline },
+      document.body,
+    );
   }
 
   redraw(): void {

@@ -2,6 +2,26 @@ import { toPixel, type Scale } from "../base/scale.ts";
 import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
+/** The window that a reader measures. */
+export function drawMeasured(
+  drawing: Drawing,
+  time: Scale,
+  measured: { readonly fromNs: number; readonly toNs: number } | undefined,
+): void {
+  if (measured !== undefined) {
+    const { context, area, theme } = drawing;
+    const right = area.left + area.width;
+    const from = Math.min(Math.max(toPixel(time, measured.fromNs), area.left), right);
+    const to = Math.min(Math.max(toPixel(time, measured.toNs), area.left), right);
+    context.globalAlpha = 0.14;
+    context.fillStyle = theme.alarm;
+    context.fillRect(from, area.top, to - from, area.height);
+    context.globalAlpha = 1;
+    vertical(drawing, time, measured.fromNs, theme.alarm, [6, 2]);
+    vertical(drawing, time, measured.toNs, theme.alarm, [6, 2]);
+  }
+}
+
 const EXTENT_PX = 4;
 
 /** A line through the plot where the pointer is. */

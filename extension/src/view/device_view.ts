@@ -16,15 +16,20 @@ import type { ChartContext } from "./chart_context.ts";
 import { colourSwitch, Grouping } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
+import { helpDialog } from "./help.ts";
 import { kindsLegend } from "./kinds_legend.ts";
 import { lanesView } from "./lanes_view.ts";
 import { levelsLegend } from "./levels_legend.ts";
 import { levelsView } from "./levels_view.ts";
 import { mapView } from "./map_view.ts";
+import { measuredPanel } from "./measured_panel.ts";
+import { minimap } from "./minimap.ts";
 import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
 import { pickedPanel } from "./picked_panel.ts";
+import { searchBox } from "./search_box.ts";
 import { Selection } from "./selection.ts";
+import { addTimelineKeys } from "./timeline_keys.ts";
 import { Tooltip } from "./tooltip.ts";
 import { windowControls } from "./window_controls.ts";
 
@@ -38,8 +43,17 @@ export interface DeviceContents {
   readonly names: Names;
 }
 
-/** The charts of one device on one time axis with one selection. */
-export function deviceView(parent: HTMLElement, frames: Frames, contents: DeviceContents): Scope {
+/**
+ * The charts of one device on one time axis with one selection.
+ *
+ * They listen to keys while the focus is in `keysFrom`.
+ */
+export function deviceView(
+  parent: HTMLElement,
+  frames: Frames,
+  contents: DeviceContents,
+  keysFrom: HTMLElement = parent,
+): Scope {
   const { device, timeline, work, lanes, stacks, names } = contents;
   const scope = new Scope();
   const grouping = new Grouping(timeline, stacks, names);
@@ -52,6 +66,7 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
     links,
     stacks,
     names,
+    device,
     selection: new Selection(timeline, links),
     categories: grouping.categories,
     describe: new Descriptions(timeline, stacks, names),
@@ -65,6 +80,7 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
   scope.defer(() => {
     chart.tooltip.dispose();
   });
+  showControls(scope, parent, chart, keysFrom);
   showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
   showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart, grouping);
   if (chart.lanes.length > 0) {
@@ -76,7 +92,7 @@ export function deviceView(parent: HTMLElement, frames: Frames, contents: Device
 }
 
 const LEVELS_HINT =
-  "Wheel or drag to zoom, Shift and drag to move, double click for all. " +
+  "Wheel or drag to zoom, Shift and drag to measure, double click for all. " +
   "A click moves the moment shown below.";
 const MAP_HINT =
   "Each rectangle is a block from its allocation to its free. Point at one for its lines. " +
@@ -90,8 +106,29 @@ const PICKED_HINT =
 const MOMENT_HINT =
   "One bar for each segment, largest first, with its blocks and the free space between them.";
 
+/** What belongs to all charts: search, the part of the time shown, the overview, the keys. */
+function showControls(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  keysFrom: HTMLElement,
+): void {
+  const bar = element("section", "gpuviz-section gpuviz-section--controls");
+  parent.append(bar);
+  scope.defer(() => {
+    bar.remove();
+  });
+  const help = helpDialog(bar);
+  const found = searchBox(bar, chart);
+  scope.use(help.scope);
+  scope.use(found.scope);
+  scope.use(windowControls(bar, chart.selection, help.toggle));
+  scope.use(minimap(bar, chart).scope);
+  scope.use(measuredPanel(bar, chart));
+  addTimelineKeys(scope, keysFrom, chart, { search: found.focus, help: help.toggle });
+}
+
 function showLevels(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.use(windowControls(parent, chart.selection));
   scope.use(levelsView(parent, chart).scope);
   scope.use(levelsLegend(parent, chart));
 }

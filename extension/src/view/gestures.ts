@@ -57,14 +57,8 @@ function addPointer(
   scope.listen(host, "pointermove", (event) => {
     selection.cursorNs.value = time(event);
     const isDrag = down !== undefined && Math.abs(event.offsetX - down.x) > CLICK_SLACK_PX;
-    if (!isDrag || down === undefined) {
-      marked.value = undefined;
-    } else if (event.shiftKey) {
-      const { fromNs, toNs } = selection.window.range.value;
-      selection.window.pan((down.timeNs - time(event)) / (toNs - fromNs));
-    } else {
-      marked.value = { fromPx: down.x, toPx: event.offsetX };
-    }
+    marked.value =
+      isDrag && down !== undefined ? { fromPx: down.x, toPx: event.offsetX } : undefined;
   });
   scope.listen(host, "pointerup", (event) => {
     const start = down;
@@ -72,7 +66,12 @@ function addPointer(
     if (start !== undefined && marked.value !== undefined) {
       marked.value = undefined;
       const end = time(event);
-      selection.window.show(Math.min(start.timeNs, end), Math.max(start.timeNs, end));
+      const marking = { fromNs: Math.min(start.timeNs, end), toNs: Math.max(start.timeNs, end) };
+      if (event.shiftKey) {
+        selection.measured.value = marking;
+      } else {
+        selection.window.show(marking.fromNs, marking.toNs);
+      }
     }
     dragged = start !== undefined && Math.abs(event.offsetX - start.x) > CLICK_SLACK_PX;
   });

@@ -2,7 +2,7 @@ import { Signal } from "../base/signal.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Links } from "../model/links.ts";
 import { NOTHING_LIT, type Lit, type Picked } from "../model/picked.ts";
-import { TimeWindow } from "./time_window.ts";
+import { TimeWindow, type TimeRange } from "./time_window.ts";
 
 /** What the charts of one device have in common: the time shown, the cursor, what is selected. */
 export class Selection {
@@ -11,6 +11,8 @@ export class Selection {
   readonly cursorNs = new Signal<number | undefined>(undefined);
   /** The event after which the segment map at a moment is shown. */
   readonly momentRow: Signal<number>;
+  /** The window that a reader measures. */
+  readonly measured = new Signal<TimeRange | undefined>(undefined);
   readonly picked = new Signal<Picked | undefined>(undefined);
   /** What lights up with it. */
   readonly lit = new Signal<Lit>(NOTHING_LIT);

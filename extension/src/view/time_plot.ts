@@ -2,7 +2,7 @@ import type { Scale } from "../base/scale.ts";
 import type { Picked } from "../model/picked.ts";
 import { drawTimeAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { drawCursor, drawExtent, drawMark, drawMoment } from "./cursor.ts";
+import { drawCursor, drawExtent, drawMark, drawMeasured, drawMoment } from "./cursor.ts";
 import { addTimeGestures } from "./gestures.ts";
 import { Plot, type Drawing, type PlotOptions } from "./plot.ts";
 
@@ -46,6 +46,7 @@ export function timePlot(
         drawLit?.(drawing, time());
         drawExtent(drawing, time(), pickedTimes(selection.picked.value));
       }
+      drawMeasured(drawing, time(), selection.measured.value);
       const momentNs = timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);
       drawCursor(drawing, time(), selection.cursorNs.value);
@@ -53,7 +54,13 @@ export function timePlot(
     },
   );
   plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
-  for (const changed of [selection.cursorNs, selection.momentRow, selection.lit, gestures.marked]) {
+  for (const changed of [
+    selection.cursorNs,
+    selection.momentRow,
+    selection.lit,
+    selection.measured,
+    gestures.marked,
+  ]) {
     plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
   }
   return plot;

@@ -7,7 +7,7 @@ import type { TimeWindow } from "./time_window.ts";
 const BUTTON_ZOOM = 0.5;
 
 /** Buttons for the time axis, and what part of it is shown. */
-export function windowControls(parent: HTMLElement, selection: Selection): Scope {
+export function windowControls(parent: HTMLElement, selection: Selection, help: () => void): Scope {
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
   const shown = element("span", "gpuviz-controls__text");
@@ -19,21 +19,22 @@ export function windowControls(parent: HTMLElement, selection: Selection): Scope
   const time = selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
-    act("Zoom in", "Also: wheel, or drag a range in a chart", () => {
+    act("Zoom in", "Also: wheel, W, or drag a range in a chart", () => {
       time.zoom(BUTTON_ZOOM, middle());
     }),
-    act("Zoom out", "Also: wheel", () => {
+    act("Zoom out", "Also: wheel, S", () => {
       time.zoom(1 / BUTTON_ZOOM, middle());
     }),
-    act("◀", "Earlier; also: Shift and drag", () => {
+    act("◀", "Earlier; also: A", () => {
       time.pan(-BUTTON_ZOOM);
     }),
-    act("▶", "Later; also: Shift and drag", () => {
+    act("▶", "Later; also: D", () => {
       time.pan(BUTTON_ZOOM);
     }),
     act("All", "Show the whole recording; also: double click", () => {
       time.reset();
     }),
+    act("?", "Keys and gestures", help),
     shown,
   );
   parent.append(bar);

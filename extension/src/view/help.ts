@@ -1,0 +1,48 @@
+import { Scope } from "../base/scope.ts";
+import { button, element } from "./dom.ts";
+
+const KEYS = [
+  ["Wheel, W, S", "zoom in and out"],
+  ["A, D, Shift and ← →", "earlier, later"],
+  ["Drag", "zoom to what is marked"],
+  ["Shift and drag", "measure what is marked"],
+  ["Double click, 0", "show the whole recording"],
+  ["Click", "select; what belongs to it lights up"],
+  ["[ and ]", "select what came before or after in the same row"],
+  ["F", "zoom to what is selected"],
+  ["← →, Enter", "move the cursor, choose the moment there"],
+  ["/", "search"],
+  ["Escape", "clear the selection and the measurement"],
+  ["?", "this help"],
+] as const;
+
+/** A list of keys and gestures, shown over the page when asked for. */
+export function helpDialog(parent: HTMLElement): {
+  readonly scope: Scope;
+  readonly toggle: () => void;
+} {
+  const scope = new Scope();
+  const dialog = element("dialog", "gpuviz-help");
+  dialog.setAttribute("aria-label", "Keys and gestures");
+  const list = element("dl", "gpuviz-help__keys");
+  for (const [keys, action] of KEYS) {
+    list.append(element("dt", "", keys), element("dd", "", action));
+  }
+  const close = button("Close", "Also: Escape");
+  scope.listen(close, "click", () => {
+    dialog.close();
+  });
+  dialog.append(element("h3", "", "Keys and gestures"), list, close);
+  parent.append(dialog);
+  scope.defer(() => {
+    dialog.remove();
+  });
+  const toggle = (): void => {
+    if (dialog.open) {
+      dialog.close();
+    } else {
+      dialog.showModal();
+    }
+  };
+  return { scope, toggle };
+}

@@ -1,0 +1,72 @@
+import { formatBytes, formatCount, formatDuration, formatTime } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { measure, type Measurement } from "../model/measurement.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { button, element } from "./dom.ts";
+
+/** Tells what happened in the window that a reader has measured. */
+export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
+  const { measured } = chart.selection;
+  const panel = element("div", "gpuviz-measured");
+  panel.setAttribute("role", "region");
+  panel.setAttribute("aria-label", "Measured");
+  panel.setAttribute("aria-live", "polite");
+  const text = element("p", "gpuviz-measured__title");
+  const list = element("dl", "gpuviz-measured__values");
+  const clear = button("Clear", "Also: Escape");
+  scope.listen(clear, "click", () => {
+    measured.value = undefined;
+  });
+  panel.append(text, clear, list);
+  parent.append(panel);
+  const show = (): void => {
+    panel.hidden = measured.value === undefined;
+    if (measured.value !== undefined) {
+      const { fromNs, toNs } = measured.value;
+      const found = measure(chart.timeline, chart.lanes, fromNs, toNs);
+      const digits = (toNs - fromNs) / 1000;
+      text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
+      list.replaceChildren(
+        ...valuesOf(found).flatMap(([name, value]) => [
+          element("dt", "", name),
+          element("dd", "", value),
+        ]),
+      );
+    }
+  };
+  show();
+  scope.defer(measured.subscribe(show));
+  return scope;
+}
+
+function valuesOf(found: Measurement): (readonly [name: string, value: string])[] {
+  const { busy, fromNs, toNs } = found;
+  const length = Math.max(toNs - fromNs, 1);
+  const blocks = found.allocations === 1 ? "block" : "blocks";
+  const memory = [
+    ["peak allocated", formatBytes(found.peakBytes)],
+    [
+      "allocated in it",
+      `${formatBytes(found.allocatedBytes)} in ${formatCount(found.allocations)} ${blocks}`,
+    ],
+  ] as const;
+  if (busy === undefined) {
+    return [...memory];
+  }
+  const overlap =
+    busy.copyNs === 0
+      ? "no copies"
+      : `${percent(busy.overlapNs, busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
+  return [
+    ...memory,
+    ["GPU busy", `${percent(busy.busyNs, length)} (${formatDuration(busy.busyNs)})`],
+    ["kernels", `${percent(busy.kernelNs, length)} (${formatDuration(busy.kernelNs)})`],
+    ["copies under kernels", overlap],
+  ];
+}
+
+function percent(part: number, whole: number): string {
+  const value = (100 * part) / whole;
+  return `${value > 0 && value < 10 ? value.toFixed(1) : value.toFixed(0)} %`;
+}

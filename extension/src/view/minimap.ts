@@ -1,0 +1,144 @@
+import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
+import { columnExtremes, columnRows } from "../model/decimation.ts";
+import { SpanKind } from "../model/span_kinds.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { TIME_MARGINS_PX } from "./margins.ts";
+import { Plot, type Drawing } from "./plot.ts";
+
+const OPTIONS = {
+  label: "Overview of the whole recording. Arrow keys move the part that is shown.",
+  heightPx: 58,
+  marginsPx: { ...TIME_MARGINS_PX, top: 3, bottom: 3 },
+};
+const BUSY_PX = 10;
+const OUTSIDE = 0.6;
+const KEY_PAN = 0.2;
+
+/** The whole recording, with the part that the charts show. */
+export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
+  const { selection } = chart;
+  const plot = new Plot(parent, chart.frames, OPTIONS);
+  const time = (): Scale => {
+    const { fromNs, toNs } = selection.window.full;
+    const { left, width } = plot.area;
+    return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
+  };
+  plot.onDraw(
+    (drawing) => {
+      drawTitle(drawing);
+      drawMemory(drawing, chart, time());
+      drawBusy(drawing, chart, time());
+    },
+    (drawing) => {
+      drawWindow(drawing, chart, time());
+    },
+  );
+  addMoves(plot, chart, time);
+  plot.scope.defer(selection.window.range.subscribe(() => plot.redrawOverlay()));
+  return plot;
+}
+
+function drawTitle({ context, area, theme }: Drawing): void {
+  context.fillStyle = theme.ground;
+  context.fillRect(area.left, area.top, area.width, area.height);
+  context.fillStyle = theme.muted;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText("allocated", area.left - 8, area.top + (area.height - BUSY_PX) / 2);
+}
+
+function drawMemory(
+  { context, area, theme }: Drawing,
+  { timeline }: ChartContext,
+  time: Scale,
+): void {
+  const columns = Math.max(Math.round(area.width), 1);
+  const rows = columnRows(timeline.events.timeNs, time.from, time.to, columns);
+  const { largest } = columnExtremes(timeline.lines.allocated, rows);
+  const height = area.height - BUSY_PX - 2;
+  const highest = largest.reduce((high, level) => Math.max(high, level), 1);
+  largest.forEach((level, column) => {
+    const high = (level / highest) * height;
+    context.fillStyle = theme.allocatedFill;
+    context.fillRect(area.left + column, area.top + height - high, 1, high);
+    context.fillStyle = theme.allocated;
+    context.fillRect(area.left + column, area.top + height - high, 1, Math.min(high, 2));
+  });
+}
+
+/** How busy the device was: for each column the stream that was busiest. */
+function drawBusy({ context, area, theme }: Drawing, { lanes }: ChartContext, time: Scale): void {
+  const rows = lanes.filter((lane) => lane.stream !== undefined).flatMap((lane) => lane.stack.rows);
+  if (rows.length === 0) {
+    return;
+  }
+  const columns = Math.max(Math.round(area.width), 1);
+  const busiest = new Float32Array(columns);
+  for (const row of rows) {
+    row.columns(time.from, time.to, columns).share.forEach((share, column) => {
+      busiest[column] = Math.max(busiest[column] ?? 0, share);
+    });
+  }
+  const bottom = area.top + area.height;
+  context.fillStyle = theme.muted;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText("GPU busy", area.left - 8, bottom - BUSY_PX / 2);
+  context.fillStyle = theme.kinds[SpanKind.kernel] ?? theme.accent;
+  busiest.forEach((share, column) => {
+    const high = Math.min(share, 1) * BUSY_PX;
+    context.fillRect(area.left + column, bottom - high, 1, high);
+  });
+}
+
+function drawWindow(
+  { context, area, theme }: Drawing,
+  { selection }: ChartContext,
+  time: Scale,
+): void {
+  const { fromNs, toNs } = selection.window.range.value;
+  const from = toPixel(time, fromNs);
+  const width = Math.max(toPixel(time, toNs) - from, 2);
+  context.globalAlpha = OUTSIDE;
+  context.fillStyle = theme.background;
+  context.fillRect(area.left, area.top, from - area.left, area.height);
+  context.fillRect(from + width, area.top, area.left + area.width - from - width, area.height);
+  context.globalAlpha = 1;
+  context.strokeStyle = theme.text;
+  context.lineWidth = 1.5;
+  context.strokeRect(from, area.top, width, area.height);
+}
+
+/** A press moves the part shown to the pointer, a drag along with it. */
+function addMoves(plot: Plot, { selection }: ChartContext, time: () => Scale): void {
+  const { scope, host } = plot;
+  let grabNs: number | undefined;
+  const moveTo = (event: PointerEvent): void => {
+    const { fromNs, toNs } = selection.window.range.value;
+    const from = fromPixel(time(), event.offsetX) - (grabNs ?? 0);
+    selection.window.show(from, from + toNs - fromNs);
+  };
+  scope.listen(host, "pointerdown", (event) => {
+    const { fromNs, toNs } = selection.window.range.value;
+    const at = fromPixel(time(), event.offsetX);
+    grabNs = at >= fromNs && at <= toNs ? at - fromNs : (toNs - fromNs) / 2;
+    host.setPointerCapture(event.pointerId);
+    moveTo(event);
+  });
+  scope.listen(host, "pointermove", (event) => {
+    if (grabNs !== undefined) {
+      moveTo(event);
+    }
+  });
+  for (const end of ["pointerup", "pointercancel"] as const) {
+    scope.listen(host, end, () => {
+      grabNs = undefined;
+    });
+  }
+  scope.listen(host, "keydown", (event) => {
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      event.preventDefault();
+      selection.window.pan(event.key === "ArrowLeft" ? -KEY_PAN : KEY_PAN);
+    }
+  });
+}

@@ -1,0 +1,91 @@
+import { formatCount } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { search } from "../model/search.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { button, element } from "./dom.ts";
+import { zoomTo } from "./picked_panel.ts";
+
+const MOST_HITS = 50;
+
+/** A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen. */
+export function searchBox(
+  parent: HTMLElement,
+  chart: ChartContext,
+): { readonly scope: Scope; readonly focus: () => void } {
+  const scope = new Scope();
+  const box = element("div", "gpuviz-search");
+  const field = element("input", "gpuviz-search__field");
+  field.type = "search";
+  field.placeholder = "Search (/): kernel, line, 0x address, range or cell";
+  field.setAttribute("aria-label", "Search kernels, lines, addresses, ranges and cells");
+  const found = element("div", "gpuviz-search__hits");
+  found.setAttribute("role", "status");
+  found.hidden = true;
+  box.append(field, found);
+  parent.append(box);
+  let shown = new Scope();
+  const close = (): void => {
+    shown.dispose();
+    found.replaceChildren();
+    found.hidden = true;
+  };
+  const show = (): void => {
+    close();
+    shown = new Scope();
+    found.hidden = field.value.trim() === "";
+    if (!found.hidden) {
+      found.append(...hitList(field.value, chart, shown, close));
+    }
+  };
+  scope.listen(field, "input", show);
+  scope.listen(box, "keydown", (event) => {
+    if (event.key === "Escape") {
+      field.value = "";
+      close();
+      field.blur();
+    } else if (event.key === "Enter" && event.target === field) {
+      found.querySelector("button")?.click();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      step(found, event.key === "ArrowDown" ? 1 : -1);
+    }
+    event.stopPropagation();
+  });
+  scope.defer(() => {
+    close();
+    box.remove();
+  });
+  return { scope, focus: () => field.focus() };
+}
+
+function hitList(
+  query: string,
+  chart: ChartContext,
+  scope: Scope,
+  close: () => void,
+): HTMLElement[] {
+  const hits = search(query, chart);
+  const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
+  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, picked }) => {
+    const hit = button("", "Select it and zoom to it");
+    hit.className = "gpuviz-search__hit";
+    hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
+    scope.listen(hit, "click", () => {
+      close();
+      chart.selection.picked.value = picked;
+      zoomTo(picked, chart);
+    });
+    return hit;
+  });
+  return [
+    element("p", "gpuviz-search__count", `${formatCount(hits.length)} found${more}`),
+    ...buttons,
+  ];
+}
+
+/** Moves the focus to the next or the previous hit. */
+function step(found: HTMLElement, by: number): void {
+  const buttons = [...found.querySelectorAll("button")];
+  const focused = buttons.findIndex((hit) => hit === document.activeElement);
+  buttons[Math.min(Math.max(focused + by, 0), buttons.length - 1)]?.focus();
+}
