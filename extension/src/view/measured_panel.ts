@@ -28,10 +28,11 @@ export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
-        ...valuesOf(found).flatMap(([name, value]) => [
-          element("dt", "", name),
-          element("dd", "", value),
-        ]),
+        ...valuesOf(found).map(([name, value]) => {
+          const entry = element("div", "");
+          entry.append(element("dt", "", name), element("dd", "", value));
+          return entry;
+        }),
       );
     }
   };
