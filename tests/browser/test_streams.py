@@ -1,5 +1,6 @@
 """The streams in the report, in a real browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,30 @@ def test_hostile_kernel_names_are_shown_and_do_not_run(page, tmp_path: Path):
 
     assert f"{HOSTILE} tiny".replace("\n", " ") in text.replace("\n", " ")
     assert page.locator("img").count() == 0
+
+
+def test_pointing_at_the_name_of_a_lane_tells_how_busy_it_was(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    lane = page.locator("[data-lane='upload']")
+    point(page, LANES, 0.5, 0.5)
+    box = page.locator(".gpuviz-plot").nth(LANES).bounding_box()
+
+    page.mouse.move(box["x"] + 40, box["y"] + float(lane.get_attribute("data-middle-px") or 0))
+
+    busy = 100 * 6 * 300_000 / streams.duration_ns
+    text = page.locator(".gpuviz-tooltip").inner_text().splitlines()
+    assert text == ["upload", "6 spans shown", f"busy for {busy:.1f} % of the time shown"]
+
+
+def test_a_device_without_allocator_events_shows_its_streams(page, streams, tmp_path):
+    tables = {name: table for name, table in streams.tables.items() if name != "memory_events"}
+    manifest = replace(streams.manifest, events=0, initial_events=0)
+    open_report(page, Recording(tables, manifest), tmp_path)
+
+    titles = page.locator("[data-charts] h3").all_inner_texts()
+
+    assert titles == ["Keys and gestures", "Streams over time", "Selected"]
+    assert page.locator("[data-lane]").count() == 5
 
 
 def test_a_selected_kernel_shows_its_blocks_and_each_of_them_its_launches(page, streams, tmp_path):

@@ -102,6 +102,12 @@ export class SpanRow {
     return { share, span };
   }
 
+  /** How much of a window spans take, in ns. */
+  takenIn(fromNs: number, toNs: number): number {
+    const [first, last] = this.range(fromNs, toNs);
+    return first < last ? this.#takenBetween(first, last, fromNs, toNs) : 0;
+  }
+
   /** The first span that is in [fromNs, toNs), and the one after the last. */
   range(fromNs: number, toNs: number): readonly [first: number, last: number] {
     const first = firstAfter(this.fromNs, this.toNs, fromNs, 0);

@@ -5,7 +5,9 @@ import {
   formatExactBytes,
   formatTime,
 } from "../base/format.ts";
+import { busyIn } from "./busy.ts";
 import { shortKernelName } from "./kernel_name.ts";
+import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SPAN_KINDS, SpanKind } from "./span_kinds.ts";
@@ -25,6 +27,23 @@ export class WorkDescriptions {
     this.#work = work;
     this.#stacks = stacks;
     this.#names = names;
+  }
+
+  /** A lane, and how full it is in a window. */
+  lane(lane: Lane, fromNs: number, toNs: number): string[] {
+    const { title, stack, stream } = lane;
+    const spans = stack.rows.reduce((sum, row) => {
+      const [first, last] = row.range(fromNs, toNs);
+      return sum + last - first;
+    }, 0);
+    const [only] = stack.rows;
+    const takenNs =
+      stack.rows.length === 1 && only !== undefined
+        ? only.takenIn(fromNs, toNs)
+        : busyIn([lane], fromNs, toNs).busyNs;
+    const percent = ((100 * takenNs) / Math.max(toNs - fromNs, 1)).toFixed(1);
+    const busy = stream === undefined ? [] : [`busy for ${percent} % of the time shown`];
+    return [title, `${formatCount(spans)} spans shown`, ...busy];
   }
 
   /** A span, and how many others share the pixel that it is shown in. */

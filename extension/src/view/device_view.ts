@@ -81,13 +81,18 @@ export function deviceView(
     chart.tooltip.dispose();
   });
   showControls(scope, parent, chart, keysFrom);
-  showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
-  showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart, grouping);
+  const hasMemory = timeline.events.count > 0;
+  if (hasMemory) {
+    showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
+    showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart, grouping);
+  }
   if (chart.lanes.length > 0) {
     showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
   }
   scope.use(pickedPanel(section(scope, parent, "Selected", PICKED_HINT), chart));
-  showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
+  if (hasMemory) {
+    showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
+  }
   return scope;
 }
 
@@ -140,7 +145,7 @@ function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext, groupin
 }
 
 function showLanes(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.defer(kindsLegend(parent, chart.lanes, chart.frames));
+  scope.defer(kindsLegend(parent, chart));
   scope.use(lanesView(parent, chart).scope);
 }
 

@@ -2,8 +2,8 @@ import type { Lane } from "../model/lanes.ts";
 import { SPAN_KINDS } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { context2d, element } from "./dom.ts";
-import type { Frames } from "./frames.ts";
 import { lanePalette, themeOf } from "./theme.ts";
 
 const KEY_WIDTH_PX = 26;
@@ -12,8 +12,7 @@ const KEY_HEIGHT_PX = 14;
 /** Names the colours and signs of the kinds of spans that there are. */
 export function kindsLegend(
   parent: HTMLElement,
-  lanes: readonly Lane[],
-  frames: Frames,
+  { lanes, frames, waits }: ChartContext,
 ): () => void {
   const list = element("ul", "gpuviz-legend");
   const keys = kindsIn(lanes).map((kind) => {
@@ -23,6 +22,12 @@ export function kindsLegend(
     list.append(item);
     return { kind, key };
   });
+  if (waits.count > 0) {
+    const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
+    const item = element("li", "gpuviz-legend__entry");
+    item.append(arrow, "waited for an event");
+    list.append(item);
+  }
   parent.append(list);
   const draw = (): void => {
     for (const { kind, key } of keys) {

@@ -19,7 +19,11 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
   context.textAlign = "right";
   context.textBaseline = "middle";
   for (const { lane, topPx, heightPx } of layout.lanes) {
-    const lines = inLines(context, lane.title, area.left - 2 * TITLE_INSET_PX);
+    const widthPx = area.left - 2 * TITLE_INSET_PX;
+    const lines =
+      heightPx < 2 * LINE_PX
+        ? [cutText(context, lane.title, widthPx)]
+        : inLines(context, lane.title, widthPx);
     const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
     lines.forEach((line, place) => {
       context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX);

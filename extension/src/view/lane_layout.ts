@@ -22,18 +22,39 @@ export interface LaneLayout {
   readonly heightPx: number;
 }
 
-const GAP_PX = 8;
-const LEAST_LANE_PX = 28;
+/** In CSS pixels; rows are lower the more there are in a lane. */
+interface Measures {
+  readonly gap: number;
+  readonly leastLane: number;
+  readonly row: (rows: number) => number;
+}
+
+const ROOMY: Measures = {
+  gap: 8,
+  leastLane: 28,
+  row: (rows) => (rows === 1 ? 24 : rows <= 4 ? 17 : rows <= 10 ? 10 : 5),
+};
+const DENSE: Measures = {
+  gap: 4,
+  leastLane: 15,
+  row: (rows) => (rows === 1 ? 14 : rows <= 4 ? 9 : rows <= 10 ? 6 : 3),
+};
+const ROOMY_UNTIL_PX = 520;
 const ROW_GAP_PX = 1;
 
-/** Stacks lanes from above, each as high as its rows need. */
+/** Stacks lanes from above, each as high as its rows need, closer where there are many. */
 export function layOutLanes(lanes: readonly Lane[]): LaneLayout {
-  let topPx = GAP_PX / 2;
+  const roomy = stackLanes(lanes, ROOMY);
+  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(lanes, DENSE);
+}
+
+function stackLanes(lanes: readonly Lane[], measures: Measures): LaneLayout {
+  let topPx = measures.gap / 2;
   let firstId = 0;
   const placed = lanes.map((lane) => {
     const shown = lane.stack.rows.filter((row) => row.count > 0);
-    const rowPx = rowHeight(shown.length);
-    const heightPx = Math.max(rowPx * shown.length, LEAST_LANE_PX);
+    const rowPx = measures.row(shown.length);
+    const heightPx = Math.max(rowPx * shown.length, measures.leastLane);
     const begin = topPx + (heightPx - rowPx * shown.length) / 2;
     const rows = shown.map((row, place) => {
       const at = { row, topPx: begin + place * rowPx, heightPx: rowPx - ROW_GAP_PX, firstId };
@@ -41,14 +62,10 @@ export function layOutLanes(lanes: readonly Lane[]): LaneLayout {
       return at;
     });
     const result = { lane, topPx, heightPx, rows };
-    topPx += heightPx + GAP_PX;
+    topPx += heightPx + measures.gap;
     return result;
   });
-  return { lanes: placed, heightPx: Math.max(topPx, LEAST_LANE_PX) };
-}
-
-function rowHeight(rows: number): number {
-  return rows === 1 ? 24 : rows <= 4 ? 17 : rows <= 10 ? 10 : 5;
+  return { lanes: placed, heightPx: Math.max(topPx, measures.leastLane) };
 }
 
 /** The span with an id of the raster, without the 1 that ids are larger by. */

@@ -1,5 +1,6 @@
 import { formatCount } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import type { Lane } from "../model/lanes.ts";
 import type { Picked } from "../model/picked.ts";
 import type { SpanRow } from "../model/span_row.ts";
 import { paintLane } from "../render/lane_raster.ts";
@@ -54,7 +55,12 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     }),
   );
   plot.host.append(laneList(layout));
-  addHover(plot, chart, (x, y) => spanNear(plot, raster, layout, x, y));
+  addHover(
+    plot,
+    chart,
+    (x, y) => spanNear(plot, raster, layout, x, y),
+    (x, y) => (x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined),
+  );
   return plot;
 }
 
@@ -82,6 +88,10 @@ function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: 
       paintLane(raster, { fromY, toY, share, span, kind: row.kind, firstId }, palette);
     }
   }
+}
+
+function laneAtHeight({ lanes }: LaneLayout, y: number): Lane | undefined {
+  return lanes.find(({ topPx, heightPx }) => y >= topPx && y < topPx + heightPx)?.lane;
 }
 
 type SpanInRow = { readonly row: SpanRow; readonly span: number };
@@ -121,14 +131,20 @@ function addHover(
   plot: Plot,
   { tooltip, describeWork, selection }: ChartContext,
   spanAt: (x: number, y: number) => SpanInRow | undefined,
+  laneAt: (x: number, y: number) => Lane | undefined,
 ): void {
   plot.scope.listen(plot.host, "pointermove", (event) => {
+    const { fromNs, toNs } = selection.window.range.value;
+    const titled = laneAt(event.offsetX, event.offsetY);
+    if (titled !== undefined) {
+      tooltip.show(describeWork.lane(titled, fromNs, toNs), event.clientX, event.clientY);
+      return;
+    }
     const found = spanAt(event.offsetX, event.offsetY);
     if (found === undefined) {
       tooltip.hide();
       return;
     }
-    const { fromNs, toNs } = selection.window.range.value;
     const pixelNs = (toNs - fromNs) / plot.area.width;
     const lines = describeWork.spanInRow(found.row, found.span, pixelNs);
     tooltip.show(lines, event.clientX, event.clientY);

@@ -25,7 +25,7 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
   };
   plot.onDraw(
     (drawing) => {
-      drawTitle(drawing);
+      drawGround(drawing);
       drawMemory(drawing, chart, time());
       drawBusy(drawing, chart, time());
     },
@@ -38,20 +38,24 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
   return plot;
 }
 
-function drawTitle({ context, area, theme }: Drawing): void {
+function drawGround({ context, area, theme }: Drawing): void {
   context.fillStyle = theme.ground;
   context.fillRect(area.left, area.top, area.width, area.height);
+}
+
+function drawTitle({ context, area, theme }: Drawing, title: string, y: number): void {
   context.fillStyle = theme.muted;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  context.fillText("allocated", area.left - 8, area.top + (area.height - BUSY_PX) / 2);
+  context.fillText(title, area.left - 8, y);
 }
 
-function drawMemory(
-  { context, area, theme }: Drawing,
-  { timeline }: ChartContext,
-  time: Scale,
-): void {
+function drawMemory(drawing: Drawing, { timeline }: ChartContext, time: Scale): void {
+  const { context, area, theme } = drawing;
+  if (timeline.events.count === 0) {
+    return;
+  }
+  drawTitle(drawing, "allocated", area.top + (area.height - BUSY_PX) / 2);
   const columns = Math.max(Math.round(area.width), 1);
   const rows = columnRows(timeline.events.timeNs, time.from, time.to, columns);
   const { largest } = columnExtremes(timeline.lines.allocated, rows);
@@ -67,7 +71,8 @@ function drawMemory(
 }
 
 /** How busy the device was: for each column the stream that was busiest. */
-function drawBusy({ context, area, theme }: Drawing, { lanes }: ChartContext, time: Scale): void {
+function drawBusy(drawing: Drawing, { lanes }: ChartContext, time: Scale): void {
+  const { context, area, theme } = drawing;
   const rows = lanes.filter((lane) => lane.stream !== undefined).flatMap((lane) => lane.stack.rows);
   if (rows.length === 0) {
     return;
@@ -80,10 +85,7 @@ function drawBusy({ context, area, theme }: Drawing, { lanes }: ChartContext, ti
     });
   }
   const bottom = area.top + area.height;
-  context.fillStyle = theme.muted;
-  context.textAlign = "right";
-  context.textBaseline = "middle";
-  context.fillText("GPU busy", area.left - 8, bottom - BUSY_PX / 2);
+  drawTitle(drawing, "GPU busy", bottom - BUSY_PX / 2);
   context.fillStyle = theme.kinds[SpanKind.kernel] ?? theme.accent;
   busiest.forEach((share, column) => {
     const high = Math.min(share, 1) * BUSY_PX;

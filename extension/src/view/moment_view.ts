@@ -3,12 +3,14 @@ import { packBars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
 import { COLOURED, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Lit } from "../model/picked.ts";
 import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
 import { createRaster, paintRects, rectAt, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
-import { Plot } from "./plot.ts";
+import { drawLit, type LitBox } from "./lit_marks.ts";
+import { Plot, type Drawing } from "./plot.ts";
 import { blockPalette, CACHED_COLOUR } from "./theme.ts";
 
 const TALLEST_ROW_PX = 40;
@@ -49,17 +51,24 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
     },
-    () => undefined,
-  );
-  addHover(
-    plot,
-    chart,
-    (x, y) => {
-      const ratio = raster.width / plot.area.width;
-      return moment.pieces[rectAt(raster, x * ratio, y * ratio) ?? -1];
+    (drawing) => {
+      if (selection.picked.value !== undefined) {
+        drawLit(drawing, litPieces(drawing, moment, selection.lit.value));
+      }
     },
-    () => moment,
   );
+  const pieceAt = (event: MouseEvent): BarPiece | undefined => {
+    const ratio = raster.width / plot.area.width;
+    const { left, top } = plot.area;
+    const x = (event.offsetX - left) * ratio;
+    return moment.pieces[rectAt(raster, x, (event.offsetY - top) * ratio) ?? -1];
+  };
+  addHover(plot, chart, pieceAt, () => moment);
+  plot.scope.listen(plot.host, "click", (event) => {
+    const block = pieceAt(event)?.block;
+    selection.picked.value = block === undefined ? undefined : { kind: "block", block };
+  });
+  plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
   addWalk(plot, chart, () => moment);
   plot.scope.defer(selection.momentRow.subscribe(refresh));
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
@@ -98,6 +107,19 @@ function pieceRects(moment: Moment, timeline: DeviceTimeline, categories: Catego
   };
 }
 
+function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
+  const { pieces, rows, widthBytes } = moment;
+  const rowPx = area.height / rows;
+  return pieces
+    .filter(({ block }) => block !== undefined && lit.blocks.has(block))
+    .map(({ row, from, to }) => ({
+      leftPx: area.left + (from / widthBytes) * area.width,
+      topPx: area.top + (row + (1 - BAR_SHARE) / 2) * rowPx,
+      widthPx: ((to - from) / widthBytes) * area.width,
+      heightPx: rowPx * BAR_SHARE,
+    }));
+}
+
 function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[] {
   const origin = moment.segments[piece.segment]?.origin ?? 0;
   return piece.block === undefined
@@ -108,12 +130,12 @@ function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[]
 function addHover(
   plot: Plot,
   chart: ChartContext,
-  pieceAt: (x: number, y: number) => BarPiece | undefined,
+  pieceAt: (event: MouseEvent) => BarPiece | undefined,
   moment: () => Moment,
 ): void {
   const { tooltip } = chart;
   plot.scope.listen(plot.host, "pointermove", (event) => {
-    const piece = pieceAt(event.offsetX - plot.area.left, event.offsetY - plot.area.top);
+    const piece = pieceAt(event);
     if (piece === undefined) {
       tooltip.hide();
     } else {
