@@ -35,6 +35,24 @@ test("a wait joins the end of what was recorded with the begin of what waited", 
   assert.deepEqual([...waits.resumedNs], [50, 22]);
 });
 
+test("without sync ids a wait is for the latest record of its event before it", () => {
+  const work = new Work();
+  work.append(
+    tableOf("synchronizations", {
+      time: [5, 25, 45, 30],
+      end: [5, 25, 45, 30],
+      kind: ["event_record", "event_record", "event_record", "stream_wait_event"],
+      stream: [1, 2, 3, 4],
+      event: [9, 9, 9, 9],
+      correlation: [1, 3, 6, 5],
+    }),
+  );
+  const waits = findEventWaits(work);
+
+  assert.deepEqual([...waits.recordedStream], [2]);
+  assert.deepEqual([...waits.resumedNs], [30]);
+});
+
 test("cells divide a recording, without any the outermost ranges do", () => {
   const work = new Work();
   const ranges = { id: [1, 2, 3], time: [0, 2, 12], end: [10, 8, -1], parent: [0, 1, 0] };

@@ -1,5 +1,5 @@
 import { GrowingFloats, GrowingIds } from "../base/growing.ts";
-import { countAtMost } from "../base/search.ts";
+import { CallOrders } from "./call_orders.ts";
 import { SynchronizationKind } from "./synchronizations.ts";
 import type { Work } from "./work.ts";
 
@@ -16,22 +16,21 @@ export interface EventWaits {
 
 /** Joins each wait with the record that it is for. */
 export function findEventWaits(work: Work): EventWaits {
-  const { kind, stream, syncId, count } = work.synchronizations;
-  const recordOf = new Map<number, number>();
+  const { activities, synchronizations } = work;
+  const { kind, stream, count } = synchronizations;
   const recordedStream = new GrowingIds();
   const recordedNs = new GrowingFloats();
   const waitingStream = new GrowingIds();
   const resumedNs = new GrowingFloats();
-  const orders = new StreamOrders(work);
+  const recordOf = recordFinder(work);
+  const needed = new Set(stream);
+  const orders = new CallOrders(activities.stream, activities.correlation, (row) =>
+    needed.has(activities.stream[row] ?? 0),
+  );
   for (let row = 0; row < count; row += 1) {
-    if (kind[row] === SynchronizationKind.eventRecord) {
-      recordOf.set(syncId[row] ?? 0, row);
-    }
-  }
-  for (let row = 0; row < count; row += 1) {
-    const record = recordOf.get(syncId[row] ?? 0);
-    const isWait = kind[row] === SynchronizationKind.streamWaitEvent && record !== undefined;
-    if (isWait && syncId[row] !== 0 && stream[record] !== stream[row]) {
+    const isWait = kind[row] === SynchronizationKind.streamWaitEvent;
+    const record = isWait ? recordOf(row) : undefined;
+    if (record !== undefined && stream[record] !== stream[row]) {
       const fromNs = recordTime(work, orders, record);
       recordedStream.push(stream[record] ?? 0);
       recordedNs.push(fromNs);
@@ -48,10 +47,27 @@ export function findEventWaits(work: Work): EventWaits {
   };
 }
 
+/** By sync id; where CUPTI tells none, the latest record of the event that was called before. */
+function recordFinder({ synchronizations }: Work): (wait: number) => number | undefined {
+  const { kind, event, syncId, correlation, count } = synchronizations;
+  const isRecord = (row: number): boolean => kind[row] === SynchronizationKind.eventRecord;
+  const bySyncId = new Map<number, number>();
+  for (let row = 0; row < count; row += 1) {
+    if (isRecord(row)) {
+      bySyncId.set(syncId[row] ?? 0, row);
+    }
+  }
+  const byEvent = new CallOrders(event, correlation, isRecord);
+  return (wait) =>
+    syncId[wait] === 0
+      ? byEvent.lastUpTo(event[wait] ?? 0, correlation[wait] ?? 0)
+      : bySyncId.get(syncId[wait] ?? 0);
+}
+
 /** CUPTI may not tell when the GPU came by; then it is when the work before the record ended. */
 function recordTime(
   { synchronizations, activities }: Work,
-  orders: StreamOrders,
+  orders: CallOrders,
   row: number,
 ): number {
   const { fromNs, stream, correlation } = synchronizations;
@@ -62,7 +78,7 @@ function recordTime(
 
 function resumeTime(
   { synchronizations, activities }: Work,
-  orders: StreamOrders,
+  orders: CallOrders,
   row: number,
   recordedNs: number,
 ): number {
@@ -70,42 +86,4 @@ function resumeTime(
   const next = orders.firstAfter(stream[row] ?? 0, correlation[row] ?? 0);
   const asked = Math.max(fromNs[row] ?? 0, recordedNs);
   return next === undefined ? asked : (activities.fromNs[next] ?? asked);
-}
-
-/** The activities of each stream in the order of the calls that launched them. */
-class StreamOrders {
-  readonly #rows = new Map<number, number[]>();
-  readonly #correlations = new Map<number, number[]>();
-
-  constructor({ activities, synchronizations }: Work) {
-    const { stream, correlation, count } = activities;
-    const needed = new Set(synchronizations.stream);
-    for (let row = 0; row < count; row += 1) {
-      const of = stream[row] ?? 0;
-      if (needed.has(of) && correlation[row] !== 0) {
-        const rows = this.#rows.get(of) ?? [];
-        this.#rows.set(of, rows);
-        rows.push(row);
-      }
-    }
-    for (const [of, rows] of this.#rows) {
-      rows.sort((left, right) => (correlation[left] ?? 0) - (correlation[right] ?? 0));
-      this.#correlations.set(
-        of,
-        rows.map((row) => correlation[row] ?? 0),
-      );
-    }
-  }
-
-  lastUpTo(stream: number, correlation: number): number | undefined {
-    return this.#rows.get(stream)?.[this.#place(stream, correlation) - 1];
-  }
-
-  firstAfter(stream: number, correlation: number): number | undefined {
-    return this.#rows.get(stream)?.[this.#place(stream, correlation)];
-  }
-
-  #place(stream: number, correlation: number): number {
-    return countAtMost(this.#correlations.get(stream) ?? [], correlation);
-  }
 }

@@ -25,6 +25,7 @@ export class Synchronizations {
   readonly #kind = new GrowingBytes();
   readonly #device = new GrowingIds();
   readonly #stream = new GrowingIds();
+  readonly #event = new GrowingIds();
   readonly #syncId = new GrowingFloats();
   readonly #correlation = new GrowingIds();
 
@@ -34,6 +35,7 @@ export class Synchronizations {
     this.#kind.append(table.codes("kind", KINDS));
     this.#device.append(table.numbers("device"));
     this.#stream.append(table.numbers("stream"));
+    this.#event.append(table.numbers("event"));
     this.#syncId.append(table.numbers("event_sync_id"));
     this.#correlation.append(table.numbers("correlation"));
   }
@@ -62,7 +64,12 @@ export class Synchronizations {
     return this.#stream.view();
   }
 
-  /** What joins a record with the waits for it. */
+  /** The event's handle, which is used again and again. */
+  get event(): Uint32Array<ArrayBuffer> {
+    return this.#event.view();
+  }
+
+  /** What joins a record with the waits for it; 0 where CUPTI does not tell. */
   get syncId(): Float64Array<ArrayBuffer> {
     return this.#syncId.view();
   }

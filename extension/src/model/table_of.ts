@@ -15,7 +15,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
       " ",
     ),
   api_calls: "time end name thread correlation stack".split(" "),
-  synchronizations: "time end kind device stream event_sync_id correlation".split(" "),
+  synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
   strings: ["id", "text"],

@@ -75,7 +75,7 @@ class Report {
       this.#frames,
       { ...contents, device, timeline },
       document.body,
-    );
+    ).scope;
   }
 
   redraw(): void {

@@ -4,31 +4,42 @@ import { groupBlocks, memoized, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 
 /** The ways to group blocks by colour, and the one in force. */
 export class Grouping {
   readonly categories: Signal<Categories>;
-  readonly #byLine: () => Categories;
-  readonly #byStream: () => Categories;
+  #by = "line";
 
-  constructor({ events, blocks, peak }: DeviceTimeline, stacks: Stacks, names: Names) {
-    const lineOf = memoized((stack) => stacks.siteOf(stack));
-    const streamOf = memoized(names.stream);
-    const group = (labelOf: (row: number) => string, rest: string): Categories =>
-      groupBlocks(events, blocks, peak, labelOf, rest);
-    this.#byLine = () => group((row) => lineOf(events.stack[row] ?? 0), "other lines");
-    this.#byStream = () => group((row) => streamOf(events.stream[row] ?? 0), "other streams");
-    this.categories = new Signal(this.#byLine());
+  constructor(timeline: DeviceTimeline, stacks: Stacks, names: Names) {
+    this.categories = new Signal(group(this.#by, timeline, stacks, names));
   }
 
-  choose(by: string): void {
-    this.categories.value = by === "stream" ? this.#byStream() : this.#byLine();
+  choose(by: string, timeline: DeviceTimeline, stacks: Stacks, names: Names): void {
+    this.#by = by;
+    this.update(timeline, stacks, names);
+  }
+
+  update(timeline: DeviceTimeline, stacks: Stacks, names: Names): void {
+    this.categories.value = group(this.#by, timeline, stacks, names);
   }
 }
 
+function group(by: string, timeline: DeviceTimeline, stacks: Stacks, names: Names): Categories {
+  const { events, blocks, peak } = timeline;
+  if (by === "stream") {
+    const streamOf = memoized(names.stream);
+    const labelOf = (row: number): string => streamOf(events.stream[row] ?? 0);
+    return groupBlocks(events, blocks, peak, labelOf, "other streams");
+  }
+  const lineOf = memoized((stack) => stacks.siteOf(stack));
+  const labelOf = (row: number): string => lineOf(events.stack[row] ?? 0);
+  return groupBlocks(events, blocks, peak, labelOf, "other lines");
+}
+
 /** Lets the reader choose what the colours of blocks mean. */
-export function colourSwitch(parent: HTMLElement, grouping: Grouping): Scope {
+export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const label = element("label", "gpuviz-controls", "Colour by ");
   const choice = element("select", "gpuviz-select");
@@ -36,7 +47,7 @@ export function colourSwitch(parent: HTMLElement, grouping: Grouping): Scope {
   label.append(choice);
   parent.append(label);
   scope.listen(choice, "change", () => {
-    grouping.choose(choice.value);
+    chart.grouping.choose(choice.value, chart.timeline, chart.stacks, chart.names);
   });
   return scope;
 }

@@ -1,19 +1,7 @@
 import { Scope } from "../base/scope.ts";
-import { findBands } from "../model/bands.ts";
-import { Descriptions } from "../model/description.ts";
-import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { findEventWaits } from "../model/event_waits.ts";
-import type { Lanes } from "../model/lanes.ts";
-import { Links } from "../model/links.ts";
-import type { Names } from "../model/names.ts";
-import { pickedTimes } from "../model/picked_times.ts";
-import type { Stacks } from "../model/stacks.ts";
-import type { Work } from "../model/work.ts";
-import { WorkDescriptions } from "../model/work_description.ts";
-import { Bands } from "./bands.ts";
 import { categoriesLegend } from "./categories_legend.ts";
-import type { ChartContext } from "./chart_context.ts";
-import { colourSwitch, Grouping } from "./colour_switch.ts";
+import { ChartContext, type DeviceContents } from "./chart_context.ts";
+import { colourSwitch } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
@@ -28,19 +16,14 @@ import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
 import { pickedPanel } from "./picked_panel.ts";
 import { searchBox } from "./search_box.ts";
-import { Selection } from "./selection.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
-import { Tooltip } from "./tooltip.ts";
 import { windowControls } from "./window_controls.ts";
 
-/** What the charts of one device are drawn from. */
-export interface DeviceContents {
-  readonly device: number;
-  readonly timeline: DeviceTimeline;
-  readonly work: Work;
-  readonly lanes: Lanes;
-  readonly stacks: Stacks;
-  readonly names: Names;
+/** The charts of one device, and how to show that the recording went on. */
+export interface DeviceView {
+  readonly scope: Scope;
+  /** Takes contents that begin with those shown so far; what was selected stays. */
+  readonly update: (contents: DeviceContents) => void;
 }
 
 /**
@@ -53,38 +36,44 @@ export function deviceView(
   frames: Frames,
   contents: DeviceContents,
   keysFrom: HTMLElement = parent,
-): Scope {
-  const { device, timeline, work, lanes, stacks, names } = contents;
+): DeviceView {
   const scope = new Scope();
-  const grouping = new Grouping(timeline, stacks, names);
-  const describeWork = new WorkDescriptions(work, stacks, names);
-  const links = new Links(timeline, work);
-  const chart: ChartContext = {
-    frames,
-    timeline,
-    work,
-    links,
-    stacks,
-    names,
-    device,
-    selection: new Selection(timeline, links),
-    categories: grouping.categories,
-    describe: new Descriptions(timeline, stacks, names),
-    pickedTimes: (picked) => pickedTimes(picked, timeline, work),
-    lanes: [...lanes.threads, ...lanes.ofDevice(device)],
-    describeWork,
-    bands: new Bands(findBands(work, timeline.endNs), describeWork),
-    waits: findEventWaits(work),
-    tooltip: new Tooltip(document.body),
+  const chart = new ChartContext(frames, contents);
+  let shown = new Scope();
+  let kinds = "";
+  scope.use(chart);
+  const show = (): void => {
+    if (kindsOfCharts(chart) !== kinds) {
+      kinds = kindsOfCharts(chart);
+      shown.dispose();
+      shown = showCharts(parent, chart, keysFrom);
+    }
   };
+  show();
+  scope.defer(chart.revision.subscribe(show));
   scope.defer(() => {
-    chart.tooltip.dispose();
+    shown.dispose();
   });
+  return {
+    scope,
+    update: (longer) => {
+      chart.update(longer);
+    },
+  };
+}
+
+/** Which charts there is something for. */
+function kindsOfCharts({ timeline, lanes }: ChartContext): string {
+  return `${timeline.events.count > 0} ${lanes.length > 0}`;
+}
+
+function showCharts(parent: HTMLElement, chart: ChartContext, keysFrom: HTMLElement): Scope {
+  const scope = new Scope();
+  const hasMemory = chart.timeline.events.count > 0;
   showControls(scope, parent, chart, keysFrom);
-  const hasMemory = timeline.events.count > 0;
   if (hasMemory) {
     showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
-    showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart, grouping);
+    showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart);
   }
   if (chart.lanes.length > 0) {
     showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
@@ -138,14 +127,14 @@ function showLevels(scope: Scope, parent: HTMLElement, chart: ChartContext): voi
   scope.use(levelsLegend(parent, chart));
 }
 
-function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext, grouping: Grouping): void {
-  scope.use(colourSwitch(parent, grouping));
-  scope.defer(categoriesLegend(parent, chart.categories));
+function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  scope.use(colourSwitch(parent, chart));
+  scope.defer(categoriesLegend(parent, chart.grouping.categories));
   scope.use(mapView(parent, chart).scope);
 }
 
 function showLanes(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.defer(kindsLegend(parent, chart));
+  scope.use(kindsLegend(parent, chart));
   scope.use(lanesView(parent, chart).scope);
 }
 

@@ -1,3 +1,4 @@
+import { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
 import { SPAN_KINDS } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
@@ -10,32 +11,31 @@ const KEY_WIDTH_PX = 26;
 const KEY_HEIGHT_PX = 14;
 
 /** Names the colours and signs of the kinds of spans that there are. */
-export function kindsLegend(
-  parent: HTMLElement,
-  { lanes, frames, waits }: ChartContext,
-): () => void {
+export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
   const list = element("ul", "gpuviz-legend");
-  const keys = kindsIn(lanes).map((kind) => {
-    const item = element("li", "gpuviz-legend__entry");
-    const key = element("canvas", "gpuviz-key gpuviz-key--drawn");
-    item.append(key, SPAN_KINDS[kind] ?? "");
-    list.append(item);
-    return { kind, key };
-  });
-  if (waits.count > 0) {
-    const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
-    const item = element("li", "gpuviz-legend__entry");
-    item.append(arrow, "waited for an event");
-    list.append(item);
-  }
   parent.append(list);
   const draw = (): void => {
-    for (const { kind, key } of keys) {
-      drawKey(key, kind, list);
+    list.replaceChildren(...kindsIn(chart.lanes).map((kind) => kindEntry(kind, list)));
+    if (chart.waits.count > 0) {
+      const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
+      const item = element("li", "gpuviz-legend__entry");
+      item.append(arrow, "waited for an event");
+      list.append(item);
     }
   };
   draw();
-  return frames.add(draw);
+  scope.defer(chart.frames.add(draw));
+  scope.defer(chart.revision.subscribe(draw));
+  return scope;
+}
+
+function kindEntry(kind: number, host: HTMLElement): HTMLElement {
+  const item = element("li", "gpuviz-legend__entry");
+  const key = element("canvas", "gpuviz-key gpuviz-key--drawn");
+  drawKey(key, kind, host);
+  item.append(key, SPAN_KINDS[kind] ?? "");
+  return item;
 }
 
 function kindsIn(lanes: readonly Lane[]): number[] {

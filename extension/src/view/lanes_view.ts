@@ -24,10 +24,10 @@ const POINTER_SLACK_PX = 2;
 
 /** What each stream and each host thread did over time. */
 export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
-  const layout = layOutLanes(chart.lanes);
+  let layout = layOutLanes(chart.lanes);
   const options = {
     label: "Streams and host threads over time. Arrow keys move the cursor.",
-    heightPx: layout.heightPx + MARGINS_PX.top + MARGINS_PX.bottom,
+    heightPx: heightOf(layout),
     marginsPx: MARGINS_PX,
   };
   let raster = createRaster(1, 1);
@@ -49,12 +49,21 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     },
     pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y)),
   });
+  const light = (): void => {
+    lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+  };
+  plot.scope.defer(selection.lit.subscribe(light));
   plot.scope.defer(
-    selection.lit.subscribe(() => {
-      lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+    chart.revision.subscribe(() => {
+      layout = layOutLanes(chart.lanes);
+      light();
+      listLanes(list, layout);
+      plot.setHeight(heightOf(layout));
     }),
   );
-  plot.host.append(laneList(layout));
+  const list = element("ul", "gpuviz-unseen");
+  plot.host.append(list);
+  listLanes(list, layout);
   addHover(
     plot,
     chart,
@@ -64,9 +73,13 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   return plot;
 }
 
+function heightOf(layout: LaneLayout): number {
+  return layout.heightPx + MARGINS_PX.top + MARGINS_PX.bottom;
+}
+
 /** The lanes for a screen reader, which cannot see the drawing. */
-function laneList(layout: LaneLayout): HTMLElement {
-  const list = element("ul", "gpuviz-unseen");
+function listLanes(list: HTMLElement, layout: LaneLayout): void {
+  list.replaceChildren();
   for (const { lane, topPx, heightPx } of layout.lanes) {
     const count = lane.stack.count;
     const item = element("li", "", `${lane.title}: ${formatCount(count)} spans`);
@@ -74,7 +87,6 @@ function laneList(layout: LaneLayout): HTMLElement {
     item.dataset["middlePx"] = String(MARGINS_PX.top + topPx + heightPx / 2);
     list.append(item);
   }
-  return list;
 }
 
 function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: Scale): void {
@@ -129,11 +141,12 @@ function pickedSpan(found: SpanInRow | undefined): Picked | undefined {
 
 function addHover(
   plot: Plot,
-  { tooltip, describeWork, selection }: ChartContext,
+  chart: ChartContext,
   spanAt: (x: number, y: number) => SpanInRow | undefined,
   laneAt: (x: number, y: number) => Lane | undefined,
 ): void {
   plot.scope.listen(plot.host, "pointermove", (event) => {
+    const { tooltip, describeWork, selection } = chart;
     const { fromNs, toNs } = selection.window.range.value;
     const titled = laneAt(event.offsetX, event.offsetY);
     if (titled !== undefined) {
@@ -150,6 +163,6 @@ function addHover(
     tooltip.show(lines, event.clientX, event.clientY);
   });
   plot.scope.listen(plot.host, "pointerleave", () => {
-    tooltip.hide();
+    chart.tooltip.hide();
   });
 }

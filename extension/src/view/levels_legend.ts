@@ -14,13 +14,14 @@ const MEANINGS = {
 
 /** The legend of the levels; it also reads out the exact values at the cursor or the moment. */
 export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
-  const { timeline, selection } = chart;
+  const { selection } = chart;
   const scope = new Scope();
   const where = element("p", "gpuviz-readout__where");
   const list = element("dl", "gpuviz-readout");
   const values = LEVEL_STYLES.map(({ name }) => ({ name, value: addEntry(list, name) }));
   parent.append(where, list);
   const show = (): void => {
+    const { timeline } = chart;
     const { cursorNs, momentRow, window: shown } = selection;
     const row = cursorNs.value === undefined ? momentRow.value : timeline.rowAt(cursorNs.value);
     const timeNs = cursorNs.value ?? timeline.events.timeNs[row] ?? 0;
@@ -40,6 +41,7 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   show();
   scope.defer(selection.cursorNs.subscribe(show));
   scope.defer(selection.momentRow.subscribe(show));
+  scope.defer(chart.revision.subscribe(show));
   return scope;
 }
 

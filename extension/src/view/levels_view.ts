@@ -1,5 +1,4 @@
 import type { Scale } from "../base/scale.ts";
-import type { Floats } from "../model/events.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawOutOfMemory, drawPeak } from "./level_marks.ts";
@@ -17,14 +16,15 @@ const OPTIONS = {
 
 /** The totals over time. */
 export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
-  const { timeline } = chart;
-  const { reserved, active } = timeline.levels;
-  const top = Math.max(highest(reserved), highest(active)) * HEADROOM;
   const draw = (drawing: Drawing, time: Scale): void => {
     const { area } = drawing;
+    const { timeline } = chart;
+    const { reserved, active } = timeline.lines;
+    const count = timeline.events.count;
+    const highest = Math.max(reserved.largestIn(0, count), active.largestIn(0, count), 1);
     const bytes = {
       from: 0,
-      to: top,
+      to: highest * HEADROOM,
       fromPx: area.top + area.height,
       toPx: area.top,
     };
@@ -35,8 +35,4 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
     drawOutOfMemory(drawing, timeline, time);
   };
   return timePlot(parent, chart, OPTIONS, { draw });
-}
-
-function highest(level: Floats): number {
-  return level.reduce((high, value) => Math.max(high, value), 1);
 }

@@ -21,13 +21,13 @@ const OPTIONS = {
 
 /** Blocks over time at their addresses. */
 export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
-  const { timeline, categories } = chart;
-  const totalBytes = Math.max(timeline.layout.totalBytes, 1);
+  const { categories } = chart.grouping;
+  const totalBytes = (): number => Math.max(chart.timeline.layout.totalBytes, 1);
   let raster = createRaster(1, 1);
-  let rects = mapColours(timeline, categories.value);
+  let rects = mapColours(chart.timeline, categories.value);
   const bytesIn = ({ top, height }: PlotArea): Scale => ({
     from: 0,
-    to: totalBytes,
+    to: totalBytes(),
     fromPx: top + height,
     toPx: top,
   });
@@ -38,15 +38,10 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     const viewport = {
       left: time.from,
       right: time.to,
-      top: totalBytes,
+      top: totalBytes(),
       bottom: 0,
     };
-    paintRects(
-      raster,
-      mapColours(timeline, categories.value),
-      viewport,
-      blockPalette(drawing.theme),
-    );
+    paintRects(raster, rects, viewport, blockPalette(drawing.theme));
     paintImage(drawing, raster);
   };
   const rectNear = (x: number, y: number): number | undefined => {
@@ -58,12 +53,12 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLit: (drawing, time) => {
       drawLit(drawing, litRects(chart, time, bytesIn(drawing.area)));
     },
-    pick: (x, y) => pickedRect(timeline, rectNear(x, y)),
+    pick: (x, y) => pickedRect(chart.timeline, rectNear(x, y)),
   });
   addHover(plot, rectNear, chart);
   plot.scope.defer(
     categories.subscribe(() => {
-      rects = mapColours(timeline, categories.value);
+      rects = mapColours(chart.timeline, categories.value);
       plot.redraw();
     }),
   );
@@ -97,14 +92,15 @@ function addHover(
   rectNear: (x: number, y: number) => number | undefined,
   chart: ChartContext,
 ): void {
-  const { timeline, describe, tooltip } = chart;
-  const { rects, segments } = timeline;
+  const { tooltip } = chart;
   plot.scope.listen(plot.host, "pointermove", (event) => {
     const rect = rectNear(event.offsetX, event.offsetY);
     if (rect === undefined) {
       tooltip.hide();
       return;
     }
+    const { describe } = chart;
+    const { rects, segments } = chart.timeline;
     const owner = rects.owner[rect] ?? 0;
     const lines =
       rects.kind[rect] === RectKind.segment

@@ -35,6 +35,7 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
   );
   addMoves(plot, chart, time);
   plot.scope.defer(selection.window.range.subscribe(() => plot.redrawOverlay()));
+  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
   return plot;
 }
 

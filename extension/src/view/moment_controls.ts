@@ -7,21 +7,21 @@ import type { ChartContext } from "./chart_context.ts";
 
 /** Says which moment is shown, with its totals, and moves it. */
 export function momentControls(parent: HTMLElement, chart: ChartContext): Scope {
-  const { timeline, selection } = chart;
+  const { selection } = chart;
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
-  const last = Math.max(timeline.events.count - 1, 0);
+  const last = (): number => Math.max(chart.timeline.events.count - 1, 0);
   const go = (label: string, title: string, row: () => number): HTMLButtonElement => {
     const created = button(label, title);
     scope.listen(created, "click", () => {
-      selection.momentRow.value = Math.min(Math.max(row(), timeline.firstRow), last);
+      selection.momentRow.value = Math.min(Math.max(row(), chart.timeline.firstRow), last());
     });
     return created;
   };
   bar.append(
-    go("Start", "Show what existed when the recording began", () => timeline.firstRow),
-    go("Peak", "Show the moment with the most allocated bytes", () => timeline.peak),
-    go("End", "Show what existed when the recording ended", () => last),
+    go("Start", "Show what existed when the recording began", () => chart.timeline.firstRow),
+    go("Peak", "Show the moment with the most allocated bytes", () => chart.timeline.peak),
+    go("End", "Show what existed when the recording ended", last),
     go("◀ Event", "One event back", () => selection.momentRow.value - 1),
     go("Event ▶", "One event on", () => selection.momentRow.value + 1),
   );
@@ -29,10 +29,11 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
   where.setAttribute("aria-live", "polite");
   parent.append(bar, where);
   const show = (): void => {
-    where.textContent = describeMoment(timeline, selection.momentRow.value);
+    where.textContent = describeMoment(chart.timeline, selection.momentRow.value);
   };
   show();
   scope.defer(selection.momentRow.subscribe(show));
+  scope.defer(chart.revision.subscribe(show));
   return scope;
 }
 

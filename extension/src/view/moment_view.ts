@@ -33,12 +33,13 @@ interface Moment {
 
 /** One bar for each segment at the chosen moment, with the blocks and the free space in it. */
 export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
-  const { timeline, selection, categories } = chart;
+  const { selection } = chart;
+  const { categories } = chart.grouping;
   const plot = new Plot(parent, chart.frames, OPTIONS);
-  let moment = momentAfter(timeline, selection.momentRow.value);
+  let moment = momentAfter(chart.timeline, selection.momentRow.value);
   let raster = createRaster(1, 1);
   const refresh = (): void => {
-    moment = momentAfter(timeline, selection.momentRow.value);
+    moment = momentAfter(chart.timeline, selection.momentRow.value);
     plot.setHeight(heightOf(moment.rows));
     plot.redraw();
   };
@@ -46,7 +47,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
     (drawing) => {
       raster = rasterFor(drawing, raster);
       const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
-      const rects = pieceRects(moment, timeline, categories.value);
+      const rects = pieceRects(moment, chart.timeline, categories.value);
       paintRects(raster, rects, viewport, blockPalette(drawing.theme));
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
@@ -71,6 +72,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
   addWalk(plot, chart, () => moment);
   plot.scope.defer(selection.momentRow.subscribe(refresh));
+  plot.scope.defer(chart.revision.subscribe(refresh));
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
   refresh();
   return plot;

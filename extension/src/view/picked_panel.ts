@@ -66,11 +66,11 @@ export function linesAbout(picked: Picked, { describe, describeWork }: ChartCont
 }
 
 /** Shows what is selected with some time around it. */
-export function zoomTo(picked: Picked, { selection, pickedTimes }: ChartContext): void {
-  const { fromNs, toNs } = pickedTimes(picked);
+export function zoomTo(picked: Picked, chart: ChartContext): void {
+  const { fromNs, toNs } = chart.timesOf(picked);
   const middle = (fromNs + toNs) / 2;
   const half = (Math.max(toNs - fromNs, 1) * AROUND) / 2;
-  selection.window.show(middle - half, middle + half);
+  chart.selection.window.show(middle - half, middle + half);
 }
 
 function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTMLElement[] {

@@ -1,6 +1,5 @@
 import { Signal } from "../base/signal.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import type { Links } from "../model/links.ts";
 import { NOTHING_LIT, type Lit, type Picked } from "../model/picked.ts";
 import { TimeWindow, type TimeRange } from "./time_window.ts";
 
@@ -16,12 +15,27 @@ export class Selection {
   readonly picked = new Signal<Picked | undefined>(undefined);
   /** What lights up with it. */
   readonly lit = new Signal<Lit>(NOTHING_LIT);
+  readonly #litBy: (picked: Picked | undefined) => Lit;
 
-  constructor(timeline: DeviceTimeline, links: Links) {
+  constructor(timeline: DeviceTimeline, litBy: (picked: Picked | undefined) => Lit) {
     this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
     this.momentRow = new Signal(timeline.peak);
+    this.#litBy = litBy;
     this.picked.subscribe(() => {
-      this.lit.value = links.litBy(this.picked.value);
+      this.#light();
     });
+  }
+
+  /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
+  follow(before: DeviceTimeline, after: DeviceTimeline): void {
+    this.window.extend(after.endNs);
+    if (this.momentRow.value === before.peak) {
+      this.momentRow.value = after.peak;
+    }
+    this.#light();
+  }
+
+  #light(): void {
+    this.lit.value = this.#litBy(this.picked.value);
   }
 }

@@ -18,18 +18,19 @@ export interface TimePlotParts {
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
   parent: HTMLElement,
-  { frames, timeline, selection, bands, pickedTimes }: ChartContext,
+  chart: ChartContext,
   options: PlotOptions,
   { draw, drawLit, pick }: TimePlotParts,
 ): Plot {
-  const plot = new Plot(parent, frames, options);
+  const { selection } = chart;
+  const plot = new Plot(parent, chart.frames, options);
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.range.value;
     const { left, width } = plot.area;
     return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
   };
   const gestures = addTimeGestures(plot, selection, time, (timeNs, place) => {
-    selection.momentRow.value = timeline.rowAt(timeNs);
+    selection.momentRow.value = chart.timeline.rowAt(timeNs);
     if (pick !== undefined && place !== undefined) {
       selection.picked.value = pick(place.offsetX, place.offsetY);
     }
@@ -37,23 +38,24 @@ export function timePlot(
   plot.onDraw(
     (drawing) => {
       drawTimeAxis(drawing, time(), "time since the recording began");
-      bands.drawGround(drawing, time());
+      chart.bands.drawGround(drawing, time());
       draw(drawing, time());
-      bands.drawEdges(drawing, time());
+      chart.bands.drawEdges(drawing, time());
     },
     (drawing) => {
       if (selection.picked.value !== undefined) {
         drawLit?.(drawing, time());
-        drawExtent(drawing, time(), pickedTimes(selection.picked.value));
+        drawExtent(drawing, time(), chart.timesOf(selection.picked.value));
       }
       drawMeasured(drawing, time(), selection.measured.value);
-      const momentNs = timeline.events.timeNs[selection.momentRow.value] ?? 0;
+      const momentNs = chart.timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);
       drawCursor(drawing, time(), selection.cursorNs.value);
       drawMark(drawing, gestures.marked.value);
     },
   );
   plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
+  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
   for (const changed of [
     selection.cursorNs,
     selection.momentRow,

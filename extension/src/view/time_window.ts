@@ -7,12 +7,33 @@ export interface TimeRange {
 
 /** The part of the time axis that all charts show. */
 export class TimeWindow {
-  readonly full: TimeRange;
   readonly range: Signal<TimeRange>;
+  #full: TimeRange;
 
   constructor(full: TimeRange) {
-    this.full = full;
+    this.#full = full;
     this.range = new Signal(full);
+  }
+
+  /** The whole recording so far. */
+  get full(): TimeRange {
+    return this.#full;
+  }
+
+  /** Lets the recording end later; a range that shows all, or its end, goes on doing so. */
+  extend(toNs: number): void {
+    const { isFull } = this;
+    const { fromNs, toNs: shownTo } = this.range.value;
+    const isAtEnd = shownTo === this.#full.toNs;
+    const later = toNs - this.#full.toNs;
+    if (later > 0) {
+      this.#full = { ...this.#full, toNs };
+      if (isFull) {
+        this.reset();
+      } else if (isAtEnd) {
+        this.show(fromNs + later, toNs);
+      }
+    }
   }
 
   get isFull(): boolean {
