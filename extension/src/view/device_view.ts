@@ -116,7 +116,7 @@ function showControls(
   const found = searchBox(bar, chart);
   scope.use(help.scope);
   scope.use(found.scope);
-  scope.use(windowControls(bar, chart.selection, help.toggle));
+  scope.use(windowControls(bar, chart, help.toggle));
   scope.use(minimap(bar, chart).scope);
   scope.use(measuredPanel(bar, chart));
   addTimelineKeys(scope, keysFrom, chart, { search: found.focus, help: help.toggle });

@@ -1,13 +1,13 @@
 import { formatDuration, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
+import type { ChartContext } from "./chart_context.ts";
 import { button, element } from "./dom.ts";
-import type { Selection } from "./selection.ts";
 import type { TimeWindow } from "./time_window.ts";
 
 const BUTTON_ZOOM = 0.5;
 
 /** Buttons for the time axis, and what part of it is shown. */
-export function windowControls(parent: HTMLElement, selection: Selection, help: () => void): Scope {
+export function windowControls(parent: HTMLElement, chart: ChartContext, help: () => void): Scope {
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
   const shown = element("span", "gpuviz-controls__text");
@@ -16,7 +16,7 @@ export function windowControls(parent: HTMLElement, selection: Selection, help: 
     scope.listen(created, "click", action);
     return created;
   };
-  const time = selection.window;
+  const time = chart.selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
     act("Zoom in", "Also: wheel, W, or drag a range in a chart", () => {
@@ -43,6 +43,7 @@ export function windowControls(parent: HTMLElement, selection: Selection, help: 
   };
   show();
   scope.defer(time.range.subscribe(show));
+  scope.defer(chart.revision.subscribe(show));
   return scope;
 }
 

@@ -1,0 +1,59 @@
+// A page whose recording goes on; tests/browser/test_growing.py drives it.
+import "../src/view/theme.css";
+import "../src/view/charts.css";
+import "../src/view/controls.css";
+import "../src/view/picked.css";
+
+import { DeviceTimeline } from "../src/model/device_timeline.ts";
+import { readMemoryEvents } from "../src/model/events.ts";
+import { Lanes } from "../src/model/lanes.ts";
+import { readNames } from "../src/model/names.ts";
+import { readStacks } from "../src/model/stacks.ts";
+import { Work } from "../src/model/work.ts";
+import type { DeviceContents } from "../src/view/chart_context.ts";
+import { deviceView, type DeviceView } from "../src/view/device_view.ts";
+import { Frames } from "../src/view/frames.ts";
+import { decodeBase64 } from "../src/wire/base64.ts";
+import { RecordingFile } from "../src/wire/recording_file.ts";
+
+declare global {
+  interface Window {
+    takeRecording: (base64: string) => Promise<void>;
+    closeView: () => void;
+  }
+}
+
+const work = new Work();
+const frames = new Frames();
+let lanes: Lanes | undefined;
+let view: DeviceView | undefined;
+
+/** Takes a recording: its allocator events replace those before, its other tables are added. */
+window.takeRecording = async (base64) => {
+  const file = await RecordingFile.open(decodeBase64(base64));
+  const [events, stacks, names] = await Promise.all([
+    readMemoryEvents(file),
+    readStacks(file),
+    readNames(file),
+  ]);
+  for (const name of Work.tableNames) {
+    work.append(await file.tableIfAny(name));
+  }
+  const first = events.get(0);
+  if (first === undefined) {
+    throw new Error("Device 0 has no events.");
+  }
+  lanes ??= new Lanes(work, names);
+  lanes.extend(file.durationNs);
+  const timeline = new DeviceTimeline(first, file.durationNs);
+  const contents: DeviceContents = { device: 0, timeline, work, lanes, stacks, names };
+  if (view === undefined) {
+    view = deviceView(document.body, frames, contents);
+  } else {
+    view.update(contents);
+  }
+};
+
+window.closeView = () => {
+  view?.scope.dispose();
+};
