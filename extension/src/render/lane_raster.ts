@@ -32,7 +32,7 @@ export interface LanePalette {
   readonly pattern: ArrayLike<number>;
 }
 
-const EDGE_FROM_PX = 3;
+const EDGE_FROM_PX = 4;
 const LEAST_HEIGHT_PX = 2;
 const FAINT_ALPHA = 0x48;
 

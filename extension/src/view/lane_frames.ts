@@ -22,7 +22,7 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
     const widthPx = area.left - 2 * TITLE_INSET_PX;
     const lines =
       heightPx < 2 * LINE_PX
-        ? [cutText(context, lane.title, widthPx)]
+        ? [cutInside(context, lane.title, widthPx)]
         : inLines(context, lane.title, widthPx);
     const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
     lines.forEach((line, place) => {
@@ -38,7 +38,21 @@ function inLines(context: CanvasRenderingContext2D, text: string, widthPx: numbe
     first += ` ${words.shift()}`;
   }
   const rest = words.join(" ");
-  return [first, rest].filter((line) => line !== "").map((line) => cutText(context, line, widthPx));
+  return [first, rest]
+    .filter((line) => line !== "")
+    .map((line) => cutInside(context, line, widthPx));
+}
+
+/** A text with its middle cut out where there is no room: handles differ at their ends. */
+function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+  let kept = text.length;
+  let shown = text;
+  while (kept > 2 && context.measureText(shown).width > widthPx) {
+    kept -= 1;
+    const end = Math.floor(kept / 2);
+    shown = `${text.slice(0, kept - end)}…${text.slice(text.length - end)}`;
+  }
+  return shown;
 }
 
 /** A text with its end cut off where it is wider than there is room. */

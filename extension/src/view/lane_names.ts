@@ -1,3 +1,4 @@
+import { isCopy } from "../model/span_kinds.ts";
 import type { WorkDescriptions } from "../model/work_description.ts";
 import type { Raster } from "../render/raster.ts";
 import { cutText } from "./lane_frames.ts";
@@ -46,7 +47,7 @@ function drawRowNames(
     const widthPx = (x - begin) / pixelRatio;
     if (id !== 0 && widthPx >= NARROWEST_PX) {
       const span = id - 1 - placed.firstId;
-      const name = cutText(context, describe.shortName(placed.row, span), widthPx - 2 * PADDING_PX);
+      const name = fittingName(drawing, placed, span, describe, widthPx - 2 * PADDING_PX);
       context.fillStyle = inkOn(drawing.theme, placed.row.kind[span] ?? 0);
       context.fillText(
         name,
@@ -55,4 +56,18 @@ function drawRowNames(
       );
     }
   }
+}
+
+/** A name cut where it is too long; a copy is then called by its direction alone. */
+function fittingName(
+  { context }: Drawing,
+  { row }: PlacedRow,
+  span: number,
+  describe: WorkDescriptions,
+  widthPx: number,
+): string {
+  const name = describe.shortName(row, span);
+  const isTooLong = context.measureText(name).width > widthPx;
+  const direction = name.slice(0, Math.max(name.indexOf(" "), 0));
+  return isTooLong && isCopy(row.kind[span] ?? 0) ? direction : cutText(context, name, widthPx);
 }
