@@ -3,7 +3,8 @@ import { test } from "node:test";
 
 import { seeded } from "../base/seeded.ts";
 import { pixelOf, shade } from "./colour.ts";
-import { createRaster, paintRects, rectAt, type Rects } from "./raster.ts";
+import { Extents } from "./extents.ts";
+import { createRaster, paintIds, paintRects, rectAt, type Rects } from "./raster.ts";
 
 const PALETTE = {
   fill: [0xff000001, 0xff000002],
@@ -31,7 +32,7 @@ test("ids name the last rectangle painted over each pixel", () => {
     return [left, left + random() * 15, top, top + random() * 10] as const;
   });
   const raster = createRaster(80, 60);
-  paintRects(raster, rectsOf(edges), { left: 5, right: 35, top: 2, bottom: 22 }, PALETTE);
+  paintIds(raster, rectsOf(edges), { left: 5, right: 35, top: 2, bottom: 22 });
   for (let y = 0; y < raster.height; y += 1) {
     for (let x = 0; x < raster.width; x += 1) {
       const expected = edges.findLastIndex(([left, right, top, bottom]) => {
@@ -50,12 +51,10 @@ test("ids name the last rectangle painted over each pixel", () => {
 
 test("a rectangle smaller than a pixel is still one pixel", () => {
   const raster = createRaster(10, 10);
-  paintRects(
-    raster,
-    rectsOf([[5, 5.0001, 5, 5.0001]]),
-    { left: 0, right: 10, top: 0, bottom: 10 },
-    PALETTE,
-  );
+  const rects = rectsOf([[5, 5.0001, 5, 5.0001]]);
+  const viewport = { left: 0, right: 10, top: 0, bottom: 10 };
+  paintRects(raster, rects, viewport, PALETTE);
+  paintIds(raster, rects, viewport);
 
   assert.equal(raster.ids.filter((id) => id === 1).length, 1);
   assert.equal(rectAt(raster, 5, 5), 0);
@@ -71,7 +70,9 @@ test("a pixel shared by small rectangles is as strong as they cover it", () => {
   const rects = { ...rectsOf(edges), backdrop: 1, colour: [0, 1, 1] };
   const raster = createRaster(4, 1);
   const palette = { fill: [0xff000000, 0xff0000c8], edge: [0xff000000, 0xff0000c8] };
-  paintRects(raster, rects, { left: 0, right: 4, top: 0, bottom: 1 }, palette);
+  const viewport = { left: 0, right: 4, top: 0, bottom: 1 };
+  paintRects(raster, rects, viewport, palette);
+  paintIds(raster, rects, viewport);
 
   assert.deepEqual([...raster.pixels], Array<number>(4).fill(0xff000064));
   assert.equal(rectAt(raster, 2, 0), 2);
@@ -94,4 +95,32 @@ test("colours become the pixels of an ImageData", () => {
   assert.equal(pixelOf("#123456"), 0xff563412);
   assert.equal(shade(pixelOf("#000000"), 1), 0xffffffff);
   assert.equal(shade(pixelOf("#808080"), -1), 0xff000000);
+});
+
+test("rectangles out of sight cost nothing and those in sight are all found", () => {
+  const random = seeded(12);
+  const left = Array.from({ length: 5000 }, () => random() * 1000);
+  const right = left.map((from) => from + random() ** 20 * 900);
+  const extents = new Extents(left, right, 5000);
+  for (const [low, high] of [
+    [0, 1],
+    [400, 410],
+    [999, 1000],
+    [-5, -1],
+  ] as const) {
+    const found = [...extents.overlapping(low, high)].flatMap(([first, last]) =>
+      Array.from({ length: last - first }, (_, place) => first + place),
+    );
+    const inSight = left.flatMap((from, place) =>
+      from <= high && (right[place] ?? 0) >= low ? [place] : [],
+    );
+    const isInSight = new Set(found);
+
+    assert.deepEqual(
+      found,
+      [...isInSight].sort((a, b) => a - b),
+    );
+    assert.ok(inSight.every((place) => isInSight.has(place)));
+  }
+  assert.deepEqual([...extents.overlapping(-5, -1)], []);
 });

@@ -1,4 +1,5 @@
 import type { Extents } from "./extents.ts";
+import { Placing } from "./placing.ts";
 import { SharedPixels } from "./shared_pixels.ts";
 
 /** Pixels (0xAABBGGRR) and for each pixel the rectangle in it plus one, or 0. */
@@ -79,69 +80,59 @@ export function paintRects(
   viewport: Viewport,
   palette: Palette,
 ): void {
-  const spans = rects.extents?.overlapping(viewport.left, viewport.right);
-  if (spans === undefined) {
-    paintRun(raster, rects, viewport, palette, 0, rects.count);
-  } else {
-    for (const [first, last] of spans) {
-      paintRun(raster, rects, viewport, palette, first, last);
+  const place = new Placing(raster, rects, viewport);
+  for (const [first, last] of seenRuns(rects, viewport)) {
+    for (let rect = first; rect < last; rect += 1) {
+      if (!place.take(rect)) {
+        continue;
+      }
+      const { fromX, toX, fromY, toY, share } = place;
+      const fill = palette.fill[rects.colour[rect] ?? 0] ?? 0;
+      if (rect >= rects.backdrop && share < 1) {
+        raster.shared.add(fromX, toX, fromY, toY, share, fill);
+        continue;
+      }
+      const edge = palette.edge[rects.colour[rect] ?? 0] ?? 0;
+      if (rects.striped[rect] === 1) {
+        paintStripes(raster, fromX, toX, fromY, toY, fill, edge);
+      } else {
+        paintFill(raster, fromX, toX, fromY, toY, fill, edge);
+      }
     }
   }
   raster.shared.blendInto(raster.pixels);
 }
 
-function paintRun(
-  raster: Raster,
-  rects: Rects,
-  viewport: Viewport,
-  palette: Palette,
-  first: number,
-  last: number,
-): void {
-  const { width, height, ids } = raster;
-  const { left: lefts, right: rights, top: tops, bottom: bottoms, colour: colours } = rects;
-  const xScale = width / (viewport.right - viewport.left);
-  const yScale = height / (viewport.bottom - viewport.top);
-  for (let rect = first; rect < last; rect += 1) {
-    const left = ((lefts[rect] ?? 0) - viewport.left) * xScale;
-    const right = ((rights[rect] ?? 0) - viewport.left) * xScale;
-    if (right < 0 || left >= width) {
-      continue;
-    }
-    const top = ((tops[rect] ?? 0) - viewport.top) * yScale;
-    const bottom = ((bottoms[rect] ?? 0) - viewport.top) * yScale;
-    if (bottom < 0 || top >= height) {
-      continue;
-    }
-    const fromX = nearest(left, 0, width - 1);
-    const fromY = nearest(top, 0, height - 1);
-    const toX = nearest(right, fromX + 1, width);
-    const toY = nearest(bottom, fromY + 1, height);
-    const colour = colours[rect] ?? 0;
-    const wide = right - left < 1 ? right - left : 1;
-    const high = bottom - top < 1 ? bottom - top : 1;
-    const share = wide * high;
-    if (rect >= rects.backdrop && share < 1) {
-      const fill = palette.fill[colour] ?? 0;
-      raster.shared.add(fromX, toX, fromY, toY, share, fill);
-    } else if (rects.striped[rect] === 1) {
-      const [fill, edge] = [palette.fill[colour] ?? 0, palette.edge[colour] ?? 0];
-      paintStripes(raster, fromX, toX, fromY, toY, fill, edge);
-    } else {
-      const [fill, edge] = [palette.fill[colour] ?? 0, palette.edge[colour] ?? 0];
-      paintFill(raster, fromX, toX, fromY, toY, fill, edge);
-    }
-    for (let y = fromY; y < toY; y += 1) {
-      const start = y * width;
-      if (toX - fromX > FILL_FROM_PX) {
-        ids.fill(rect + 1, start + fromX, start + toX);
-      } else {
-        for (let pixel = start + fromX; pixel < start + toX; pixel += 1) {
-          ids[pixel] = rect + 1;
+/** Notes for each pixel the last rectangle in it, for `rectAt`. */
+export function paintIds(raster: Raster, rects: Rects, viewport: Viewport): void {
+  const { width, ids } = raster;
+  const place = new Placing(raster, rects, viewport);
+  ids.fill(0);
+  for (const [first, last] of seenRuns(rects, viewport)) {
+    for (let rect = first; rect < last; rect += 1) {
+      if (!place.take(rect)) {
+        continue;
+      }
+      const { fromX, toX, fromY, toY } = place;
+      for (let y = fromY; y < toY; y += 1) {
+        const start = y * width;
+        if (toX - fromX > FILL_FROM_PX) {
+          ids.fill(rect + 1, start + fromX, start + toX);
+        } else {
+          for (let pixel = start + fromX; pixel < start + toX; pixel += 1) {
+            ids[pixel] = rect + 1;
+          }
         }
       }
     }
   }
+}
+
+function seenRuns(
+  { extents, count }: Rects,
+  { left, right }: Viewport,
+): Iterable<readonly [first: number, last: number]> {
+  return extents?.overlapping(left, right) ?? [[0, count]];
 }
 
 function paintFill(
@@ -188,10 +179,4 @@ export function rectAt(raster: Raster, x: number, y: number): number | undefined
   }
   const id = raster.ids[Math.floor(y) * raster.width + Math.floor(x)] ?? 0;
   return id === 0 ? undefined : id - 1;
-}
-
-/** A number rounded to the nearest whole one in [low, high]. */
-function nearest(value: number, low: number, high: number): number {
-  const moved = value + 0.5;
-  return moved < low ? low : moved > high ? high : moved | 0;
 }

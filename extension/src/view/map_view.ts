@@ -2,7 +2,7 @@ import { toPixel, type Scale } from "../base/scale.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { RectKind } from "../model/map_rects.ts";
 import type { Picked } from "../model/picked.ts";
-import { createRaster, paintRects, rectAt } from "../render/raster.ts";
+import { createRaster, paintIds, paintRects, rectAt, type Viewport } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
@@ -24,6 +24,8 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   const { categories } = chart.grouping;
   const totalBytes = (): number => Math.max(chart.timeline.layout.totalBytes, 1);
   let raster = createRaster(1, 1);
+  // Ids are painted when the pointer first asks for one: a redraw while zooming needs none.
+  let withoutIds: Viewport | undefined;
   let rects = mapColours(chart.timeline, categories.value);
   const bytesIn = ({ top, height }: PlotArea): Scale => ({
     from: 0,
@@ -43,8 +45,13 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     };
     paintRects(raster, rects, viewport, blockPalette(drawing.theme));
     paintImage(drawing, raster);
+    withoutIds = viewport;
   };
   const rectNear = (x: number, y: number): number | undefined => {
+    if (withoutIds !== undefined) {
+      paintIds(raster, rects, withoutIds);
+      withoutIds = undefined;
+    }
     const ratio = raster.width / plot.area.width;
     return rectAt(raster, (x - plot.area.left) * ratio, (y - plot.area.top) * ratio);
   };

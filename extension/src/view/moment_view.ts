@@ -5,7 +5,7 @@ import { COLOURED, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lit } from "../model/picked.ts";
 import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
-import { createRaster, paintRects, rectAt, type Rects } from "../render/raster.ts";
+import { createRaster, paintIds, paintRects, rectAt, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
@@ -49,6 +49,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
       const rects = pieceRects(moment, chart.timeline, categories.value);
       paintRects(raster, rects, viewport, blockPalette(drawing.theme));
+      paintIds(raster, rects, viewport);
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
     },
