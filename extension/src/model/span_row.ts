@@ -83,13 +83,15 @@ export class SpanRow {
     const span = new Int32Array(width).fill(-1);
     const columnNs = (toNs - fromNs) / width;
     this.#longest.extend(this.#durationNs.view());
-    let first = 0;
-    let last = 0;
+    let first = firstAfter(begins, ends, fromNs);
+    let last = first;
     for (let column = 0; column < width; column += 1) {
       const left = fromNs + column * columnNs;
       const right = column === width - 1 ? toNs : fromNs + (column + 1) * columnNs;
-      first = firstAfter(begins, ends, left, first);
-      last = countBelow(begins, right, Math.max(first, last));
+      if (column > 0) {
+        first = last > 0 && (ends[last - 1] ?? 0) > left ? last - 1 : last;
+      }
+      last = countBelow(begins, right, last);
       if (first < last) {
         const taken = this.#takenBetween(first, last, left, right) / columnNs;
         const isWhole = this.#areWide(first, last, columnNs);
@@ -110,7 +112,7 @@ export class SpanRow {
 
   /** The first span that is in [fromNs, toNs), and the one after the last. */
   range(fromNs: number, toNs: number): readonly [first: number, last: number] {
-    const first = firstAfter(this.fromNs, this.toNs, fromNs, 0);
+    const first = firstAfter(this.fromNs, this.toNs, fromNs);
     return [first, countBelow(this.fromNs, toNs, first)];
   }
 
@@ -150,9 +152,8 @@ function firstAfter(
   begins: Float64Array<ArrayBuffer>,
   ends: Float64Array<ArrayBuffer>,
   timeNs: number,
-  start: number,
 ): number {
-  const first = countBelow(ends, timeNs, start);
+  const first = countBelow(ends, timeNs);
   const touches = ends[first] === timeNs && (begins[first] ?? timeNs) < timeNs;
   return touches ? first + 1 : first;
 }
