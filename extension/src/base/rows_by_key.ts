@@ -46,8 +46,9 @@ export class RowsByKey {
   }
 
   #head(key: number): number {
-    return key >= LARGEST_DENSE_KEY
-      ? (this.#sparse.get(key) ?? NONE)
-      : (this.#dense.view()[key] ?? NONE);
+    if (key >= LARGEST_DENSE_KEY) {
+      return this.#sparse.get(key) ?? NONE;
+    }
+    return key < this.#dense.length ? this.#dense.at(key) : NONE;
   }
 }

@@ -88,3 +88,29 @@ test("what belongs to a selection lights up", () => {
   assert.deepEqual([...links.litBy({ kind: "block", block: 1 }).activities], [0]);
   assert.equal(links.litBy(undefined).blocks.size, 0);
 });
+
+test("an address that is used again and again is looked up in no time", () => {
+  const count = 50_000;
+  const rows = Array.from({ length: 2 * count }, (_, row) => ({
+    timeNs: row,
+    action: row % 2 === 0 ? Action.alloc : Action.freeCompleted,
+    address: 4096,
+    size: 512,
+  }));
+  const correlation = Array.from({ length: count }, (_, launch) => launch + 1);
+  const work = new Work();
+  work.append(
+    tableOf("activities", {
+      time: correlation.map((id) => 2 * id - 1.5),
+      end: correlation.map((id) => 2 * id - 1),
+      kind: correlation.map(() => "kernel"),
+      correlation,
+    }),
+  );
+  work.append(tableOf("launch_blocks", { correlation, block: correlation.map(() => 4096) }));
+  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), work);
+  const begin = performance.now();
+
+  assert.deepEqual(links.launchesOf(777), [{ row: 777, access: "unknown" }]);
+  assert.ok(performance.now() - begin < 1000);
+});

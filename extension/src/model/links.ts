@@ -1,4 +1,5 @@
 import { RowsByKey } from "../base/rows_by_key.ts";
+import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { ACCESS_MODES } from "./launch_blocks.ts";
@@ -17,6 +18,7 @@ export interface Link {
 export class Links {
   readonly #timeline: DeviceTimeline;
   readonly #work: Work;
+  readonly #tenants = new Map<number, Tenants>();
   #blocksByAddress: RowsByKey | undefined;
 
   constructor(timeline: DeviceTimeline, work: Work) {
@@ -107,16 +109,35 @@ export class Links {
 
   /** The latest block at an address that had been allocated by then. */
   #blockAt(address: number, timeNs: number): number | undefined {
-    const { blocks, events } = this.#timeline;
+    const { blocks, allocatedNs } = this.#tenantsOf(address);
+    return blocks[countAtMost(allocatedNs, timeNs) - 1];
+  }
+
+  #tenantsOf(address: number): Tenants {
     if (this.#blocksByAddress === undefined) {
       this.#blocksByAddress = new RowsByKey();
-      this.#blocksByAddress.append(blocks.address);
+      this.#blocksByAddress.append(this.#timeline.blocks.address);
     }
-    return this.#blocksByAddress.all(address).findLast((block) => {
-      const row = blocks.allocated[block] ?? NO_EVENT;
-      return row === NO_EVENT || (events.timeNs[row] ?? Infinity) <= timeNs;
+    const known = this.#tenants.get(address);
+    if (known !== undefined) {
+      return known;
+    }
+    const { blocks: all, events } = this.#timeline;
+    const blocks = this.#blocksByAddress.all(address);
+    const allocatedNs = blocks.map((block) => {
+      const row = all.allocated[block] ?? NO_EVENT;
+      return row === NO_EVENT ? -Infinity : (events.timeNs[row] ?? Infinity);
     });
+    const found = { blocks, allocatedNs };
+    this.#tenants.set(address, found);
+    return found;
   }
+}
+
+/** The blocks that were at one address, in the order of their allocation. */
+interface Tenants {
+  readonly blocks: readonly number[];
+  readonly allocatedNs: readonly number[];
 }
 
 function addAccess(links: Map<number, Set<string>>, row: number, mode: number): void {
