@@ -5,7 +5,7 @@ import "../src/view/controls.css";
 import "../src/view/picked.css";
 
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
-import { readMemoryEvents } from "../src/model/events.ts";
+import { EventLog } from "../src/model/event_log.ts";
 import { Lanes } from "../src/model/lanes.ts";
 import { readNames } from "../src/model/names.ts";
 import { readStacks } from "../src/model/stacks.ts";
@@ -25,21 +25,20 @@ declare global {
 
 const work = new Work();
 const frames = new Frames();
+let log: EventLog | undefined;
 let lanes: Lanes | undefined;
 let view: DeviceView | undefined;
 
-/** Takes a recording: its allocator events replace those before, its other tables are added. */
+/** Takes a recording, or what comes after those taken before. */
 window.takeRecording = async (base64) => {
   const file = await RecordingFile.open(decodeBase64(base64));
-  const [events, stacks, names] = await Promise.all([
-    readMemoryEvents(file),
-    readStacks(file),
-    readNames(file),
-  ]);
+  const [stacks, names] = await Promise.all([readStacks(file), readNames(file)]);
+  log ??= new EventLog(file.initialEvents);
+  log.append(await file.table("memory_events"));
   for (const name of Work.tableNames) {
     work.append(await file.tableIfAny(name));
   }
-  const first = events.get(0);
+  const first = log.ofDevice(0);
   if (first === undefined) {
     throw new Error("Device 0 has no events.");
   }

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 EXTENSION = Path(__file__).parents[2] / "extension"
 MAP, LANES = 2, 3
-GROWING = ("activities", "api_calls", "synchronizations", "launch_blocks")
+GROWING = ("memory_events", "activities", "api_calls", "synchronizations", "launch_blocks")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,9 @@ def bundle(tmp_path_factory) -> Path:
 
 
 def parts(whole: Recording) -> tuple[Recording, Recording]:
-    """Return the first half of a recording, and what came then with all allocator events."""
+    """Return the first half of a recording, and what came then."""
     middle = whole.duration_ns // 2
     cells = whole.table("ranges").slice(0, 1)
-    events = whole.table("memory_events")
     first = {
         name: whole.table(name).filter(pc.less(_times(whole, name), middle)) for name in GROWING
     }
@@ -48,11 +47,10 @@ def parts(whole: Recording) -> tuple[Recording, Recording]:
         name: whole.table(name).filter(pc.greater_equal(_times(whole, name), middle))
         for name in GROWING
     }
-    early = events.filter(pc.less(events["time"], middle))
     tables = dict(whole.tables)
     manifest = replace(whole.manifest, duration_ns=middle)
     return (
-        Recording(tables | first | {"memory_events": early, "ranges": cells}, manifest),
+        Recording(tables | first | {"ranges": cells}, manifest),
         Recording(tables | then, whole.manifest),
     )
 

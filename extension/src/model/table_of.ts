@@ -18,6 +18,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
+  memory_events: "time action address size requested_size device stream pool stack".split(" "),
   strings: ["id", "text"],
   threads: ["id", "name"],
 };

@@ -6,7 +6,8 @@ import "./report.css";
 
 import { Scope } from "../base/scope.ts";
 import { DeviceTimeline } from "../model/device_timeline.ts";
-import { noMemoryEvents, readMemoryEvents, type MemoryEvents } from "../model/events.ts";
+import { readEventLog, type EventLog } from "../model/event_log.ts";
+import { noMemoryEvents } from "../model/events.ts";
 import { Lanes } from "../model/lanes.ts";
 import { readNames, type Names } from "../model/names.ts";
 import { readStacks, type Stacks } from "../model/stacks.ts";
@@ -20,7 +21,7 @@ import { redrawForPrint } from "./print.ts";
 
 interface Contents {
   readonly durationNs: number;
-  readonly events: ReadonlyMap<number, MemoryEvents>;
+  readonly events: EventLog;
   readonly stacks: Stacks;
   readonly names: Names;
   readonly work: Work;
@@ -32,7 +33,7 @@ async function readContents(): Promise<Contents> {
   const file = await RecordingFile.open(decodeBase64(embedded?.textContent ?? ""));
   embedded?.remove();
   const [events, stacks, names, work] = await Promise.all([
-    readMemoryEvents(file),
+    readEventLog(file),
     readStacks(file),
     readNames(file),
     readWork(file),
@@ -60,7 +61,7 @@ class Report {
       part.hidden = Number(part.dataset["device"]) !== device;
     }
     const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
-    const events = this.#contents.events.get(device);
+    const events = this.#contents.events.ofDevice(device);
     if (charts === null) {
       return;
     }

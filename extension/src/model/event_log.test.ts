@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { seeded } from "../base/seeded.ts";
+import { EventLog } from "./event_log.ts";
+import { ACTIONS } from "./events.ts";
+import { tableOf } from "./table_of.ts";
+
+test("the events of a device are the same in whatever batches they come", () => {
+  const random = seeded(6);
+  const rows = Array.from({ length: 300 }, (_, row) => ({
+    time: Math.max(row * 10 - Math.floor(random() * 25), 0),
+    action: ACTIONS[Math.floor(random() * 3)] ?? "alloc",
+    address: Math.floor(random() * 1e12),
+    device: Math.floor(random() * 3),
+  }));
+  const log = new EventLog(40);
+  for (let start = 0; start < 300; start += 70) {
+    const part = rows.slice(start, start + 70);
+    log.append(
+      tableOf("memory_events", {
+        time: part.map((row) => row.time),
+        action: part.map((row) => row.action),
+        address: part.map((row) => row.address),
+        device: part.map((row) => row.device),
+      }),
+    );
+  }
+
+  assert.deepEqual(log.devices, [0, 1, 2]);
+  assert.equal(log.ofDevice(3), undefined);
+  for (const device of [0, 1, 2]) {
+    const own = rows.filter((row) => row.device === device);
+    const events = log.ofDevice(device);
+
+    assert.equal(events?.count, own.length);
+    assert.equal(
+      events?.initialCount,
+      rows.slice(0, 40).filter((row) => row.device === device).length,
+    );
+    assert.deepEqual(
+      [...(events?.address ?? [])],
+      own.map((row) => row.address),
+    );
+    assert.deepEqual(
+      [...(events?.action ?? [])],
+      own.map((row) => ACTIONS.indexOf(row.action)),
+    );
+    assert.deepEqual(
+      [...(events?.timeNs ?? [])],
+      own.map((_, at) => Math.max(...own.slice(0, at + 1).map((row) => row.time))),
+    );
+  }
+});
