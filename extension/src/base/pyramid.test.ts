@@ -29,6 +29,8 @@ test("the extreme of every run is the first one that a look at each value finds"
       run.length === 0 ? -1 : first + run.findIndex((candidate) => candidate === value);
 
     assert.equal(largest.find(floats, first, last), place(Math.max(...run)));
+    assert.equal(largest.extreme(floats, first, last), Math.max(...run));
+    assert.equal(smallest.extreme(floats, first, last), Math.min(...run));
     assert.equal(smallest.find(floats, first, last), place(Math.min(...run)));
   }
 });

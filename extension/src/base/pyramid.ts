@@ -12,6 +12,9 @@ interface Level {
 export class Pyramid {
   readonly #levels: Level[] = [];
   readonly #sign: 1 | -1;
+  // What the last search found; fields, because a search must not allocate.
+  #place = -1;
+  #highest = -Infinity;
 
   /** Finds the largest values where `sign` is 1, the smallest where it is -1. */
   constructor(sign: 1 | -1) {
@@ -51,39 +54,55 @@ export class Pyramid {
 
   /** The index of the first extreme of `values` in [first, last), or -1 where there is none. */
   find(values: Float64Array<ArrayBuffer>, first: number, last: number): number {
-    let best = -1;
+    this.#search(values, first, last);
+    return this.#place;
+  }
+
+  /** The extreme of `values` in [first, last), or an infinity that is no extreme of anything. */
+  extreme(values: Float64Array<ArrayBuffer>, first: number, last: number): number {
+    this.#search(values, first, last);
+    return this.#highest * this.#sign;
+  }
+
+  #search(values: Float64Array<ArrayBuffer>, first: number, last: number): void {
+    this.#place = -1;
+    this.#highest = -Infinity;
     let low = first;
     let high = last;
     let below: Level | undefined;
-    const consider = (from: number, to: number): void => {
-      if (from < to) {
-        const entry = extremeOf(below?.values.store ?? values, this.#sign, from, to);
-        const place = below === undefined ? entry : below.places.at(entry);
-        best = this.#better(values, best, place);
-      }
-    };
     for (const level of this.#levels) {
       const begin = Math.ceil(low / FAN_OUT);
       const end = Math.min(Math.floor(high / FAN_OUT), level.places.length);
       if (begin >= end) {
         break;
       }
-      consider(low, begin * FAN_OUT);
-      consider(end * FAN_OUT, high);
+      this.#consider(values, below, low, begin * FAN_OUT);
+      this.#consider(values, below, end * FAN_OUT, high);
       low = begin;
       high = end;
       below = level;
     }
-    consider(low, high);
-    return best;
+    this.#consider(values, below, low, high);
   }
 
-  #better(values: Float64Array<ArrayBuffer>, left: number, right: number): number {
-    if (left < 0) {
-      return right;
+  /** Compares the best so far with the entries [first, last) of a level, or with the values. */
+  #consider(
+    values: Float64Array<ArrayBuffer>,
+    level: Level | undefined,
+    first: number,
+    last: number,
+  ): void {
+    if (first < last) {
+      const store = level?.values.store ?? values;
+      const entry = extremeOf(store, this.#sign, first, last);
+      const value = (store[entry] ?? 0) * this.#sign;
+      const place = level === undefined ? entry : level.places.at(entry);
+      const isFirst = value === this.#highest && place < this.#place;
+      if (value > this.#highest || isFirst || this.#place < 0) {
+        this.#highest = value;
+        this.#place = place;
+      }
     }
-    const difference = ((values[right] ?? 0) - (values[left] ?? 0)) * this.#sign;
-    return difference > 0 || (difference === 0 && right < left) ? right : left;
   }
 }
 

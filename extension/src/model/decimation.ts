@@ -22,11 +22,11 @@ export class LevelLine {
   }
 
   largestIn(first: number, last: number): number {
-    return this.values[this.#largest.find(this.values, first, last)] ?? -Infinity;
+    return this.#largest.extreme(this.values, first, last);
   }
 
   smallestIn(first: number, last: number): number {
-    return this.values[this.#smallest.find(this.values, first, last)] ?? Infinity;
+    return this.#smallest.extreme(this.values, first, last);
   }
 }
 

@@ -57,12 +57,42 @@ export function paintLane(raster: Raster, strip: LaneStrip, palette: LanePalette
     const heightPx = Math.max(Math.round(part * (toY - fromY)), LEAST_HEIGHT_PX);
     const top = Math.max(toY - heightPx, fromY);
     const isBegin = part === 1 && span[x - 1] !== shown && span[x + EDGE_FROM_PX - 1] === shown;
-    const faint = (((fill & 0xffffff) | (FAINT_ALPHA << 24)) >>> 0) as number;
-    for (let y = fromY; y < toY; y += 1) {
-      const pixel = y * raster.width + x;
-      const isEdge = isBegin || isMarked(pattern, x, y);
-      raster.pixels[pixel] = y < top ? faint : isEdge ? edge : fill;
-      raster.ids[pixel] = strip.firstId + shown + 1;
+    const faint = ((fill & 0xffffff) | (FAINT_ALPHA << 24)) >>> 0;
+    const id = strip.firstId + shown + 1;
+    fillColumn(raster, x, fromY, top, faint, id);
+    fillColumn(raster, x, top, toY, isBegin ? edge : fill, id);
+    if (pattern !== Pattern.plain && !isBegin) {
+      markColumn(raster, x, top, toY, edge, pattern);
+    }
+  }
+}
+
+function fillColumn(
+  { width, pixels, ids }: Raster,
+  x: number,
+  fromY: number,
+  toY: number,
+  colour: number,
+  id: number,
+): void {
+  const end = toY * width + x;
+  for (let pixel = fromY * width + x; pixel < end; pixel += width) {
+    pixels[pixel] = colour;
+    ids[pixel] = id;
+  }
+}
+
+function markColumn(
+  { width, pixels }: Raster,
+  x: number,
+  fromY: number,
+  toY: number,
+  colour: number,
+  pattern: number,
+): void {
+  for (let y = fromY; y < toY; y += 1) {
+    if (isMarked(pattern, x, y)) {
+      pixels[y * width + x] = colour;
     }
   }
 }

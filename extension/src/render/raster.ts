@@ -1,4 +1,5 @@
 import type { Extents } from "./extents.ts";
+import { PlacedRows } from "./placed_rows.ts";
 import { Placing } from "./placing.ts";
 import { SharedPixels } from "./shared_pixels.ts";
 
@@ -9,6 +10,7 @@ export interface Raster {
   readonly pixels: Uint32Array<ArrayBuffer>;
   readonly ids: Int32Array<ArrayBuffer>;
   readonly shared: SharedPixels;
+  readonly rows: PlacedRows;
 }
 
 /** Rectangles in data space as columns. */
@@ -55,6 +57,7 @@ export function createRaster(width: number, height: number): Raster {
     pixels: new Uint32Array(width * height),
     ids: new Int32Array(width * height),
     shared: new SharedPixels(width, height),
+    rows: new PlacedRows(height),
   };
 }
 
