@@ -54,14 +54,14 @@ def recording() -> AbstractContextManager[Any]:
     """Put gpuviz's allocator under CuPy, recording with call stacks."""
     import gpuviz
 
-    return gpuviz.record()
+    return gpuviz.record(streams=False)
 
 
 def observing() -> AbstractContextManager[Any]:
     """CuPy's own pool, watched."""
     import gpuviz
 
-    return gpuviz.record(allocator="observe")
+    return gpuviz.record(allocator="observe", streams=False)
 
 
 def at_depth(depth: int, function: Callable[[], float]) -> float:
