@@ -126,8 +126,14 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
 
 
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":
-    rows = {number: row for row, number in enumerate(table["id"].to_pylist())}
-    return table if len(rows) == table.num_rows else table.take(list(rows.values()))
+    import numpy as np
+
+    ids = table["id"].to_numpy()
+    _, first = np.unique(ids, return_index=True)
+    if len(first) == len(ids):
+        return table
+    _, last_from_end = np.unique(ids[::-1], return_index=True)
+    return table.take(len(ids) - 1 - last_from_end[np.argsort(first)])
 
 
 def _conforming_column(

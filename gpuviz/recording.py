@@ -253,8 +253,10 @@ class Recording:
 
     @property
     def dropped(self) -> int:
-        """Events that are missing: lost to full buffers, or discarded as the oldest."""
-        return self.manifest.dropped + self.manifest.dropped_oldest
+        """Events and activities that are missing: lost, or discarded as the oldest."""
+        manifest = self.manifest
+        activities = manifest.dropped_activities + manifest.dropped_oldest_activities
+        return manifest.dropped + manifest.dropped_oldest + activities
 
     @property
     def is_complete(self) -> bool:
@@ -272,6 +274,11 @@ class Recording:
             notes.append(f"{manifest.dropped} events were lost to full buffers.")
         if manifest.dropped_oldest:
             notes.append(f"The {manifest.dropped_oldest} oldest events were discarded.")
+        if manifest.dropped_activities:
+            notes.append(f"{manifest.dropped_activities} rows of activities and calls were lost.")
+        if manifest.dropped_oldest_activities:
+            oldest = manifest.dropped_oldest_activities
+            notes.append(f"The {oldest} oldest rows of activities and calls were discarded.")
         if not manifest.complete and not manifest.notes:
             notes.append("The recording was not stopped in order; its end is missing.")
         return (*notes, *manifest.notes)
