@@ -45,6 +45,8 @@ class CuptiLibrary {
 
     // CUPTI_API_VERSION of the library: 22 for CUDA 12.4, 130001 for CUDA 13.0.
     [[nodiscard]] std::uint32_t version() const noexcept { return version_; }
+    // Whether records of events and of waits for them have ids that join them, since CUDA 12.8.
+    [[nodiscard]] bool has_sync_ids() const noexcept { return version_ >= 26; }
     // The name of a result: CUPTI_ERROR_...
     [[nodiscard]] std::string name(CUptiResult result) const;
 

@@ -242,7 +242,7 @@ void CuptiRecords::synchronization(const CUpti_ActivitySynchronization2& record)
         SynchronizationKind::stream_synchronize, SynchronizationKind::context_synchronize};
     const int device = device_of(record.contextId);
     const bool has_event = record.cudaEventId != kNone;
-    const bool has_sync_id = has_event && library_.enable_event_timestamps != nullptr;
+    const bool has_sync_id = has_event && library_.has_sync_ids();
     log_.synchronizations.append({.time = log_.since_start(std::int64_t(record.start)),
                                   .end = log_.since_start(std::int64_t(record.end)),
                                   .kind = kinds[type - 1],
@@ -255,10 +255,10 @@ void CuptiRecords::synchronization(const CUpti_ActivitySynchronization2& record)
 }
 
 void CuptiRecords::cuda_event(const CUpti_ActivityCudaEvent2& record) {
-    const bool is_timed = library_.enable_event_timestamps != nullptr;
-    const bool came_by = is_timed && record.deviceTimestamp != 0;
+    const bool is_second = library_.has_sync_ids();  // CUpti_ActivityCudaEvent had less
+    const bool came_by = library_.enable_event_timestamps != nullptr && record.deviceTimestamp != 0;
     const std::int64_t time = came_by ? log_.since_start(std::int64_t(record.deviceTimestamp)) : 0;
-    const int device = is_timed ? int(record.deviceId) : device_of(record.contextId);
+    const int device = is_second ? int(record.deviceId) : device_of(record.contextId);
     log_.synchronizations.append({.time = time,
                                   .end = time,
                                   .kind = SynchronizationKind::event_record,
@@ -266,7 +266,7 @@ void CuptiRecords::cuda_event(const CUpti_ActivityCudaEvent2& record) {
                                   .context = record.contextId,
                                   .stream = stream(device, record.streamId),
                                   .event = record.eventId,
-                                  .event_sync_id = is_timed ? record.cudaEventSyncId : 0,
+                                  .event_sync_id = is_second ? record.cudaEventSyncId : 0,
                                   .correlation = record.correlationId});
 }
 
