@@ -47,6 +47,7 @@ void a_handle_means_the_stream_that_had_it_at_the_time() {
     CHECK_EQUAL(streams.describe(known), first);  // seen in allocator events before
     CHECK_EQUAL(streams.by_tracer_id(0, 13), first);
     streams.destroyed(0, 0x70, 20);
+    CHECK_EQUAL(streams.by_handle(0, 0x70, 25), first);  // its memory is still in its pool
     Stream again{.id = 0, .device = 0, .handle = 0x70, .tracer_id = 14};
     again.created = 30;
     const auto second = streams.describe(again);

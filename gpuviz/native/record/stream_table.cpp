@@ -33,7 +33,9 @@ std::uint32_t StreamTable::describe(const Stream& known) {
     if (row == nullptr) {
         // A handle seen in allocator events only, which carry no number.
         Stream* same = find({known.device, known.handle}, known.created);
-        row = same != nullptr && same->tracer_id == 0 ? same : nullptr;
+        const bool is_same =
+            same != nullptr && same->tracer_id == 0 && same->destroyed == Stream::alive;
+        row = is_same ? same : nullptr;
     }
     if (row == nullptr) {
         return add(known).id;
@@ -85,23 +87,19 @@ std::vector<Stream> StreamTable::all() const {
     return streams_;
 }
 
-// The newest stream with the handle that was not destroyed by `time`.
+// The newest stream with the handle that existed at `time`. Memory of a destroyed one stays in its
+// pool, so that events go on to name it until another has its handle.
 Stream* StreamTable::find(const Key& key, std::int64_t time) {
     const auto known = by_handle_.find(key);
     if (known == by_handle_.end()) {
         return nullptr;
     }
-    Stream* found = nullptr;
     for (const std::uint32_t id : std::views::reverse(known->second)) {
-        Stream& stream = streams_[id - 1];
-        if (stream.destroyed == Stream::alive || stream.destroyed >= time) {
-            found = &stream;
-        }
-        if (stream.created <= time) {
-            break;
+        if (streams_[id - 1].created <= time) {
+            return &streams_[id - 1];
         }
     }
-    return found;
+    return &streams_[known->second.front() - 1];
 }
 
 Stream& StreamTable::add(Stream stream) {
