@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.stacks import FrameResolver
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz import _core
+    from gpuviz.feed import Feed
     from gpuviz.source import Source
     from gpuviz.store import Store
 
 # A killed process loses what came after the last drain: well under a second.
 INTERVAL_S = 0.5
+# While somebody watches.
+WATCHED_INTERVAL_S = 0.1
 
 
 class Pump:
-    """Drains a session twice a second, on a thread of its own.
+    """Drains a session twice a second, on a thread of its own; ten times while somebody watches.
 
-    An error never ends it: what could not be stored is counted and noted, and it goes on.
+    What is stored goes to ``feed`` too. An error never ends it: what could not be stored is counted
+    and noted, and it goes on.
     ``before_drain`` is called first each time, to give the session what comes by being asked for.
 
     Attributes:
@@ -42,6 +47,7 @@ class Pump:
         session: "_core.Session",
         source: "Source",
         store: "Store",
+        feed: "Feed",
         *,
         before_drain: "Callable[[], None]" = lambda: None,
     ) -> None:
@@ -49,13 +55,20 @@ class Pump:
         self._before_drain = before_drain
         self._source = source
         self._store = store
+        self._feed = feed
         self._resolver = FrameResolver()
         self._strings_seen = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="gpuviz-pump", daemon=True)
+        # A message to a notebook must find the context of a cell (ipykernel 7.0 fails without).
+        self._thread = threading.Thread(
+            target=copy_context().run,
+            args=(self._run,),
+            name="gpuviz-pump",
+            daemon=True,
+        )
         self.cpu_ns = 0
         self.lost = 0
         self.lost_activities = 0
@@ -72,12 +85,13 @@ class Pump:
         self.drain()
         with self._lock:
             self._stopped = True
+            self._feed.close()
 
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
         """Store tables that are known before the first event."""
         for name, table in tables.items():
             for batch in table.to_batches():
-                self._store.append(name, batch)
+                self._keep(name, batch)
             if name in self._ids_seen:
                 self._ids_seen[name].update(table["id"].to_pylist())
 
@@ -93,7 +107,7 @@ class Pump:
                 self.cpu_ns += time.thread_time_ns() - began
 
     def _run(self) -> None:
-        while not self._stop.wait(INTERVAL_S):
+        while not self._stop.wait(WATCHED_INTERVAL_S if self._feed.listeners else INTERVAL_S):
             self.drain()
 
     def _drain(self) -> int:
@@ -117,6 +131,7 @@ class Pump:
             self._append_device_memory()
         with self._noting("Events could not be written"):
             self._store.flush()
+        self._feed.publish()
         return moved
 
     @contextmanager
@@ -137,7 +152,7 @@ class Pump:
     def _append_events(self, chunk: "dict[str, Any]") -> None:
         self._append_new("pools", pool_rows(chunk["pool"]))
         self._append_new("threads", thread_rows(chunk["thread"]))
-        self._store.append("memory_events", batch("memory_events", chunk))
+        self._keep("memory_events", batch("memory_events", chunk))
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
         chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)
@@ -146,7 +161,7 @@ class Pump:
                 name, chunk = chunks[0]
                 if "thread" in chunk:
                     self._append_new("threads", thread_rows(chunk["thread"]))
-                self._store.append(name, batch(name, chunk))
+                self._keep(name, batch(name, chunk))
                 chunks.popleft()
         finally:
             self.lost_activities += sum(len(next(iter(chunk.values()))) for _, chunk in chunks)
@@ -191,7 +206,12 @@ class Pump:
         import pyarrow as pa
 
         if rows:
-            self._store.append(table, pa.RecordBatch.from_pylist(rows, schemas()[table]))
+            self._keep(table, pa.RecordBatch.from_pylist(rows, schemas()[table]))
+
+    def _keep(self, table: str, batch: "pa.RecordBatch") -> None:
+        with self._feed.lock:
+            self._store.append(table, batch)
+            self._feed.take(table, batch)
 
 
 def import_libraries() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
 from gpuviz.errors import RecorderError
+from gpuviz.feed import Feed, Listener
 from gpuviz.host_ranges import HostRanges
 from gpuviz.manifest import Manifest
 from gpuviz.pump import Pump, import_libraries
@@ -21,6 +22,10 @@ from gpuviz.store import Store
 from gpuviz.tracer import NoTracer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
     from gpuviz.source import Source
     from gpuviz.tracer import Tracer
 
@@ -63,9 +68,11 @@ class Recorder:
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
+        self._feed = Feed(self._contents, self._elapsed_ns)
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
+        self._duration_ns = 0
 
     def _new_session(self) -> _core.Session:
         return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
@@ -94,7 +101,13 @@ class Recorder:
 
     def _begin(self) -> None:
         store = Store(self._path, self._manifest(complete=False), self._max_events)
-        pump = Pump(self._session, self._source, store, before_drain=self._ranges.poll)
+        pump = Pump(
+            self._session,
+            self._source,
+            store,
+            self._feed,
+            before_drain=self._ranges.poll,
+        )
         try:
             pump.append_known(self._source.tables())
             self._session.start()
@@ -116,8 +129,10 @@ class Recorder:
             store.discard()
             self._session = self._new_session()
             self._ranges = HostRanges(self._session, self._tracer)
+            self._feed.restart()
             raise
         self._store, self._pump = store, pump
+        self._feed.restart()
 
     def stop(self) -> Recording:
         """End recording, restore what was there before, and return the recording.
@@ -144,6 +159,7 @@ class Recorder:
                 self._session.stop()
                 self._pump.stop()
                 recording = self._store.finish(self._manifest(complete=True))
+                self._duration_ns = recording.duration_ns
         if self._store.failure is not None:
             warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
         return recording
@@ -182,6 +198,28 @@ class Recorder:
         self._tracer.flush()
         self._pump.drain()
         return self._store.so_far(self._manifest(complete=False))
+
+    def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
+        """Give a listener everything that is recorded, until now and from now on, while it is.
+
+        Args:
+            listener: Is called with each message, from any thread; it must not block.
+            since: The number of the last message that it has; -1 if none.
+
+        Returns:
+            What ends it; to be called any number of times.
+        """
+        return self._feed.subscribe(listener, since)
+
+    def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
+        if self._store is None:
+            return {}, 0
+        tables, initial_events = self._store.contents()
+        return tables, self._initial_events if initial_events is None else initial_events
+
+    def _elapsed_ns(self) -> int:
+        began = self._session.start_ns
+        return self._duration_ns or (time.monotonic_ns() - began if began else 0)
 
     def status(self) -> RecorderStatus:
         """Return counts, sizes and costs as of now."""

@@ -16,6 +16,8 @@ from gpuviz.recording import Recording, load
 from gpuviz.tables import ACTIVITY_TABLES, schemas
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from gpuviz.manifest import Manifest
@@ -126,19 +128,30 @@ class Store:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
 
+    def contents(self) -> "tuple[Mapping[str, pa.Table], int | None]":
+        """Return all rows so far, and how many leading events make up for dropped ones.
+
+        That number is None where none were dropped.
+        """
+        with self._lock:
+            if self._finished is not None:
+                return self._finished.tables, self._finished.manifest.initial_events
+            spooled = self._spooled()
+            before = self._events_before()
+            tables = {
+                name: _concatenated(
+                    [before if name == EVENTS else None, spooled.get(name)],
+                    self._batches.get(name, ()),
+                    schema,
+                )
+                for name, schema in schemas().items()
+            }
+            return tables, None if before is None else before.num_rows
+
     def _in_memory(self, manifest: "Manifest") -> Recording:
-        spooled = self._spooled()
-        before = self._events_before()
-        tables = {
-            name: _concatenated(
-                [before if name == EVENTS else None, spooled.get(name)],
-                self._batches.get(name, ()),
-                schema,
-            )
-            for name, schema in schemas().items()
-        }
-        if before is not None:
-            manifest = replace(manifest, initial_events=before.num_rows)
+        tables, initial_events = self.contents()
+        if initial_events is not None:
+            manifest = replace(manifest, initial_events=initial_events)
         if self.failure is not None and self.failure not in manifest.notes:
             manifest = replace(manifest, notes=(*manifest.notes, self.failure))
         kept = replace(
