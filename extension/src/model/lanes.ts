@@ -76,8 +76,11 @@ export class Lanes {
 
   #laneOf(key: string, row: number): StreamLane {
     const { device, stream } = this.#work.activities;
+    const names = this.#names;
     const lane = this.#streams.get(key) ?? {
-      title: this.#names.stream(stream[row] ?? 0),
+      get title(): string {
+        return names.stream(this.stream);
+      },
       device: device[row] ?? 0,
       stream: stream[row] ?? 0,
       stack: new SpanStack(),

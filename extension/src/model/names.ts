@@ -1,3 +1,4 @@
+import type { ArrowTable } from "../wire/arrow.ts";
 import type { RecordingFile } from "../wire/recording_file.ts";
 
 /** What a reader calls the streams and pools of a recording. */
@@ -6,23 +7,40 @@ export interface Names {
   readonly pool: (id: number) => string;
 }
 
+/** Names from the tables that have them; the last row of an id holds. */
+export class RecordedNames implements Names {
+  readonly #streams = new Map<number, string>();
+  readonly #pools = new Map<number, string>();
+
+  /** Takes rows of `streams` or `pools`; other tables are passed over. */
+  append(table: ArrowTable): void {
+    if (table.name === "streams") {
+      const names = table.texts("name");
+      const handles = table.numbers("handle");
+      table.numbers("id").forEach((id, row) => {
+        this.#streams.set(id, nameStream(names[row] ?? "", handles[row] ?? 0));
+      });
+    } else if (table.name === "pools") {
+      const segmentTypes = table.texts("segment_type");
+      table.numbers("id").forEach((id, row) => {
+        this.#pools.set(id, namePool(id, segmentTypes[row] ?? ""));
+      });
+    }
+  }
+
+  readonly stream = (id: number): string =>
+    this.#streams.get(id) ?? (id === 0 ? "no stream" : `stream ${id}`);
+
+  readonly pool = (id: number): string =>
+    this.#pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small");
+}
+
 export async function readNames(file: RecordingFile): Promise<Names> {
-  const [streamTable, poolTable] = await Promise.all([file.table("streams"), file.table("pools")]);
-  const streamNames = streamTable.texts("name");
-  const handles = streamTable.numbers("handle");
-  const streams = new Map<number, string>();
-  streamTable.numbers("id").forEach((id, row) => {
-    streams.set(id, nameStream(streamNames[row] ?? "", handles[row] ?? 0));
-  });
-  const segmentTypes = poolTable.texts("segment_type");
-  const pools = new Map<number, string>();
-  poolTable.numbers("id").forEach((id, row) => {
-    pools.set(id, namePool(id, segmentTypes[row] ?? ""));
-  });
-  return {
-    stream: (id) => streams.get(id) ?? (id === 0 ? "no stream" : `stream ${id}`),
-    pool: (id) => pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small"),
-  };
+  const names = new RecordedNames();
+  for (const table of await Promise.all([file.table("streams"), file.table("pools")])) {
+    names.append(table);
+  }
+  return names;
 }
 
 function nameStream(name: string, handle: number): string {

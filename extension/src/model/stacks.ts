@@ -1,3 +1,4 @@
+import type { ArrowTable } from "../wire/arrow.ts";
 import type { RecordingFile } from "../wire/recording_file.ts";
 
 export interface Frame {
@@ -13,14 +14,34 @@ const UNKNOWN_FRAME: Frame = { name: "", filename: "", line: 0, source: "" };
 const INSTALLED =
   /^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)/;
 
-/** The call stacks of a recording, by id. */
+/** The call stacks of a recording, by id; later rows add to them. */
 export class Stacks {
-  readonly #frames: ReadonlyMap<number, Frame>;
-  readonly #stacks: ReadonlyMap<number, readonly number[]>;
+  readonly #frames = new Map<number, Frame>();
+  readonly #stacks = new Map<number, readonly number[]>();
 
-  constructor(frames: ReadonlyMap<number, Frame>, stacks: ReadonlyMap<number, readonly number[]>) {
-    this.#frames = frames;
-    this.#stacks = stacks;
+  /** Takes rows of `frames` or `stacks`; other tables are passed over. */
+  append(table: ArrowTable): void {
+    if (table.name === "frames") {
+      this.#appendFrames(table);
+    } else if (table.name === "stacks") {
+      const lists = table.lists("frames");
+      table.numbers("id").forEach((id, row) => this.#stacks.set(id, lists[row] ?? []));
+    }
+  }
+
+  #appendFrames(table: ArrowTable): void {
+    const names = table.texts("name");
+    const filenames = table.texts("filename");
+    const lines = table.numbers("line");
+    const sources = table.texts("source");
+    table.numbers("id").forEach((id, row) => {
+      this.#frames.set(id, {
+        name: names[row] ?? "",
+        filename: filenames[row] ?? "",
+        line: lines[row] ?? 0,
+        source: sources[row] ?? "",
+      });
+    });
   }
 
   /** The frames of a stack, innermost first; empty where none was captured. */
@@ -51,22 +72,9 @@ export function shortFilename(filename: string): string {
 }
 
 export async function readStacks(file: RecordingFile): Promise<Stacks> {
-  const [frameTable, stackTable] = await Promise.all([file.table("frames"), file.table("stacks")]);
-  const names = frameTable.texts("name");
-  const filenames = frameTable.texts("filename");
-  const lines = frameTable.numbers("line");
-  const sources = frameTable.texts("source");
-  const frames = new Map<number, Frame>();
-  frameTable.numbers("id").forEach((id, row) => {
-    frames.set(id, {
-      name: names[row] ?? "",
-      filename: filenames[row] ?? "",
-      line: lines[row] ?? 0,
-      source: sources[row] ?? "",
-    });
-  });
-  const lists = stackTable.lists("frames");
-  const stacks = new Map<number, readonly number[]>();
-  stackTable.numbers("id").forEach((id, row) => stacks.set(id, lists[row] ?? []));
-  return new Stacks(frames, stacks);
+  const stacks = new Stacks();
+  for (const table of await Promise.all([file.table("frames"), file.table("stacks")])) {
+    stacks.append(table);
+  }
+  return stacks;
 }

@@ -41,7 +41,7 @@ interface Derived {
 /** What the charts of one device share; the contents may be replaced by longer ones. */
 export class ChartContext implements RelatedContents {
   readonly frames: Frames;
-  readonly tooltip = new Tooltip(document.body);
+  readonly tooltip: Tooltip;
   readonly selection: Selection;
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
@@ -49,9 +49,10 @@ export class ChartContext implements RelatedContents {
   #contents: DeviceContents;
   #derived: Derived;
 
-  constructor(frames: Frames, contents: DeviceContents) {
+  constructor(frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
     const { timeline, stacks, names } = contents;
     this.frames = frames;
+    this.tooltip = new Tooltip(tooltipIn);
     this.#contents = contents;
     this.#derived = derive(contents);
     this.grouping = new Grouping(timeline, stacks, names);

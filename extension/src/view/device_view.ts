@@ -16,12 +16,15 @@ import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
 import { pickedPanel } from "./picked_panel.ts";
 import { searchBox } from "./search_box.ts";
+import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
 import { windowControls } from "./window_controls.ts";
 
 /** The charts of one device, and how to show that the recording went on. */
 export interface DeviceView {
   readonly scope: Scope;
+  /** The part of the time axis that is shown. */
+  readonly window: TimeWindow;
   /** Takes contents that begin with those shown so far; what was selected stays. */
   readonly update: (contents: DeviceContents) => void;
 }
@@ -29,16 +32,17 @@ export interface DeviceView {
 /**
  * The charts of one device on one time axis with one selection.
  *
- * They listen to keys while the focus is in `keysFrom`.
+ * They listen to keys while the focus is in `keysFrom`, and show tooltips in `tooltipIn`.
  */
 export function deviceView(
   parent: HTMLElement,
   frames: Frames,
   contents: DeviceContents,
   keysFrom: HTMLElement = parent,
+  tooltipIn: HTMLElement = document.body,
 ): DeviceView {
   const scope = new Scope();
-  const chart = new ChartContext(frames, contents);
+  const chart = new ChartContext(frames, contents, tooltipIn);
   let shown = new Scope();
   let kinds = "";
   scope.use(chart);
@@ -56,6 +60,7 @@ export function deviceView(
   });
   return {
     scope,
+    window: chart.selection.window,
     update: (longer) => {
       chart.update(longer);
     },

@@ -22,9 +22,8 @@ export class TimeWindow {
 
   /** Lets the recording end later; a range that shows all, or its end, goes on doing so. */
   extend(toNs: number): void {
-    const { isFull } = this;
-    const { fromNs, toNs: shownTo } = this.range.value;
-    const isAtEnd = shownTo === this.#full.toNs;
+    const { isFull, isAtEnd } = this;
+    const { fromNs } = this.range.value;
     const later = toNs - this.#full.toNs;
     if (later > 0) {
       this.#full = { ...this.#full, toNs };
@@ -39,6 +38,17 @@ export class TimeWindow {
   get isFull(): boolean {
     const { fromNs, toNs } = this.range.value;
     return fromNs === this.full.fromNs && toNs === this.full.toNs;
+  }
+
+  /** Whether the end is shown, so that a range goes along with it. */
+  get isAtEnd(): boolean {
+    return this.range.value.toNs === this.#full.toNs;
+  }
+
+  /** Shows as much as now, up to the end. */
+  showEnd(): void {
+    const { fromNs, toNs } = this.range.value;
+    this.show(this.#full.toNs - (toNs - fromNs), this.#full.toNs);
   }
 
   reset(): void {

@@ -1,0 +1,75 @@
+import { Scope } from "../base/scope.ts";
+import { luminance, pixelOf } from "../render/colour.ts";
+import { context2d, element } from "../view/dom.ts";
+
+/** Ours, and where a notebook has it: JupyterLab and Notebook 7, then VS Code. */
+const COLOURS = [
+  ["background", "--jp-layout-color0", "--vscode-editor-background"],
+  ["panel", "--jp-layout-color2", "--vscode-sideBar-background"],
+  ["border", "--jp-border-color1", "--vscode-panel-border"],
+  ["text", "--jp-content-font-color1", "--vscode-editor-foreground"],
+  ["muted", "--jp-content-font-color2", "--vscode-descriptionForeground"],
+] as const;
+const DARK_BELOW = 0.2;
+
+/** Gives elements the notebook's own colours, and calls `changed` whenever these change. */
+export function followHostTheme(elements: readonly HTMLElement[], changed: () => void): Scope {
+  const scope = new Scope();
+  const apply = (): void => {
+    const colours = hostColours();
+    const background = colours.get("background") ?? "#ffffff";
+    const isDark = luminance(pixelOf(background)) < DARK_BELOW;
+    for (const target of elements) {
+      target.classList.toggle("gpuviz-theme--dark", isDark);
+      for (const [name, colour] of colours) {
+        target.style.setProperty(`--gpuviz-${name}`, colour);
+      }
+    }
+  };
+  apply();
+  const observer = new MutationObserver(() => {
+    apply();
+    changed();
+  });
+  const watched = { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-name"] };
+  observer.observe(document.body, watched);
+  observer.observe(document.documentElement, watched);
+  // JupyterLab swaps the theme's style sheet, sometimes after it changed the name.
+  const late = new MutationObserver(() => {
+    apply();
+    changed();
+  });
+  late.observe(document.head, { childList: true });
+  scope.defer(() => {
+    observer.disconnect();
+    late.disconnect();
+  });
+  return scope;
+}
+
+/** Colours of the notebook by our names, as `#rrggbb`; those that it has none for are left out. */
+function hostColours(): Map<string, string> {
+  const style = getComputedStyle(document.body);
+  const pixel = context2d(element("canvas", ""));
+  const colours = new Map<string, string>();
+  const background = style.getPropertyValue("--jp-layout-color0").trim();
+  for (const [name, ...variables] of COLOURS) {
+    const value = variables
+      .map((variable) => style.getPropertyValue(variable).trim())
+      .find(Boolean);
+    if (value !== undefined) {
+      colours.set(name, opaque(pixel, background, value));
+    }
+  }
+  return colours;
+}
+
+/** A colour as it looks on a background. */
+function opaque(pixel: CanvasRenderingContext2D, background: string, colour: string): string {
+  for (const layer of ["#ffffff", background, colour].filter((each) => each !== "")) {
+    pixel.fillStyle = layer;
+    pixel.fillRect(0, 0, 1, 1);
+  }
+  const [red = 0, green = 0, blue = 0] = pixel.getImageData(0, 0, 1, 1).data;
+  return `#${((red << 16) | (green << 8) | blue).toString(16).padStart(6, "0")}`;
+}

@@ -1,0 +1,39 @@
+import type { Session } from "./session.ts";
+
+const SILENT_MS = 3000;
+
+export interface LiveState {
+  readonly name: "waiting" | "recording" | "silent" | "ended" | "cut";
+  readonly text: string;
+}
+
+/** What a reader should know of how current the picture is. */
+export function stateOf({ follower, isCut }: Session): LiveState {
+  const { number, isLive, isWaiting, silentMs, durationNs } = follower;
+  if (!isLive) {
+    return { name: "ended", text: "Recording has ended" };
+  }
+  if (isCut) {
+    const text = "The kernel is gone. This is what was recorded until then.";
+    return { name: "cut", text: number < 0 ? "The kernel is gone." : text };
+  }
+  if (number < 0) {
+    const text =
+      silentMs > SILENT_MS ? "Waiting for the kernel, which is busy" : "Waiting for the kernel";
+    return { name: "waiting", text };
+  }
+  if (silentMs > SILENT_MS) {
+    const seconds = Math.floor(silentMs / 1000);
+    const text = `No news for ${seconds} s: the kernel is in one long call, or gone`;
+    return { name: "silent", text };
+  }
+  if (isWaiting) {
+    return {
+      name: "silent",
+      text: "Some of it was lost on the way; the kernel sends it again as soon as it can",
+    };
+  }
+  return durationNs === 0
+    ? { name: "waiting", text: "Recording has not started" }
+    : { name: "recording", text: "Recording" };
+}

@@ -1,0 +1,133 @@
+import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import type { DeviceContents } from "../view/chart_context.ts";
+import { deviceView, type DeviceView } from "../view/device_view.ts";
+import { button, element } from "../view/dom.ts";
+import { Frames } from "../view/frames.ts";
+import { followHostTheme } from "./host_theme.ts";
+import { stateOf } from "./live_state.ts";
+import { Pace } from "./pace.ts";
+import type { Session } from "./session.ts";
+
+const STATE_EVERY_MS = 1000;
+
+/** One view of a widget: a line about the recording, and the charts of one of its devices. */
+export class LiveView {
+  readonly scope = new Scope();
+  readonly #session: Session;
+  readonly #frames = new Frames();
+  readonly #state = element("span", "gpuviz-live__state");
+  readonly #counts = element("span", "gpuviz-live__counts");
+  readonly #devices = element("select", "gpuviz-select");
+  readonly #follow = button("Follow the end", "Let the view go along with the recording again");
+  readonly #charts = element("div", "gpuviz-live__charts");
+  readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
+  #view: DeviceView | undefined;
+
+  constructor(root: HTMLElement, session: Session) {
+    this.#session = session;
+    root.classList.add("gpuviz-theme", "gpuviz-widget");
+    // JupyterLab's own keys, some of which delete cells, are not for those who press ours.
+    root.dataset["lmSuppressShortcuts"] = "true";
+    root.append(this.#header(), this.#charts);
+    document.body.append(this.#tooltips);
+    this.scope.defer(() => {
+      this.#view?.scope.dispose();
+      this.#tooltips.remove();
+      root.replaceChildren();
+    });
+    this.scope.use(
+      followHostTheme([root, this.#tooltips], () => {
+        this.#frames.redrawAll();
+      }),
+    );
+    const pace = new Pace(root, () => {
+      this.#update();
+    });
+    this.scope.use(pace.scope);
+    this.scope.defer(session.follower.revision.subscribe(() => pace.request()));
+    const ticking = window.setInterval(() => {
+      this.#showState();
+    }, STATE_EVERY_MS);
+    this.scope.defer(() => {
+      clearInterval(ticking);
+    });
+    this.#showState();
+    pace.request();
+  }
+
+  #header(): HTMLElement {
+    const header = element("div", "gpuviz-live");
+    this.#state.setAttribute("role", "status");
+    this.#devices.setAttribute("aria-label", "Device");
+    this.#devices.hidden = true;
+    this.#follow.hidden = true;
+    this.scope.listen(this.#devices, "change", () => {
+      this.#view?.scope.dispose();
+      this.#view = undefined;
+      this.#update();
+    });
+    this.scope.listen(this.#follow, "click", () => {
+      this.#view?.window.showEnd();
+    });
+    header.append(this.#state, this.#counts, this.#devices, this.#follow);
+    return header;
+  }
+
+  #update(): void {
+    const { recording } = this.#session.follower;
+    this.#listDevices(recording.devices);
+    const device = Number(this.#devices.value || 0);
+    const contents = recording.contentsOf(device);
+    this.#showState();
+    this.#showCounts(contents);
+    if (this.#view === undefined) {
+      const root = this.#charts.parentElement ?? this.#charts;
+      this.#view = deviceView(this.#charts, this.#frames, contents, root, this.#tooltips);
+      this.#view.scope.defer(
+        this.#view.window.range.subscribe(() => {
+          this.#showFollow();
+        }),
+      );
+    } else {
+      this.#view.update(contents);
+    }
+    this.#showFollow();
+  }
+
+  #listDevices(devices: readonly number[]): void {
+    const shown = [...this.#devices.options].map((option) => Number(option.value));
+    if (shown.join() !== devices.join()) {
+      const chosen = this.#devices.value;
+      const options = devices.map((device) => new Option(`GPU ${device}`, String(device)));
+      this.#devices.replaceChildren(...options);
+      this.#devices.value = devices.includes(Number(chosen)) ? chosen : String(devices[0] ?? "");
+      this.#devices.hidden = devices.length < 2;
+    }
+  }
+
+  #showState(): void {
+    const { name, text } = stateOf(this.#session);
+    this.#state.dataset["state"] = name;
+    if (this.#state.textContent !== text) {
+      this.#state.textContent = text;
+    }
+  }
+
+  #showCounts({ timeline, work }: DeviceContents): void {
+    const { levels, events, peak } = timeline;
+    const now = levels.allocated.at(-1) ?? 0;
+    const memory = `${formatBytes(now)} allocated, peak ${formatBytes(levels.allocated[peak] ?? 0)}`;
+    this.#counts.textContent = [
+      formatDuration(this.#session.follower.durationNs),
+      ...(events.count > 0 ? [memory] : []),
+      `${formatCount(this.#session.follower.recording.events.count)} memory events`,
+      `${formatCount(work.activities.count)} activities`,
+    ].join(" · ");
+  }
+
+  #showFollow(): void {
+    const { isLive } = this.#session.follower;
+    this.#follow.hidden = !isLive || (this.#view?.window.isAtEnd ?? true);
+  }
+}

@@ -1,0 +1,57 @@
+import { Scope } from "../base/scope.ts";
+
+/** Between two updates there is at least this many times what one takes. */
+const REST = 3;
+const SHORTEST_REST_MS = 30;
+
+/** Runs an update before the next frame, not while it cannot be seen, and not all the time. */
+export class Pace {
+  readonly scope = new Scope();
+  readonly #update: () => void;
+  #isSeen = true;
+  #isWanted = false;
+  #waiting: number | undefined;
+  #restUntilMs = 0;
+
+  constructor(seen: HTMLElement, update: () => void) {
+    this.#update = update;
+    const observer = new IntersectionObserver((entries) => {
+      this.#isSeen = entries.some((entry) => entry.isIntersecting);
+      this.#schedule();
+    });
+    observer.observe(seen);
+    this.scope.defer(() => {
+      observer.disconnect();
+      clearTimeout(this.#waiting);
+      this.#isWanted = false;
+    });
+  }
+
+  request(): void {
+    this.#isWanted = true;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isWanted && this.#isSeen && this.#waiting === undefined) {
+      const restMs = Math.max(this.#restUntilMs - performance.now(), 0);
+      this.#waiting = window.setTimeout(() => {
+        requestAnimationFrame(() => {
+          this.#waiting = undefined;
+          this.#run();
+        });
+      }, restMs);
+    }
+  }
+
+  #run(): void {
+    if (!this.#isWanted || !this.#isSeen) {
+      return;
+    }
+    this.#isWanted = false;
+    const begin = performance.now();
+    this.#update();
+    const end = performance.now();
+    this.#restUntilMs = end + Math.max(REST * (end - begin), SHORTEST_REST_MS);
+  }
+}

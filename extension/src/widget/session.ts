@@ -1,0 +1,106 @@
+import { Scope } from "../base/scope.ts";
+import { readBatches } from "../wire/batches.ts";
+import { Follower } from "./follower.ts";
+import type { WidgetModel } from "./model.ts";
+
+/** A tab that is hidden for less than this is not told to the kernel. */
+const HIDDEN_MS = 10_000;
+
+/** The link of one widget to its kernel: follows while somebody may look at it. */
+export class Session {
+  readonly follower: Follower;
+  readonly scope = new Scope();
+  readonly #viewer = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+  readonly #model: WidgetModel;
+  #views = 0;
+  #isShown = false;
+  #isCut = false;
+  #hiding: number | undefined;
+
+  constructor(model: WidgetModel) {
+    this.#model = model;
+    this.follower = new Follower(
+      (since) => {
+        this.#send({ kind: "show", since });
+      },
+      () => performance.now(),
+    );
+    this.#listen();
+    this.scope.defer(() => {
+      this.#hide();
+    });
+  }
+
+  /** Whether the kernel is gone, as far as is known. */
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
+  /** Follows until the returned function is called for every view. */
+  addView(): () => void {
+    this.#views += 1;
+    this.#showOrHide();
+    return () => {
+      this.#views -= 1;
+      this.#showOrHide();
+    };
+  }
+
+  #listen(): void {
+    const receive = (content: unknown, buffers: DataView[]): void => {
+      const batches = readBatches(content);
+      if (batches !== undefined) {
+        this.#isCut = false;
+        this.follower.receive(batches, buffers);
+      }
+    };
+    const cut = (): void => {
+      this.#isCut = true;
+      this.follower.revision.value += 1;
+    };
+    const change = (): void => {
+      this.#showOrHide();
+    };
+    const leave = (): void => {
+      this.#hide();
+    };
+    this.#model.on("msg:custom", receive);
+    this.#model.on("comm_live_update", cut);
+    document.addEventListener("visibilitychange", change);
+    window.addEventListener("pagehide", leave);
+    this.scope.defer(() => {
+      this.#model.off("msg:custom", receive);
+      this.#model.off("comm_live_update", cut);
+      document.removeEventListener("visibilitychange", change);
+      window.removeEventListener("pagehide", leave);
+    });
+  }
+
+  #showOrHide(): void {
+    clearTimeout(this.#hiding);
+    this.#hiding = undefined;
+    if (this.#views === 0) {
+      this.#hide();
+    } else if (document.hidden) {
+      this.#hiding = window.setTimeout(() => {
+        this.#hide();
+      }, HIDDEN_MS);
+    } else if (!this.#isShown) {
+      this.#isShown = true;
+      this.follower.catchUp();
+    }
+  }
+
+  #hide(): void {
+    if (this.#isShown) {
+      this.#isShown = false;
+      this.#send({ kind: "hide" });
+    }
+  }
+
+  #send(content: Readonly<Record<string, unknown>>): void {
+    if (!this.#isCut) {
+      this.#model.send({ ...content, viewer: this.#viewer });
+    }
+  }
+}

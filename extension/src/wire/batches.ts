@@ -1,0 +1,38 @@
+import { ArrowTable } from "./arrow.ts";
+
+/** What the kernel sends of a recording: what is new, or a part of everything until now. */
+export interface Batches {
+  readonly number: number;
+  readonly part: number;
+  /** In how many parts everything comes; 0 where only what is new comes. */
+  readonly parts: number;
+  readonly recording: boolean;
+  readonly durationNs: number;
+  readonly initialEvents: number;
+  readonly tables: readonly string[];
+}
+
+/** The message as batches, undefined where it is another one. */
+export function readBatches(content: unknown): Batches | undefined {
+  if (typeof content !== "object" || content === null || !("kind" in content)) {
+    return undefined;
+  }
+  return content.kind === "batches" ? (content as unknown as Batches) : undefined;
+}
+
+/** Yields each table of a message; its buffers are Arrow streams in the same order. */
+export function* readTables(
+  { tables }: Batches,
+  buffers: readonly DataView[],
+): Generator<ArrowTable> {
+  for (const [index, name] of tables.entries()) {
+    const view = buffers[index];
+    if (view === undefined) {
+      throw new Error(`The message has no rows of its table ${name}.`);
+    }
+    // A copy, because columns of 64 bits must begin at a multiple of 8.
+    const bytes = new Uint8Array(view.byteLength);
+    bytes.set(new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength));
+    yield new ArrowTable(name, bytes);
+  }
+}

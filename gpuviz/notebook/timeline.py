@@ -1,0 +1,102 @@
+"""The timeline in a notebook, live while a recorder records."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+
+from gpuviz.feed import Feed, FeedMessage
+from gpuviz.recorder import Recorder
+from gpuviz.recording import Recording
+
+_STATIC = Path(__file__).parent.parent / "static"
+
+
+class Timeline(anywidget.AnyWidget):
+    """Shows a recorder live, also while a cell runs, or a recording.
+
+    It listens to the recorder only while somebody looks at it, and holds no data of its own: the
+    browser is given batches, asks for those that it lacks, and keeps all of them.
+
+    Args:
+        shown: A recorder, started or not, or a finished recording.
+
+    Raises:
+        TypeError: It is neither.
+    """
+
+    _esm = _STATIC / "widget.js"
+    _css = _STATIC / "widget.css"
+
+    def __init__(self, shown: Recorder | Recording) -> None:
+        self._subscribe = _subscribing(shown)
+        self._unsubscribe: Callable[[], None] | None = None
+        self._viewers: set[str] = set()
+        super().__init__()
+        self.on_msg(self._answer)
+        _answer_while_a_cell_runs(self.comm)
+
+    def close(self) -> None:
+        """Send nothing more and take the widget out of the notebook."""
+        self._viewers.clear()
+        self._stop_listening()
+        super().close()
+
+    def _answer(self, _widget: object, content: dict[str, Any], _buffers: Sequence[Any]) -> None:
+        viewer = str(content.get("viewer", ""))
+        if content.get("kind") == "show":
+            self._viewers.add(viewer)
+            self._listen(int(content.get("since", -1)))
+        elif content.get("kind") == "hide":
+            self._viewers.discard(viewer)
+            if not self._viewers:
+                self._stop_listening()
+
+    def _listen(self, since: int) -> None:
+        before = self._unsubscribe
+        self._unsubscribe = self._subscribe(self._send_batches, since)
+        if before is not None:
+            before()
+
+    def _stop_listening(self) -> None:
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        if unsubscribe is not None:
+            unsubscribe()
+
+    def _send_batches(self, message: FeedMessage) -> None:
+        self.send(
+            {
+                "kind": "batches",
+                "number": message.number,
+                "part": message.part,
+                "parts": message.parts,
+                "recording": message.recording,
+                "durationNs": message.duration_ns,
+                "initialEvents": message.initial_events,
+                "tables": [name for name, _ in message.tables],
+            },
+            buffers=[rows for _, rows in message.tables],
+        )
+
+
+def _subscribing(
+    shown: Recorder | Recording,
+) -> Callable[[Callable[[FeedMessage], None], int], Callable[[], None]]:
+    if isinstance(shown, Recorder):
+        return shown.subscribe
+    if not isinstance(shown, Recording):
+        raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
+    feed = Feed(lambda: (shown.tables, shown.manifest.initial_events), lambda: shown.duration_ns)
+    feed.close()
+    return feed.subscribe
+
+
+def _answer_while_a_cell_runs(comm: Any) -> None:
+    """Let messages be handled on the subshell that they are for.
+
+    ipykernel 7.4 routes them to where the comm last sent from, a busy cell: JupyterLab asks for a
+    subshell, and this lets it have one. Elsewhere messages wait for the cell, as they always did.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, own: own  # noqa: SLF001 - there is no public way

@@ -1,0 +1,118 @@
+"""A real JupyterLab on this machine, and notebooks in it."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+STARTING_S = 60
+# Says nothing of the widget: no network to ask for news, and no questions when a tab is left.
+PAGE_CONFIG = {
+    "disabledExtensions": {
+        "@jupyterlab/apputils-extension:announcements": True,
+        "@jupyterlab/extensionmanager-extension": True,
+    }
+}
+
+
+@contextmanager
+def running_lab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """Yield the address of a JupyterLab that serves a folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    home = folder / ".home"
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    config = home / "config" / "labconfig"
+    for needed in (settings, config):
+        needed.mkdir(parents=True)
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+    (config / "page_config.json").write_text(json.dumps(PAGE_CONFIG))
+    environment = os.environ | {
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "IPYTHONDIR": str(home / "ipython"),
+    }
+    with (home / "log").open("w") as log:
+        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+        options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        server = subprocess.Popen(
+            [*command, *options], env=environment, cwd=folder, stdout=log, stderr=log
+        )
+        try:
+            wait_for(url, home / "log")
+            yield url
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def wait_for(url: str, log: Path) -> None:
+    give_up = time.monotonic() + STARTING_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"{url}/api", timeout=2):  # noqa: S310 - this machine
+                return
+        except OSError as error:
+            if time.monotonic() > give_up:
+                raise RuntimeError(log.read_text()) from error
+            time.sleep(0.2)
+
+
+def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
+    def cell(number: int, source: str) -> dict[str, object]:
+        return {
+            "cell_type": "code",
+            "id": f"cell-{number}",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": source,
+        }
+
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {
+        "cells": [cell(number, source) for number, source in enumerate(cells)],
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    (folder / name).write_text(json.dumps(notebook))
+
+
+def open_notebook(page: Page, url: str, name: str) -> None:
+    page.goto(f"{url}/lab/tree/{name}?reset")
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+    page.get_by_text("| Idle").wait_for(timeout=60_000)
+
+
+def run_cell(page: Page, number: int) -> None:
+    """Run a cell, counted from 0, without waiting for it."""
+    page.locator(".jp-CodeCell .cm-content").nth(number).click()
+    page.keyboard.press("Control+Enter")
+
+
+def prompt(page: Page, number: int) -> str:
+    """Return what stands before a cell: its count, or ``[*]:`` while it runs."""
+    return page.locator(".jp-CodeCell .jp-InputPrompt").nth(number).inner_text().strip()
+
+
+def wait_until_run(page: Page, number: int, timeout_s: float = 60) -> None:
+    cell = page.locator(".jp-CodeCell .jp-InputPrompt").nth(number)
+    give_up = time.monotonic() + timeout_s
+    while re.fullmatch(r"\[\d+\]:", cell.inner_text().strip()) is None:
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"cell {number} still shows {prompt(page, number)!r}")
+        page.wait_for_timeout(50)
