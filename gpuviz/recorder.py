@@ -209,6 +209,8 @@ class Recorder:
         Returns:
             What ends it; to be called any number of times.
         """
+        if self._pump is not None:
+            self._pump.drain()
         return self._feed.subscribe(listener, since)
 
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":

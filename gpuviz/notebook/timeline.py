@@ -30,9 +30,9 @@ class Timeline(anywidget.AnyWidget):
     _css = _STATIC / "widget.css"
 
     def __init__(self, shown: Recorder | Recording) -> None:
-        self._subscribe = _subscribing(shown)
         self._unsubscribe: Callable[[], None] | None = None
         self._viewers: set[str] = set()
+        self._subscribe = _subscribing(shown)
         super().__init__()
         self.on_msg(self._answer)
         _answer_while_a_cell_runs(self.comm)

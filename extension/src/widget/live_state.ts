@@ -30,7 +30,7 @@ export function stateOf({ follower, isCut }: Session): LiveState {
   if (isWaiting) {
     return {
       name: "silent",
-      text: "Some of it was lost on the way; the kernel sends it again as soon as it can",
+      text: "Something is missing here; the kernel sends it as soon as it can",
     };
   }
   return durationNs === 0

@@ -41,8 +41,14 @@ export class LiveView {
         this.#frames.redrawAll();
       }),
     );
+    root.tabIndex = -1;
     const pace = new Pace(root, () => {
+      const hadFocus = root.contains(document.activeElement);
       this.#update();
+      // A chart that goes away must not leave the keys to the notebook.
+      if (hadFocus && !root.contains(document.activeElement)) {
+        root.focus({ preventScroll: true });
+      }
     });
     this.scope.use(pace.scope);
     this.scope.defer(session.follower.revision.subscribe(() => pace.request()));

@@ -1,0 +1,173 @@
+"""The live timeline in a real JupyterLab, in a real browser."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page
+
+from tests.browser.lab import (
+    open_notebook,
+    prompt,
+    run_cell,
+    running_lab,
+    wait_until_run,
+    write_notebook,
+)
+
+pytestmark = pytest.mark.browser
+
+SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN = range(5)
+CELLS = [
+    """
+import gc, threading, time, gpuviz
+from gpuviz.notebook.timeline import Timeline
+gpu = gpuviz.SimulatedGPU(memory=4 << 30)
+recorder = gpuviz.record(device=gpu)
+recorder.start()
+Timeline(recorder)
+""",
+    """
+kept, begun, step = [], time.monotonic(), 0
+streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
+while time.monotonic() - begun < 10:
+    with streams[step % 2]:
+        x, y = gpu.empty((1 + step % 7) << 22), gpu.empty(8 << 20)
+        gpu.copy_to_device(x, pinned=True)
+        gpu.launch("scale", reads=[x], writes=[y], duration=3e-3)
+        gpu.copy_to_host(y, pinned=True)
+    if step % 10 == 0:
+        kept.append(y)
+    gpu.work_on_host(8e-3)
+    step += 1
+gpu.synchronize()
+""",
+    "recorder.stop()",
+    "print('listeners', recorder._feed.listeners, 'threads', threading.active_count())",
+    "Timeline(recorder)",
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder, "live.ipynb", CELLS)
+    with running_lab(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def notebook(chromium: Browser, lab: str) -> Iterator[Page]:
+    """Yield an open notebook; an error in the browser's console fails the test."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 1100})
+    page = context.new_page()
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error" and "/api/" not in message.location.get("url", ""):
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    open_notebook(page, lab, "live.ipynb")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def counts(page: Page, view: int = 0) -> tuple[int, int]:
+    """Return how many memory events and activities a view has."""
+    text = page.locator(".gpuviz-live__counts").nth(view).inner_text()
+    events = re.search(r"([\d,]+) memory events", text)
+    activities = re.search(r"([\d,]+) activities", text)
+    assert events is not None
+    assert activities is not None
+    return int(events[1].replace(",", "")), int(activities[1].replace(",", ""))
+
+
+def state(page: Page) -> str:
+    return page.locator(".gpuviz-live__state").first.inner_text()
+
+
+def wait_for_state(page: Page, text: str) -> None:
+    page.locator(".gpuviz-live__state").first.get_by_text(text).wait_for(timeout=10_000)
+
+
+def window(page: Page) -> str:
+    return page.locator(".gpuviz-controls__text").first.inner_text()
+
+
+def start(page: Page) -> None:
+    run_cell(page, SHOW)
+    wait_for_state(page, "Recording")
+    run_cell(page, PROGRAM)
+    page.locator(".gpuviz-plot").nth(2).wait_for(timeout=10_000)
+
+
+def test_the_timeline_moves_while_the_cell_runs_and_can_be_zoomed_meanwhile(notebook):
+    start(notebook)
+    plot = notebook.locator(".gpuviz-plot").nth(1)
+    seen = []
+    for _ in range(4):
+        notebook.wait_for_timeout(500)
+        seen.append((counts(notebook), plot.screenshot()))
+    events, activities = zip(*[each for each, _ in seen], strict=True)
+    notebook.get_by_role("button", name="Zoom in").first.click()
+    zoomed = window(notebook)
+    notebook.wait_for_timeout(700)
+    still_zoomed = window(notebook)
+    notebook.get_by_role("button", name="Follow the end").click()
+    following = window(notebook)
+    notebook.wait_for_timeout(700)
+    followed = window(notebook)
+    while_running = prompt(notebook, PROGRAM)
+    run_cell(notebook, STOP)
+    wait_until_run(notebook, STOP)
+    wait_for_state(notebook, "Recording has ended")
+
+    assert list(events) == sorted(set(events))
+    assert list(activities) == sorted(set(activities))
+    assert len({picture for _, picture in seen}) == len(seen)
+    assert while_running == "[*]:"
+    assert zoomed.split(" of ")[0] == still_zoomed.split(" of ")[0]
+    assert followed.split(" to ")[0] != following.split(" to ")[0]
+    assert counts(notebook)[0] > max(events)
+
+
+def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
+    start(notebook)
+    before = notebook.locator(".jp-CodeCell").count()
+    notebook.locator(".gpuviz-plot").first.focus()
+    shown = window(notebook)
+    for key in "wwaddsxyzm":
+        notebook.keyboard.press(key)
+
+    assert window(notebook) != shown
+    assert notebook.locator(".jp-CodeCell").count() == before
+
+
+def test_two_widgets_are_in_step_and_nobody_listens_when_both_are_gone(notebook):
+    start(notebook)
+    run_cell(notebook, SHOW_AGAIN)
+    run_cell(notebook, STOP)
+    wait_until_run(notebook, STOP)
+    wait_for_state(notebook, "Recording has ended")
+    notebook.locator(".gpuviz-live__counts").nth(1).wait_for()
+    notebook.wait_for_timeout(500)
+
+    assert counts(notebook, 0) == counts(notebook, 1)
+
+
+def test_after_the_kernel_died_the_view_keeps_what_it_has_and_says_so(notebook):
+    start(notebook)
+    notebook.wait_for_timeout(500)
+    notebook.locator("[data-command='notebook:restart-kernel']").first.click()
+    notebook.locator(".jp-Dialog button.jp-mod-accept").click()
+    wait_for_state(notebook, "The kernel is gone")
+    known = counts(notebook)
+    whole = window(notebook)
+    notebook.get_by_role("button", name="Zoom in").first.click()
+
+    assert known[0] > 0
+    assert whole.startswith("all ")
+    assert re.fullmatch(r".* to .* of .* shown", window(notebook))

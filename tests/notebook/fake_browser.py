@@ -1,0 +1,82 @@
+"""What a widget sends, put together as a browser does it, without a notebook."""
+
+import comm.base_comm
+import pyarrow as pa
+
+
+class FakeComm(comm.base_comm.BaseComm):
+    """Keeps what is sent; what is lost on the way is up to whoever delivers it."""
+
+    def __init__(self, *arguments, **options):
+        self.sent = []
+        super().__init__(*arguments, **options)
+
+    def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
+        del metadata, keys
+        if msg_type == "comm_msg" and data["method"] == "custom":
+            self.sent.append((data["content"], list(buffers or [])))
+
+
+class FakeBrowser:
+    """One page that shows a widget; it takes in messages by the numbers that they have."""
+
+    def __init__(self, widget, viewer="page"):
+        self.widget = widget
+        self.viewer = viewer
+        self.number = -1
+        self.numbers = []
+        self.tables = {}
+        self.recording = None
+        self.initial_events = 0
+        self.gaps = 0
+        self.taken = 0
+        self._arriving = None
+
+    def say(self, **content):
+        data = {"method": "custom", "content": {"viewer": self.viewer, **content}}
+        self.widget.comm.handle_msg({"content": {"data": data}, "buffers": []})
+
+    def show(self):
+        self.say(kind="show", since=self.number)
+
+    def hide(self):
+        self.say(kind="hide")
+
+    def lose(self):
+        """Let all that was sent since the last call get lost."""
+        self.taken = len(self.widget.comm.sent)
+
+    def receive(self):
+        """Take in what was sent since the last call."""
+        sent = self.widget.comm.sent[self.taken :]
+        self.taken += len(sent)
+        for content, buffers in sent:
+            self.recording = content["recording"]
+            if content["parts"]:
+                self._take_part(content, buffers)
+            elif content["number"] == self.number + 1:
+                self._append(self.tables, content, buffers)
+                self.number = content["number"]
+                self.numbers.append(self.number)
+            elif content["number"] > self.number:
+                self.gaps += 1
+
+    def rows(self, table):
+        parts = self.tables.get(table)
+        return pa.concat_tables(parts).unify_dictionaries().to_pylist() if parts else []
+
+    def _take_part(self, content, buffers):
+        if content["number"] <= self.number:
+            return
+        if content["part"] == 0:
+            self._arriving = {}
+        self._append(self._arriving, content, buffers)
+        if content["part"] + 1 == content["parts"]:
+            self.tables = self._arriving
+            self.number = content["number"]
+            self.initial_events = content["initialEvents"]
+
+    def _append(self, tables, content, buffers):
+        assert len(content["tables"]) == len(buffers)
+        for name, rows in zip(content["tables"], buffers, strict=True):
+            tables.setdefault(name, []).append(pa.ipc.open_stream(rows).read_all())
