@@ -55,8 +55,9 @@ def running_lab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
             wait_for(url, home / "log")
             yield url
         finally:
-            server.terminate()
-            server.wait(20)
+            # Kernels end by themselves when their server is gone; it would wait for busy ones.
+            server.kill()
+            server.wait()
 
 
 def wait_for(url: str, log: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page
@@ -18,6 +19,7 @@ from tests.browser.lab import (
 pytestmark = pytest.mark.browser
 
 SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN = range(5)
+LONG_S, SHORT_S = 10, 3
 CELLS = [
     """
 import gc, threading, time, gpuviz
@@ -30,7 +32,7 @@ Timeline(recorder)
     """
 kept, begun, step = [], time.monotonic(), 0
 streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
-while time.monotonic() - begun < 10:
+while time.monotonic() - begun < SECONDS:
     with streams[step % 2]:
         x, y = gpu.empty((1 + step % 7) << 22), gpu.empty(8 << 20)
         gpu.copy_to_device(x, pinned=True)
@@ -49,16 +51,24 @@ gpu.synchronize()
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder, "live.ipynb", CELLS)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path) -> Iterator[str]:
     with running_lab(folder) as url:
         yield url
 
 
 @pytest.fixture
-def notebook(chromium: Browser, lab: str) -> Iterator[Page]:
-    """Yield an open notebook; an error in the browser's console fails the test."""
+def notebook(
+    chromium: Browser, lab: str, folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Page]:
+    """Yield an open notebook of its own; an error in the browser's console fails the test."""
+    name = f"{request.node.name[:20]}.ipynb"
+    seconds = LONG_S if "ten_seconds" in request.node.name else SHORT_S
+    write_notebook(folder, name, [cell.replace("SECONDS", str(seconds)) for cell in CELLS])
     context = chromium.new_context(viewport={"width": 1400, "height": 1100})
     page = context.new_page()
     complaints: list[str] = []
@@ -69,7 +79,7 @@ def notebook(chromium: Browser, lab: str) -> Iterator[Page]:
 
     page.on("console", note)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    open_notebook(page, lab, "live.ipynb")
+    open_notebook(page, lab, name)
     yield page
     context.close()
     assert complaints == []
@@ -104,7 +114,7 @@ def start(page: Page) -> None:
     page.locator(".gpuviz-plot").nth(2).wait_for(timeout=10_000)
 
 
-def test_the_timeline_moves_while_the_cell_runs_and_can_be_zoomed_meanwhile(notebook):
+def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_meanwhile(notebook):
     start(notebook)
     plot = notebook.locator(".gpuviz-plot").nth(1)
     seen = []
@@ -146,16 +156,20 @@ def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
     assert notebook.locator(".jp-CodeCell").count() == before
 
 
-def test_two_widgets_are_in_step_and_nobody_listens_when_both_are_gone(notebook):
+def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(notebook):
     start(notebook)
     run_cell(notebook, SHOW_AGAIN)
     run_cell(notebook, STOP)
     wait_until_run(notebook, STOP)
     wait_for_state(notebook, "Recording has ended")
-    notebook.locator(".gpuviz-live__counts").nth(1).wait_for()
-    notebook.wait_for_timeout(500)
+    notebook.locator(".gpuviz-live").nth(1).scroll_into_view_if_needed()
+    notebook.locator(".gpuviz-live__counts").nth(1).get_by_text("activities").wait_for()
+    first, second = counts(notebook, 0), counts(notebook, 1)
+    run_cell(notebook, COUNT)
+    wait_until_run(notebook, COUNT)
 
-    assert counts(notebook, 0) == counts(notebook, 1)
+    assert first == second
+    assert notebook.get_by_text("listeners 0 threads").count() == 1
 
 
 def test_after_the_kernel_died_the_view_keeps_what_it_has_and_says_so(notebook):

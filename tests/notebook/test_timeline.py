@@ -129,7 +129,7 @@ def test_what_got_lost_is_sent_again_when_asked_for(
     assert_has_all(browser, recording)
 
 
-def test_only_what_is_missing_is_sent_again(source, new_recorder, new_browser):
+def test_only_what_is_missing_is_sent_again(new_recorder, new_browser):
     recorder = new_recorder()
     recorder.start()
     browser = new_browser(recorder)
@@ -151,9 +151,7 @@ def test_a_large_recording_comes_in_parts(source, new_recorder, new_browser, mon
         run_program(source, 300)
     browser = new_browser(recorder)
     browser.show()
-    sizes = [
-        sum(len(rows) for rows in buffers[:-1]) for _, buffers in browser.widget.comm.sent
-    ]
+    sizes = [sum(len(rows) for rows in buffers[:-1]) for _, buffers in browser.widget.comm.sent]
     parts = [content["parts"] for content, _ in browser.widget.comm.sent]
     browser.receive()
 
@@ -325,9 +323,7 @@ def test_a_page_that_cannot_be_reached_stops_neither_recorder_nor_others(
     assert_has_all(browser, recording)
 
 
-def test_nothing_of_the_recording_is_in_the_state_of_the_widget(
-    source, new_recorder, new_browser
-):
+def test_nothing_of_the_recording_is_in_the_state_of_the_widget(source, new_recorder, new_browser):
     recorder = new_recorder()
     with recorder:
         browser = new_browser(recorder)

@@ -27,8 +27,7 @@ export class LiveView {
   constructor(root: HTMLElement, session: Session) {
     this.#session = session;
     root.classList.add("gpuviz-theme", "gpuviz-widget");
-    // JupyterLab's own keys, some of which delete cells, are not for those who press ours.
-    root.dataset["lmSuppressShortcuts"] = "true";
+    keepKeys(root, this.scope);
     root.append(this.#header(), this.#charts);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
@@ -81,11 +80,14 @@ export class LiveView {
   }
 
   #update(): void {
-    const { recording } = this.#session.follower;
+    const { recording, number } = this.#session.follower;
+    this.#showState();
+    if (number < 0) {
+      return;
+    }
     this.#listDevices(recording.devices);
     const device = Number(this.#devices.value || 0);
     const contents = recording.contentsOf(device);
-    this.#showState();
     this.#showCounts(contents);
     if (this.#view === undefined) {
       const root = this.#charts.parentElement ?? this.#charts;
@@ -136,4 +138,14 @@ export class LiveView {
     const { isLive } = this.#session.follower;
     this.#follow.hidden = !isLive || (this.#view?.window.isAtEnd ?? true);
   }
+}
+
+/** JupyterLab's own keys, some of which delete cells, are not for those who press ours. */
+function keepKeys(root: HTMLElement, scope: Scope): void {
+  root.dataset["lmSuppressShortcuts"] = "true";
+  scope.listen(root, "keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.stopPropagation();
+    }
+  });
 }
