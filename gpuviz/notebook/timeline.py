@@ -3,21 +3,25 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import anywidget
 
 from gpuviz.feed import Feed, FeedMessage
+from gpuviz.notebook.cells import running_cell
 from gpuviz.recorder import Recorder
 from gpuviz.recording import Recording
 
 _STATIC = Path(__file__).parent.parent / "static"
+_open: "WeakSet[Timeline]" = WeakSet()
 
 
 class Timeline(anywidget.AnyWidget):
     """Shows a recorder live, also while a cell runs, or a recording.
 
     It listens to the recorder only while somebody looks at it, and holds no data of its own: the
-    browser is given batches, asks for those that it lacks, and keeps all of them.
+    browser is given batches, asks for those that it lacks, and keeps all of them. It is closed when
+    the cell that made it is run again.
 
     Args:
         shown: A recorder, started or not, or a finished recording.
@@ -33,12 +37,16 @@ class Timeline(anywidget.AnyWidget):
         self._unsubscribe: Callable[[], None] | None = None
         self._viewers: set[str] = set()
         self._subscribe = _subscribing(shown)
+        self._made_by = running_cell()
         super().__init__()
+        _close_earlier(self._made_by)
+        _open.add(self)
         self.on_msg(self._answer)
         _answer_while_a_cell_runs(self.comm)
 
     def close(self) -> None:
         """Send nothing more and take the widget out of the notebook."""
+        _open.discard(self)
         self._viewers.clear()
         self._stop_listening()
         super().close()
@@ -90,6 +98,15 @@ def _subscribing(
     feed = Feed(lambda: (shown.tables, shown.manifest.initial_events), lambda: shown.duration_ns)
     feed.close()
     return feed.subscribe
+
+
+def _close_earlier(made_by: tuple[str, str]) -> None:
+    # ipywidgets holds each widget until it is closed, and so would a cell that is run often.
+    cell, run = made_by
+    for timeline in list(_open):
+        other_cell, other_run = timeline._made_by  # noqa: SLF001
+        if cell and cell == other_cell and run != other_run:
+            timeline.close()
 
 
 def _answer_while_a_cell_runs(comm: Any) -> None:

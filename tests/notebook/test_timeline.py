@@ -337,3 +337,9 @@ def test_nothing_of_the_recording_is_in_the_state_of_the_widget(source, new_reco
 def test_what_cannot_be_shown_is_named():
     with pytest.raises(TypeError, match="expected a Recorder or a Recording, got str"):
         Timeline("run.gpuviz")
+
+
+def test_the_script_of_the_widget_is_small(new_recorder, new_browser):
+    widget = new_browser(new_recorder()).widget
+
+    assert 10_000 < len(widget._esm.encode()) <= 150_000

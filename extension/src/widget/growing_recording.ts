@@ -1,5 +1,5 @@
 import { DeviceTimeline } from "../model/device_timeline.ts";
-import { EventColumns } from "../model/event_columns.ts";
+import { EventLog } from "../model/event_log.ts";
 import { noMemoryEvents } from "../model/events.ts";
 import { Lanes } from "../model/lanes.ts";
 import { RecordedNames } from "../model/names.ts";
@@ -10,22 +10,24 @@ import type { ArrowTable } from "../wire/arrow.ts";
 
 /** Everything of a recording that has come so far. */
 export class GrowingRecording {
-  readonly events: EventColumns;
+  readonly events: EventLog;
   readonly work = new Work();
   readonly #stacks = new Stacks();
   readonly #names = new RecordedNames();
   readonly #lanes = new Lanes(this.work, this.#names);
   readonly #devices = new Set<number>();
+  #eventCount = 0;
   readonly #derived = new Map<number, DeviceContents>();
   #durationNs = 0;
 
   constructor(initialEvents = 0) {
-    this.events = new EventColumns(initialEvents);
+    this.events = new EventLog(initialEvents);
   }
 
   append(table: ArrowTable): void {
     if (table.name === "memory_events") {
       this.events.append(table);
+      this.#eventCount += table.rows;
       this.#addDevices(this.events.devices);
     } else {
       this.#stacks.append(table);
@@ -42,6 +44,11 @@ export class GrowingRecording {
       this.#durationNs = durationNs;
       this.#derived.clear();
     }
+  }
+
+  /** The memory events of all devices. */
+  get eventCount(): number {
+    return this.#eventCount;
   }
 
   /** The devices that there is something of, ascending. */

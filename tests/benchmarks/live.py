@@ -1,0 +1,113 @@
+"""How late the live timeline shows an event while a cell is busy, and what it costs the cell."""
+
+import json
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.lab import open_notebook, run_cell, running_lab, wait_until_run, write_notebook
+
+MEDIAN_MS, WORST_MS, COST = 300.0, 1000.0, 0.01
+
+PREPARE = """
+import json, time, gpuviz
+from gpuviz.notebook.timeline import Timeline
+gpu = gpuviz.SimulatedGPU(memory=4 << 30)
+recorder = gpuviz.record(device=gpu)
+recorder.start()
+Timeline(recorder)
+"""
+# Never waits and never sleeps: the pump's thread gets the interpreter only when it asks for it.
+BUSY = """
+def busy(seconds):
+    kept, log, begun = [], [], time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        kept.append(gpu.empty(1 << 16))
+        gpu.launch("step", duration=1e-5, writes=kept[-1:])
+        log.append((time.time() * 1000, recorder.status().events))
+        sum(range(200_000))
+    return log
+log = busy(15)
+print("LOG" + json.dumps(log) + "END")
+"""
+COST_OF_PUMP = """
+def share(seconds):
+    before, begun = recorder._pump.cpu_ns, time.perf_counter_ns()
+    busy(seconds)
+    return (recorder._pump.cpu_ns - before) / (time.perf_counter_ns() - begun)
+watched = share(8)
+recorder._feed._listeners.clear()
+print("COST" + json.dumps([watched, share(8)]) + "END")
+"""
+# Notes when a number of events was drawn: in the frame after the one that took it in.
+WATCH = """
+window.drawn = [];
+const note = () => {
+  const text = document.querySelector(".gpuviz-live__counts")?.textContent ?? "";
+  const events = Number((/([\\d,]+) memory events/.exec(text)?.[1] ?? "0").replaceAll(",", ""));
+  if (events > (window.drawn.at(-1)?.[1] ?? 0)) {
+    const entry = [0, events];
+    window.drawn.push(entry);
+    requestAnimationFrame(() => requestAnimationFrame(() => { entry[0] = Date.now(); }));
+  }
+};
+new MutationObserver(note).observe(document.body, { subtree: true, childList: true });
+"""
+
+Row = tuple[str, str, str, bool]
+
+
+def printed(page: Page, mark: str) -> list[object]:
+    output = page.locator(".jp-OutputArea-output").filter(has_text=mark).last.inner_text()
+    return json.loads(output.split(mark)[1].split("END")[0])
+
+
+def latencies_ms(log: list[tuple[float, int]], drawn: list[tuple[float, int]]) -> list[float]:
+    """Return for each event how long after it a picture that has it was drawn."""
+    found = []
+    index = 0
+    for happened, number in log:
+        while index < len(drawn) and drawn[index][1] < number:
+            index += 1
+        if index < len(drawn) and drawn[index][0] > 0:
+            found.append(drawn[index][0] - happened)
+    return found
+
+
+def measure() -> tuple[list[float], float, float]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        write_notebook(Path(folder), "live.ipynb", [PREPARE, BUSY, COST_OF_PUMP])
+        with running_lab(Path(folder)) as url:
+            browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+            page = browser.new_page(viewport={"width": 1540, "height": 1000})
+            open_notebook(page, url, "live.ipynb")
+            run_cell(page, 0)
+            page.locator(".gpuviz-live__counts").get_by_text("activities").wait_for()
+            page.evaluate(WATCH)
+            run_cell(page, 1)
+            wait_until_run(page, 1)
+            page.wait_for_timeout(1000)
+            latencies = latencies_ms(printed(page, "LOG"), page.evaluate("window.drawn"))
+            run_cell(page, 2)
+            wait_until_run(page, 2)
+            watched, unwatched = printed(page, "COST")
+            browser.close()
+    return latencies, watched, unwatched
+
+
+def rows() -> list[Row]:
+    latencies, watched, unwatched = measure()
+    median, worst = statistics.median(latencies), max(latencies)
+    cost = watched - unwatched
+    what = "live timeline, cell busy"
+    late = f"{what}: event to pixel"
+    return [
+        (f"{late}, median", f"{MEDIAN_MS:.0f} ms", f"{median:.0f} ms", median <= MEDIAN_MS),
+        (f"{late}, worst", f"{WORST_MS:.0f} ms", f"{worst:.0f} ms", worst <= WORST_MS),
+        (f"{what}: CPU beyond recording", f"{COST:.1%}", f"{cost:.2%}", cost <= COST),
+    ]
