@@ -1,6 +1,9 @@
 """Which cell of a notebook runs."""
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 
 def running_cell() -> tuple[str, str]:
@@ -8,11 +11,26 @@ def running_cell() -> tuple[str, str]:
 
     JupyterLab and Notebook 7 tell the id of a cell, which stays the same when it is run again.
     """
-    module = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
-    kernel = getattr(shell, "kernel", None)
+    kernel = getattr(_shell(), "kernel", None)
     if kernel is None:
         return "", ""
     request = kernel.get_parent() or {}
     cell = request.get("metadata", {}).get("cellId", "")
     return str(cell), str(request.get("header", {}).get("msg_id", ""))
+
+
+def on_cell_end(callback: Callable[..., None], wanted: bool) -> None:
+    """Call something after each cell from now on, or no longer."""
+    events = getattr(_shell(), "events", None)
+    if events is None:
+        return
+    if wanted:
+        events.register("post_run_cell", callback)
+    else:
+        with suppress(ValueError):
+            events.unregister("post_run_cell", callback)
+
+
+def _shell() -> Any:
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()

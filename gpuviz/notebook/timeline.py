@@ -1,5 +1,6 @@
 """The timeline in a notebook, live while a recorder records."""
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from weakref import WeakSet
 import anywidget
 
 from gpuviz.feed import Feed, FeedMessage
-from gpuviz.notebook.cells import running_cell
+from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.recorder import Recorder
 from gpuviz.recording import Recording
 
@@ -36,6 +37,9 @@ class Timeline(anywidget.AnyWidget):
     def __init__(self, shown: Recorder | Recording) -> None:
         self._unsubscribe: Callable[[], None] | None = None
         self._viewers: set[str] = set()
+        self._number = -1
+        # Nothing that a thread sends reaches a page of Google Colab.
+        self._is_live = "google.colab" not in sys.modules
         self._subscribe = _subscribing(shown)
         self._made_by = running_cell()
         super().__init__()
@@ -43,10 +47,14 @@ class Timeline(anywidget.AnyWidget):
         _open.add(self)
         self.on_msg(self._answer)
         _answer_while_a_cell_runs(self.comm)
+        if not self._is_live:
+            on_cell_end(self._refresh, True)
 
     def close(self) -> None:
         """Send nothing more and take the widget out of the notebook."""
         _open.discard(self)
+        if not self._is_live:
+            on_cell_end(self._refresh, False)
         self._viewers.clear()
         self._stop_listening()
         super().close()
@@ -72,7 +80,13 @@ class Timeline(anywidget.AnyWidget):
         if unsubscribe is not None:
             unsubscribe()
 
+    def _refresh(self, *_: object) -> None:
+        # Tells the page how far it is behind; it asks for the rest, which is sent from here.
+        if self._unsubscribe is not None:
+            self.send({"kind": "at", "number": self._number})
+
     def _send_batches(self, message: FeedMessage) -> None:
+        self._number = message.number
         self.send(
             {
                 "kind": "batches",
@@ -80,6 +94,7 @@ class Timeline(anywidget.AnyWidget):
                 "part": message.part,
                 "parts": message.parts,
                 "recording": message.recording,
+                "live": self._is_live,
                 "durationNs": message.duration_ns,
                 "initialEvents": message.initial_events,
                 "tables": [name for name, _ in message.tables],

@@ -51,6 +51,9 @@ class FakeBrowser:
         sent = self.widget.comm.sent[self.taken :]
         self.taken += len(sent)
         for content, buffers in sent:
+            if content["kind"] == "at":
+                self.gaps += content["number"] > self.number
+                continue
             self.recording = content["recording"]
             if content["parts"]:
                 self._take_part(content, buffers)

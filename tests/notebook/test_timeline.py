@@ -7,45 +7,7 @@ import time
 import pytest
 
 from gpuviz import feed
-from gpuviz.notebook.timeline import Timeline
-from gpuviz.tables import REVISED
-
-PAUSE_S = 0.002
-
-
-def listeners(recorder):
-    return recorder._feed.listeners
-
-
-def drain(recorder):
-    """Let the recorder hand out what it has."""
-    return recorder.recording
-
-
-def run_program(source, steps, seed=0):
-    held = []
-    for step in range(steps):
-        held.append(source.allocate(1024 * (1 + (step * 7 + seed) % 9)))
-        if step % 3 == 2:
-            source.free(held.pop(0))
-        if step % 20 == 19:
-            time.sleep(PAUSE_S)
-    for address in held:
-        source.free(address)
-
-
-def last_rows(rows):
-    """Return the last row of each id."""
-    return {row["id"]: row for row in rows}
-
-
-def assert_has_all(browser, recording):
-    for name, table in recording.tables.items():
-        expected = table.to_pylist()
-        if name in REVISED:
-            assert last_rows(browser.rows(name)) == last_rows(expected), name
-        else:
-            assert browser.rows(name) == expected, name
+from tests.notebook.followed_program import assert_has_all, drain, listeners, run_program
 
 
 def test_a_page_gets_what_was_recorded_before_and_all_that_follows(
@@ -274,72 +236,3 @@ def test_a_finished_recording_is_shown_whole(source, new_recorder, new_browser):
 
     assert browser.recording is False
     assert_has_all(browser, recorder.recording)
-
-
-def test_nobody_listens_after_the_widget_is_closed_or_the_recorder_stopped(
-    source, new_recorder, new_browser
-):
-    threads = threading.active_count()
-    recorder = new_recorder()
-    recorder.start()
-    closed, other = new_browser(recorder), new_browser(recorder)
-    closed.show()
-    other.show()
-    both = listeners(recorder)
-    closed.widget.close()
-    one = listeners(recorder)
-    sent = len(closed.widget.comm.sent) if closed.widget.comm else 0
-    run_program(source, 50)
-    recorder.stop()
-
-    assert (both, one, listeners(recorder)) == (2, 1, 0)
-    assert closed.widget.comm is None or len(closed.widget.comm.sent) == sent
-    assert threading.active_count() == threads
-
-
-def test_a_page_that_asks_again_is_heard_once(new_recorder, new_browser):
-    recorder = new_recorder()
-    recorder.start()
-    browser = new_browser(recorder)
-    for _ in range(3):
-        browser.show()
-
-    assert listeners(recorder) == 1
-
-
-def test_a_page_that_cannot_be_reached_stops_neither_recorder_nor_others(
-    source, new_recorder, new_browser
-):
-    recorder = new_recorder()
-    recorder.start()
-    broken, browser = new_browser(recorder), new_browser(recorder)
-    broken.show()
-    browser.show()
-    broken.widget.send = None
-    run_program(source, 50)
-    recording = recorder.stop()
-    browser.receive()
-
-    assert_has_all(browser, recording)
-
-
-def test_nothing_of_the_recording_is_in_the_state_of_the_widget(source, new_recorder, new_browser):
-    recorder = new_recorder()
-    with recorder:
-        browser = new_browser(recorder)
-        browser.show()
-        before = browser.widget.get_state()
-        run_program(source, 100)
-
-    assert browser.widget.get_state() == before
-
-
-def test_what_cannot_be_shown_is_named():
-    with pytest.raises(TypeError, match="expected a Recorder or a Recording, got str"):
-        Timeline("run.gpuviz")
-
-
-def test_the_script_of_the_widget_is_small(new_recorder, new_browser):
-    widget = new_browser(new_recorder()).widget
-
-    assert 10_000 < len(widget._esm.encode()) <= 150_000

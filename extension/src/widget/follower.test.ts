@@ -43,6 +43,7 @@ class Kernel {
       part: 0,
       parts: 0,
       recording: true,
+      live: true,
       durationNs: 1000 * number,
       initialEvents: 0,
       tables: ids.map(() => "ranges"),
@@ -144,4 +145,14 @@ test("the end of a recording is known, and silence is measured", () => {
 
   assert.equal(silentMs, 5000);
   assert.equal(kernel.follower.isLive, false);
+});
+
+test("who is told that the kernel is further asks for the rest", () => {
+  const kernel = new Kernel();
+  kernel.send(1, [1], { parts: 1 });
+  kernel.follower.notice(1);
+  kernel.follower.notice(2);
+
+  assert.deepEqual(kernel.asked, [1]);
+  assert.equal(kernel.ranges, 1);
 });

@@ -20,6 +20,7 @@ export class Follower {
   #number = -1;
   #arriving: Arriving | undefined;
   #isLive = true;
+  #comesLate = false;
   #durationNs = 0;
   #newsMs: number | undefined;
   #askedMs: number | undefined;
@@ -47,6 +48,11 @@ export class Follower {
     return this.#isLive;
   }
 
+  /** Whether what is new comes only when a cell has ended. */
+  get comesLate(): boolean {
+    return this.#comesLate;
+  }
+
   get durationNs(): number {
     return this.#durationNs;
   }
@@ -68,9 +74,17 @@ export class Follower {
     this.#ask(this.#number);
   }
 
+  /** Takes in the number of the kernel's last message, and asks for what is missing up to it. */
+  notice(number: number): void {
+    if (number > this.#number) {
+      this.#askAgain();
+    }
+  }
+
   receive(message: Batches, buffers: readonly DataView[]): void {
     this.#newsMs = this.#now();
     this.#isLive = message.recording;
+    this.#comesLate = !message.live;
     if (message.parts > 0) {
       this.#takeSnapshot(message, buffers);
     } else if (message.number === this.#number + 1) {

@@ -22,6 +22,9 @@ export function stateOf({ follower, isCut }: Session): LiveState {
       silentMs > SILENT_MS ? "Waiting for the kernel, which is busy" : "Waiting for the kernel";
     return { name: "waiting", text };
   }
+  if (follower.comesLate) {
+    return { name: "recording", text: "Recording; this notebook shows it when a cell has ended" };
+  }
   if (silentMs > SILENT_MS) {
     const seconds = Math.floor(silentMs / 1000);
     const text = `No news for ${seconds} s: the kernel is in one long call, or gone`;

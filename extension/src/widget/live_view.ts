@@ -135,8 +135,8 @@ export class LiveView {
   }
 
   #showFollow(): void {
-    const { isLive } = this.#session.follower;
-    this.#follow.hidden = !isLive || (this.#view?.window.isAtEnd ?? true);
+    const goesOn = this.#session.follower.isLive && !this.#session.isCut;
+    this.#follow.hidden = !goesOn || (this.#view?.window.isAtEnd ?? true);
   }
 }
 

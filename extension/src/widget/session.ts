@@ -1,5 +1,5 @@
 import { Scope } from "../base/scope.ts";
-import { readBatches } from "../wire/batches.ts";
+import { readBatches, readPosition } from "../wire/batches.ts";
 import { Follower } from "./follower.ts";
 import type { WidgetModel } from "./model.ts";
 
@@ -53,6 +53,7 @@ export class Session {
         this.#isCut = false;
         this.follower.receive(batches, buffers);
       }
+      this.follower.notice(readPosition(content) ?? -1);
     };
     const cut = (): void => {
       this.#isCut = true;

@@ -7,6 +7,8 @@ export interface Batches {
   /** In how many parts everything comes; 0 where only what is new comes. */
   readonly parts: number;
   readonly recording: boolean;
+  /** Whether messages come while a cell runs; in some notebooks they come when it has ended. */
+  readonly live: boolean;
   readonly durationNs: number;
   readonly initialEvents: number;
   readonly tables: readonly string[];
@@ -18,6 +20,14 @@ export function readBatches(content: unknown): Batches | undefined {
     return undefined;
   }
   return content.kind === "batches" ? (content as unknown as Batches) : undefined;
+}
+
+/** The number of the kernel's last message, undefined where the message tells another thing. */
+export function readPosition(content: unknown): number | undefined {
+  if (typeof content !== "object" || content === null || !("kind" in content)) {
+    return undefined;
+  }
+  return content.kind === "at" ? (content as unknown as { number: number }).number : undefined;
 }
 
 /** Yields each table of a message; its buffers are Arrow streams in the same order. */
