@@ -124,3 +124,17 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(_HOME_OF | {"__version__": None})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Let ``%gpuviz`` and ``%%gpuviz`` work in an IPython shell: for ``%load_ext gpuviz``."""
+    from gpuviz.notebook.magics import load as load_magics
+
+    load_magics(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away again, and stop what they have started."""
+    from gpuviz.notebook.magics import unload
+
+    unload(shell)

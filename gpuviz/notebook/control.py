@@ -1,0 +1,115 @@
+"""One place from which a notebook starts, stops and keeps its recordings."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz.assembly import AllocatorMode, record
+from gpuviz.errors import RecorderError
+from gpuviz.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuviz.recording import Recording
+    from gpuviz.simulation.gpu import SimulatedGPU
+
+
+class Control:
+    """Starts and stops the process's recorder, and remembers the latest one.
+
+    A recorder that the program itself has started is found, too.
+    """
+
+    def __init__(self) -> None:
+        self._latest: Recorder | None = None
+        self._own: Recorder | None = None
+        self._again: Callable[[], Recorder] | None = None
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder that records now, else the one that did last; None before the first."""
+        active = Recorder.active()
+        if active is not None:
+            self._latest = active
+        return self._latest
+
+    @property
+    def recording(self) -> "Recording":
+        """What the latest recorder has recorded until now.
+
+        Raises:
+            RecorderError: There is none.
+        """
+        if self.recorder is None:
+            raise RecorderError("Nothing has been recorded yet: `%gpuviz start` first")
+        return self.recorder.recording
+
+    def start(
+        self,
+        path: str | None = None,
+        *,
+        device: "SimulatedGPU | None" = None,
+        allocator: AllocatorMode = "caching",
+        streams: bool = True,
+        stacks: bool = True,
+    ) -> Recorder:
+        """Start a recorder and return it; the arguments are those of `gpuviz.record`.
+
+        Raises:
+            RecorderError: One is active already.
+        """
+        if Recorder.active() is not None:
+            raise RecorderError("gpuviz records already: `%gpuviz stop` first")
+
+        def begin(path: str | None) -> Recorder:
+            recorder = record(
+                path, device=device, allocator=allocator, streams=streams, stacks=stacks
+            )
+            recorder.start()
+            return recorder
+
+        self._own = self._latest = begin(path)
+        self._again = lambda: begin(None)
+        return self._latest
+
+    def stop(self) -> "Recording":
+        """Stop the active recorder, whoever started it, and return its recording.
+
+        Raises:
+            RecorderError: None is active.
+        """
+        recorder = self.recorder
+        if recorder is None or not recorder.is_recording:
+            raise RecorderError("gpuviz does not record: `%gpuviz start` first")
+        return recorder.stop()
+
+    def end(self) -> None:
+        """Stop the recorder that was started here, if it is active."""
+        if self._own is not None and self._own.is_recording:
+            self._own.stop()
+
+    def clear(self) -> None:
+        """Forget what was recorded; if it records, go on with a new recording in memory.
+
+        Raises:
+            RecorderError: What records was started by the program itself.
+        """
+        active = Recorder.active()
+        if active is None:
+            self._latest = None
+            return
+        if self._again is None or active is not self._own:
+            raise RecorderError(
+                "The program itself has started this recorder: stop it there, or `%gpuviz stop`",
+            )
+        active.stop()
+        self._own = self._latest = None
+        self._own = self._latest = self._again()
+
+    def save(self, path: str, *, force: bool = False) -> Path:
+        """Write what was recorded until now as a ``.gpuviz`` file, and return its path."""
+        return self.recording.save(path, overwrite=force)
+
+    def report(self, path: str, *, force: bool = False) -> Path:
+        """Write what was recorded until now as an HTML page, and return its path."""
+        return self.recording.report(path, overwrite=force)
