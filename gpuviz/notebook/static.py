@@ -21,7 +21,7 @@ _STYLE = """<style>
 .gpuviz-result{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;
 line-height:1.45;color:var(--jp-ui-font-color1,inherit);max-width:760px;
 border-left:3px solid var(--jp-border-color2,#8a8f98);padding:2px 0 2px 10px;margin:4px 0}
-.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none}
+.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;color:inherit;font-size:inherit}
 .gpuviz-result th,.gpuviz-result td{text-align:left;vertical-align:top;padding:1px 14px 1px 0;
 border:none;background:none;color:inherit;font-size:inherit;max-width:none}
 .gpuviz-result th{font-weight:400;white-space:nowrap}
@@ -68,13 +68,15 @@ def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
 
 
 def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
-    several = len(result.devices) > 1
-    for device in result.devices:
-        title = device.summary.title if several else ""
-        yield title, list(device_facts(device, streams=result.streams))
     waits = waits_fact(result.waits)
-    if waits is not None:
-        yield "", [waits]
+    last = [] if waits is None else [waits]
+    if len(result.devices) == 1:
+        yield "", [*device_facts(result.devices[0], streams=result.streams), *last]
+        return
+    for device in result.devices:
+        yield device.summary.title, list(device_facts(device, streams=result.streams))
+    if last:
+        yield "All devices", last
 
 
 def _table(facts: list[Fact]) -> str:
