@@ -21,7 +21,8 @@ _STYLE = """<style>
 .gpuviz-result{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;
 line-height:1.45;color:var(--jp-ui-font-color1,inherit);max-width:760px;
 border-left:3px solid var(--jp-border-color2,#8a8f98);padding:2px 0 2px 10px;margin:4px 0}
-.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;color:inherit;font-size:inherit}
+.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;color:inherit;
+font-size:inherit}
 .gpuviz-result th,.gpuviz-result td{text-align:left;vertical-align:top;padding:1px 14px 1px 0;
 border:none;background:none;color:inherit;font-size:inherit;max-width:none}
 .gpuviz-result th{font-weight:400;white-space:nowrap}
