@@ -86,6 +86,7 @@ class CellResult:
         devices: The devices seen, ascending.
         waits: The lines at which the host waited, the longest first.
         notes: Sentences that a reader of any number should know.
+        subject: What it is of: a ``cell`` or a ``recording``.
     """
 
     recording: "Recording"
@@ -95,25 +96,27 @@ class CellResult:
     devices: tuple[DeviceResult, ...]
     waits: tuple[Wait, ...]
     notes: tuple[str, ...]
+    subject: str = "cell"
 
 
 def cell_result(
     recording: "Recording",
-    start: int,
-    end: int,
+    window: tuple[int, int],
     *,
     streams: bool,
     holders: "Holders",
+    subject: str = "cell",
 ) -> CellResult:
     """Return what a cell did, from the recording of its window.
 
     Args:
         recording: Begins with what lived when the cell began; `Recording.window` makes one.
-        start: When the cell began, in ns.
-        end: When it ended.
+        window: When the cell began and ended, in ns.
         streams: Whether activities of the GPU were recorded.
         holders: The notebook's names that hold memory.
+        subject: What to call it: a cell or a recording.
     """
+    start, end = window
     return CellResult(
         recording=recording,
         start=start,
@@ -124,6 +127,7 @@ def cell_result(
         ),
         waits=_waits(recording),
         notes=recording.notes,
+        subject=subject,
     )
 
 

@@ -1,5 +1,6 @@
 """One place from which a notebook starts, stops and keeps its recordings."""
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
 
     from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
+
+
+@cache
+def shared_control() -> "Control":
+    """Return what the magics and the dashboards of this process have in common."""
+    return Control()
 
 
 class Control:
@@ -84,9 +91,23 @@ class Control:
         return recorder.stop()
 
     def end(self) -> None:
-        """Stop the recorder that was started here, if it is active."""
+        """Stop the recorder that was started here, if it is active, and forget it."""
         if self._own is not None and self._own.is_recording:
             self._own.stop()
+        self._own = self._latest = self._again = None
+
+    def start_again(self) -> Recorder:
+        """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.
+
+        Raises:
+            RecorderError: One is active already.
+        """
+        if self._again is None:
+            return self.start()
+        if Recorder.active() is not None:
+            raise RecorderError("gpuviz records already: `%gpuviz stop` first")
+        self._own = self._latest = self._again()
+        return self._own
 
     def clear(self) -> None:
         """Forget what was recorded; if it records, go on with a new recording in memory.

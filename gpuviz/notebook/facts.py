@@ -48,7 +48,7 @@ class Fact:
 def headline(result: "CellResult") -> str:
     """Return the most important in one sentence."""
     if not result.devices:
-        return "The cell used no GPU memory, and nothing ran on a GPU."
+        return f"The {result.subject} used no GPU memory, and nothing ran on a GPU."
     parts = []
     for device in result.devices:
         of = f" on device {device.summary.device}" if len(result.devices) > 1 else ""
@@ -60,10 +60,10 @@ def headline(result: "CellResult") -> str:
     return f"{'; '.join(parts)}; took {format_duration(result.end - result.start)}."
 
 
-def device_facts(device: "DeviceResult", *, streams: bool) -> Iterator[Fact]:
+def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]:
     """Yield what there is to say about a device, the most important first."""
-    yield _peak(device)
-    yield _held(device)
+    yield _peak(device, result.subject)
+    yield _held(device, result.subject)
     yield _allocations(device)
     if device.summary.out_of_memory:
         failed = format_count(device.summary.out_of_memory)
@@ -72,7 +72,7 @@ def device_facts(device: "DeviceResult", *, streams: bool) -> Iterator[Fact]:
         yield _busy(device.overlap)
         if device.overlap.copy_ns:
             yield _hidden_copies(device.overlap)
-    elif not streams:
+    elif not result.streams:
         yield Fact(Number("GPU busy", "unknown", "streams were not recorded"))
 
 
@@ -91,21 +91,21 @@ def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:
     )
 
 
-def _peak(device: "DeviceResult") -> Fact:
+def _peak(device: "DeviceResult", subject: str) -> Fact:
     summary = device.summary
-    before = f"{format_bytes(device.allocated_before)} before the cell"
+    before = f"{format_bytes(device.allocated_before)} before the {subject}"
     if summary.reserved_at_peak:
         before += f", {format_bytes(summary.reserved_at_peak)} reserved"
     number = Number("Peak allocated", format_bytes(summary.allocated_peak), before)
     if not device.peak_site:
-        return Fact(number, (CodeLine("not more than before the cell", "", ""),))
+        return Fact(number, (CodeLine(f"not more than before the {subject}", "", ""),))
     return Fact(number, (CodeLine("reached at", device.peak_source, device.peak_site),))
 
 
-def _held(device: "DeviceResult") -> Fact:
+def _held(device: "DeviceResult", subject: str) -> Fact:
     held = device.held
     if not held:
-        return Fact(Number("Stays allocated", "0 B", "nothing of what the cell allocated"))
+        return Fact(Number("Stays allocated", "0 B", f"nothing of what the {subject} allocated"))
     blocks = _counted(sum(each.count for each in held), "block")
     number = Number("Stays allocated", format_bytes(sum(each.bytes for each in held)), blocks)
     lines = [_held_line(each) for each in held[:_MOST_LINES]]

@@ -13,7 +13,7 @@ from IPython.display import display
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.notebook.arguments import HelpShown, parse_cell, parse_line
 from gpuviz.notebook.cells import MeasuredCells
-from gpuviz.notebook.control import Control
+from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.status import status_text, stopped_text
 
@@ -32,7 +32,7 @@ class GpuvizMagics(Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self._shell = shell
-        self.control = Control()
+        self.control = shared_control()
         self.cells = MeasuredCells(shell)
 
     @line_cell_magic
@@ -83,6 +83,11 @@ class GpuvizMagics(Magics):
 
     def _status(self, _: Namespace) -> None:
         sys.stdout.write(f"{status_text(self.control.recorder)}\n")
+
+    def _dashboard(self, _: Namespace) -> None:
+        from gpuviz.notebook.dashboard import dashboard
+
+        display(dashboard())  # type: ignore[no-untyped-call] # IPython's
 
     def _clear(self, _: Namespace) -> None:
         self.control.clear()

@@ -62,8 +62,7 @@ class Measurement:
         recording = self.end() if self._recording is None else self._recording
         result = cell_result(
             recording,
-            self._start,
-            recording.duration_ns,
+            (self._start, recording.duration_ns),
             streams=self._recorder.status().streams,
             holders=Holders(self._namespace),
         )

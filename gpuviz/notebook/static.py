@@ -72,10 +72,10 @@ def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
     waits = waits_fact(result.waits)
     last = [] if waits is None else [waits]
     if len(result.devices) == 1:
-        yield "", [*device_facts(result.devices[0], streams=result.streams), *last]
+        yield "", [*device_facts(result, result.devices[0]), *last]
         return
     for device in result.devices:
-        yield device.summary.title, list(device_facts(device, streams=result.streams))
+        yield device.summary.title, list(device_facts(result, device))
     if last:
         yield "All devices", last
 

@@ -9,6 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+import gpuviz
+from gpuviz.notebook.control import shared_control
 from gpuviz.recorder import Recorder
 
 
@@ -49,6 +51,8 @@ def plain_shell():
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance(config=config)
     yield Shell(shell)
+    gpuviz.unload_ipython_extension(shell)
+    shared_control().end()
     if Recorder.active() is not None:
         Recorder.active().stop()
     InteractiveShell.clear_instance()
