@@ -179,7 +179,10 @@ def timeline_of(recorder: "Recorder | None") -> Any:
     """Return a widget that shows a recorder live, an empty one if there is no recorder."""
     if recorder is None:
         return ipywidgets.HTML()
-    timeline = import_module("gpuviz.notebook.timeline")
+    try:
+        timeline = import_module("gpuviz.notebook.timeline")
+    except ModuleNotFoundError:
+        return ipywidgets.HTML("The live timeline is not installed.")
     return timeline.Timeline(recorder)
 
 

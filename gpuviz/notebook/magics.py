@@ -20,6 +20,7 @@ from gpuviz.notebook.status import status_text, stopped_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 _ATTRIBUTE = "_gpuviz_magics"
@@ -77,9 +78,10 @@ class GpuvizMagics(Magics):
         for note in recorder.status().notes:
             sys.stdout.write(f"{note}\n")
 
-    def _stop(self, _: Namespace) -> None:
+    def _stop(self, _: Namespace) -> "Recording":
         recording = self.control.stop()
         sys.stdout.write(f"{stopped_text(recording)}\n")
+        return recording
 
     def _status(self, _: Namespace) -> None:
         sys.stdout.write(f"{status_text(self.control.recorder)}\n")
