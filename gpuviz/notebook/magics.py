@@ -63,14 +63,14 @@ class GpuvizMagics(Magics):
         self.cells.call_at_end(end)
 
     def _show(self, measurement: Measurement, arguments: Namespace) -> None:
-        recording = measurement.end()
+        recording, end = measurement.end()
         written = []
         if arguments.save:
             written.append(recording.save(arguments.save, overwrite=arguments.force))
         if arguments.report:
             written.append(recording.report(arguments.report, overwrite=arguments.force))
         if not arguments.quiet:
-            display(measurement.shown(written))  # type: ignore[no-untyped-call] # IPython's
+            display(measurement.shown(recording, end, written))  # type: ignore[no-untyped-call] # IPython's
 
     def _start(self, arguments: Namespace) -> None:
         recorder = self.control.start(arguments.path, **self._options(arguments))

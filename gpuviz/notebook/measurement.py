@@ -43,27 +43,32 @@ class Measurement:
         self._namespace = namespace
         self._is_own = active is None
         self._recorder = control.start(**options) if active is None else active
-        self._start = 0 if active is None else active.elapsed_ns
-        self._recording: Recording | None = None
+        # Until here the recorder may have started, which is no part of the cell.
+        self._start = self._recorder.elapsed_ns
 
-    def end(self) -> "Recording":
-        """Return what was recorded since the beginning."""
-        if self._is_own:
-            if self._recorder.is_recording:
-                self._recorder.stop()
-            self._recording = self._recorder.recording
-            return self._recording
+    def end(self) -> "tuple[Recording, int]":
+        """Return what was recorded since the beginning, and when the cell ended, in ns."""
         end = self._recorder.elapsed_ns
-        self._recording = self._recorder.recording.window(self._start, end)
-        return self._recording
+        if not self._is_own:
+            return self._recorder.recording.window(self._start, end), end
+        if self._recorder.is_recording:
+            self._recorder.stop()
+        recording = self._recorder.recording
+        return recording, max(end, _last_end(recording))
 
-    def shown(self, written: "Sequence[Path]") -> ShownResult:
-        """Return what to show of it, after `end`."""
-        recording = self.end() if self._recording is None else self._recording
+    def shown(self, recording: "Recording", end: int, written: "Sequence[Path]") -> ShownResult:
+        """Return what to show of what `end` has returned."""
         result = cell_result(
             recording,
-            (self._start, recording.duration_ns),
+            (self._start, end),
             streams=self._recorder.status().streams,
             holders=Holders(self._namespace),
         )
         return ShownResult(result, written)
+
+
+def _last_end(recording: "Recording") -> int:
+    """Return when the last work of the GPU ended that the cell had launched, 0 if none did."""
+    import pyarrow.compute as pc
+
+    return int(pc.max(recording.table("activities")["end"]).as_py() or 0)
