@@ -66,8 +66,8 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
     yield _held(device, result.subject)
     yield _allocations(device)
     if device.summary.out_of_memory:
-        failed = format_count(device.summary.out_of_memory)
-        yield Fact(Number("Out of memory", failed, "allocations failed"))
+        failed = _counted(device.summary.out_of_memory, "allocation")
+        yield Fact(Number("Out of memory", f"{device.summary.out_of_memory:,}", f"{failed} failed"))
     if device.overlap is not None:
         yield _busy(device.overlap)
         if device.overlap.copy_ns:

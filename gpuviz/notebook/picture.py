@@ -130,7 +130,7 @@ def _column_maxima(
     """Return the highest value in force in each column of pixels."""
     import numpy as np
 
-    edges = start + (end - start) * np.arange(_COLUMNS) / _COLUMNS
+    edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
     before = np.searchsorted(times, edges, side="right") - 1
     highest = np.where(before >= 0, values[np.maximum(before, 0)], 0)
     inside = (times > start) & (times <= end)
@@ -141,8 +141,8 @@ def _column_maxima(
 def _columns(times: "NDArray[Any]", start: int, end: int) -> "NDArray[Any]":
     import numpy as np
 
-    places = (times - start) * (_COLUMNS / (end - start))
-    columns: NDArray[Any] = np.clip(places.astype(np.int64), 0, _COLUMNS - 1)
+    places = (np.clip(times, start, end) - start) * _COLUMNS // (end - start)
+    columns: NDArray[Any] = np.minimum(places, _COLUMNS - 1)
     return columns
 
 
