@@ -1,8 +1,9 @@
 """One place from which a notebook starts, stops and keeps its recordings."""
 
+import weakref
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpuviz.assembly import AllocatorMode, record
 from gpuviz.errors import RecorderError
@@ -21,6 +22,13 @@ def shared_control() -> "Control":
     return Control()
 
 
+class View(Protocol):
+    """What shows a recorder in a notebook."""
+
+    def close(self) -> None:
+        """Show nothing more, and leave nothing behind."""
+
+
 class Control:
     """Starts and stops the process's recorder, and remembers the latest one.
 
@@ -31,6 +39,7 @@ class Control:
         self._latest: Recorder | None = None
         self._own: Recorder | None = None
         self._again: Callable[[], Recorder] | None = None
+        self._views: list[tuple[str, weakref.ref[View]]] = []
 
     @property
     def recorder(self) -> Recorder | None:
@@ -90,8 +99,24 @@ class Control:
             raise RecorderError("gpuviz does not record: `%gpuviz start` first")
         return recorder.stop()
 
+    def add_view(self, view: View, cell: str) -> None:
+        """Keep track of what a cell has shown; what it had shown when it ran before is closed.
+
+        Args:
+            view: What is shown.
+            cell: Names the cell; empty if it is not known.
+        """
+        shown_again = [each for of, each in self._views if cell and of == cell]
+        self._views = [(of, each) for of, each in self._views if each not in shown_again]
+        for each in shown_again:
+            _close(each)
+        self._views.append((cell, weakref.ref(view)))
+
     def end(self) -> None:
-        """Stop the recorder that was started here, if it is active, and forget it."""
+        """Close what is shown, stop the recorder that was started here, and forget it."""
+        views, self._views = self._views, []
+        for _, view in views:
+            _close(view)
         if self._own is not None and self._own.is_recording:
             self._own.stop()
         self._own = self._latest = self._again = None
@@ -134,3 +159,9 @@ class Control:
     def report(self, path: str, *, force: bool = False) -> Path:
         """Write what was recorded until now as an HTML page, and return its path."""
         return self.recording.report(path, overwrite=force)
+
+
+def _close(view: "weakref.ref[View]") -> None:
+    alive = view()
+    if alive is not None:
+        alive.close()

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
+from IPython.core.getipython import get_ipython
 
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.charts import Charts
@@ -97,6 +98,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         super().close()
 
     def _ipython_display_(self) -> None:
+        self._control.add_view(self, _running_cell())
         self._fallback.display(self)
 
     def _recording(self) -> "Recording | None":
@@ -173,6 +175,12 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def _to_save(self) -> "Recording":
         return self._only.recording if self._only is not None else self._control.recording
+
+
+def _running_cell() -> str:
+    """Return what the front end calls the cell that runs, empty if it does not tell."""
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()
+    return str(parent.get("metadata", {}).get("cellId", ""))
 
 
 def timeline_of(recorder: "Recorder | None") -> Any:

@@ -19,6 +19,7 @@ class Outputs:
     bundles: list[dict[str, Any]] = field(default_factory=list)
     streams: str = ""
     errors: list[str] = field(default_factory=list)
+    widget_values: list[str] = field(default_factory=list)
 
 
 class Kernel:
@@ -36,6 +37,10 @@ class Kernel:
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+            if message["msg_type"] == "comm_msg":
+                # A thread's messages belong to the cell that started it.
+                state = message["content"]["data"].get("state", {})
+                outputs.widget_values.append(str(state.get("value", "")))
             if message["parent_header"].get("msg_id") != message_id:
                 continue
             if self._add(outputs, message["msg_type"], message["content"]):

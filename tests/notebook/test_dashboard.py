@@ -162,6 +162,20 @@ def test_closing_leaves_no_thread_and_no_callback(shell):
     assert shell.shell.events.callbacks["post_run_cell"] == before
 
 
+def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
+    parent = {"metadata": {"cellId": "one"}}
+    monkeypatch.setattr(shell.shell, "get_parent", lambda: parent, raising=False)
+    shell.run("first = gpuviz.dashboard()\nfirst")
+    shell.run("second = gpuviz.dashboard()\nsecond")
+    parent["metadata"]["cellId"] = "other"
+    shell.run("third = gpuviz.dashboard()\nthird")
+    alive = [shell.names[name]._refresher.is_running for name in ("first", "second", "third")]
+    shell.run("%unload_ext gpuviz")
+
+    assert alive == [False, True, True]
+    assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
+
+
 def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
     first = shell.run("%gpuviz start --simulated gpu\nboard._ipython_display_()")
     shown = shell.run("x = gpu.empty(1 << 20)").shown
