@@ -14,7 +14,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.fallback import Fallback
-from gpuviz.notebook.live_numbers import live_numbers, numbers_html
+from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
 from gpuviz.notebook.refresher import Refresher
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._was_recording = False
         self._lock = threading.RLock()
         self._numbers = ipywidgets.HTML()
+        self._live_numbers = LiveNumbers()
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
@@ -75,7 +76,9 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         if recorder is None:
             self._numbers.value = "Nothing is recorded yet: press Start, or run %gpuviz start."
         else:
-            self._numbers.value = numbers_html(live_numbers(recorder.recording, recorder.status()))
+            self._numbers.value = numbers_html(
+                self._live_numbers.of(recorder.recording, recorder.status())
+            )
             self._charts.refresh()
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording

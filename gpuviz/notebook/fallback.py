@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuviz.recorder import Recorder
 
 # With more events, making the picture would hold up the next cell.
-_MOST_EVENTS = 500_000
+_MOST_EVENTS = 200_000
 _NOTHING = "gpuviz: nothing is recorded yet."
 
 
@@ -40,6 +40,7 @@ class Fallback:
         self._id = secrets.token_hex(6)
         self._shell: Any = None
         self._is_displayed = False
+        self._ended: tuple[Recorder | None, bool] = (None, False)
         self.live_class = f"gpuviz-live-{self._id}"
 
     def display(self, widget: Any) -> None:
@@ -73,7 +74,11 @@ class Fallback:
                 shell.events.unregister("post_run_cell", self._cell_ended)
 
     def _cell_ended(self, *_: Any) -> None:
-        self.refresh()
+        recorder = self._recorder()
+        state = (recorder, recorder is not None and recorder.is_recording)
+        if state[1] or state != self._ended:
+            self.refresh()
+        self._ended = state
 
     def _bundle(self) -> dict[str, str]:
         recorder = self._recorder()

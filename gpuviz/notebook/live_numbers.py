@@ -3,6 +3,9 @@
 from html import escape
 from typing import TYPE_CHECKING
 
+from gpuviz._core import MemoryState
+from gpuviz.analysis.fragmentation import fragmentation_of
+from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.summary import Number
 
@@ -22,24 +25,37 @@ color:var(--jp-ui-font-color1,inherit);font-family:var(--jp-ui-font-family,syste
 </style>"""
 
 
-def live_numbers(
-    recording: "Recording",
-    status: "RecorderStatus",
-    device: int | None = None,
-) -> list[Number]:
-    """Return the numbers of a recorder as of now, ready to print.
+class LiveNumbers:
+    """The numbers of a recorder again and again: what happened before is not gone through twice."""
 
-    Args:
-        recording: What it has recorded until now.
-        status: Of the same recorder.
-        device: Ordinal; the recording's first device if None.
-    """
-    return [
-        *(_memory(recording, device) if recording.devices else ()),
-        *_streams(recording, status, device),
-        _lost(status),
-        _own_cost(recording, status),
-    ]
+    def __init__(self) -> None:
+        self._of: tuple[int, int, int] | None = None
+        self._state = MemoryState()
+        self._rows = 0
+
+    def of(self, recording: "Recording", status: "RecorderStatus") -> list[Number]:
+        """Return the numbers of a recorder as of now, ready to print, for its first device.
+
+        Args:
+            recording: What it has recorded until now.
+            status: Of the same recorder.
+        """
+        return [
+            *(_memory(recording, self._state_of(recording)) if recording.devices else ()),
+            *_streams(recording, status),
+            _lost(status),
+            _own_cost(recording, status),
+        ]
+
+    def _state_of(self, recording: "Recording") -> MemoryState:
+        manifest = recording.manifest
+        of = (manifest.start_unix_ns, manifest.initial_events, manifest.dropped_oldest)
+        if of != self._of:
+            self._of, self._state, self._rows = of, initial_state(recording), of[1]
+        columns = recording.memory_columns
+        self._state.apply(columns, self._rows)
+        self._rows = recording.table("memory_events").num_rows
+        return self._state
 
 
 def numbers_html(numbers: list[Number]) -> str:
@@ -53,13 +69,12 @@ def numbers_html(numbers: list[Number]) -> str:
     return f'{_STYLE}<dl class="gpuviz-numbers">{"".join(parts)}</dl>'
 
 
-def _memory(recording: "Recording", device: int | None) -> "Iterator[Number]":
-    device = recording.device_or_first(device)
-    stats = recording.memory_stats(device)
-    now = recording.fragmentation(None, device)
-    peak = format_bytes(recording.peak(device).bytes)
-    allocated = stats["allocated_bytes.all.current"]
-    yield Number("Allocated", format_bytes(allocated), f"peak {peak}")
+def _memory(recording: "Recording", state: MemoryState) -> "Iterator[Number]":
+    device = recording.device_or_first(None)
+    stats = state.statistics(device)
+    now = fragmentation_of(state, device)
+    allocated, peak = (stats[f"allocated_bytes.all.{when}"] for when in ("current", "peak"))
+    yield Number("Allocated", format_bytes(allocated), f"peak {format_bytes(peak)}")
     yield Number("Reserved", format_bytes(now.reserved), f"{format_bytes(now.free)} of it free")
     outside = format_bytes(now.free - now.largest_free)
     detail = f"{outside} free outside the largest free block"
@@ -86,15 +101,11 @@ def _unused(recording: "Recording", device: int) -> int | None:
     return max(0, total - int(samples["used"][-1].as_py()))
 
 
-def _streams(
-    recording: "Recording",
-    status: "RecorderStatus",
-    device: int | None,
-) -> "Iterator[Number]":
+def _streams(recording: "Recording", status: "RecorderStatus") -> "Iterator[Number]":
     if not status.streams:
         yield Number("GPU busy", "unknown", "streams are not recorded")
         return
-    lanes = recording.overlap(device).devices
+    lanes = recording.overlap().devices
     if not lanes:
         yield Number("GPU busy", "0 %", "nothing ran yet")
         return
