@@ -47,6 +47,11 @@ def parse_cell(line: str) -> Namespace:
     return _cell_parser().parse_args(_words(line))
 
 
+def help_text() -> str:
+    """Return the help on both magics."""
+    return f"{_line_parser().format_help()}\n{_cell_parser().format_help()}"
+
+
 def _words(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from gpuviz.frameworks.arrays import address_of
@@ -19,10 +19,15 @@ class Holders:
     A name is what a user would write: ``x``, ``parts[3]``, ``params['w']``, ``model.weight``, or
     ``Out[5]`` for what a cell has shown. Lists, tuples, dicts and objects of the notebook's classes
     are looked into, three deep, and of a notebook with very many values only the first ones.
+
+    Args:
+        namespace: The notebook's names.
+        error: The last exception: its traceback keeps what was local where it was raised.
     """
 
-    def __init__(self, namespace: Mapping[str, Any]) -> None:
-        found = ((address_of(value), name) for name, value in _values(namespace))
+    def __init__(self, namespace: Mapping[str, Any], error: BaseException | None = None) -> None:
+        values = chain(_values(namespace), _locals_of(error, namespace))
+        found = ((address_of(value), name) for name, value in values)
         self._found = sorted(pair for pair in islice(found, _MOST_VALUES) if pair[0])
 
     def of(self, address: int, size: int) -> tuple[str, ...]:
@@ -60,3 +65,16 @@ def _inside(name: str, value: Any) -> list[tuple[str, Any]]:
     if module == "__main__" and hasattr(value, "__dict__") and not isinstance(value, type):
         return [(f"{name}.{field}", part) for field, part in list(vars(value).items())]
     return []
+
+
+def _locals_of(
+    error: BaseException | None,
+    namespace: Mapping[str, Any],
+) -> Iterator[tuple[str, Any]]:
+    """Yield what the functions through which an exception passed had as local variables."""
+    traceback = None if error is None else error.__traceback__
+    while traceback is not None:
+        frame, traceback = traceback.tb_frame, traceback.tb_next
+        if frame.f_globals is namespace and frame.f_locals is not namespace:
+            for name, value in _values(frame.f_locals):
+                yield f"{name} of {frame.f_code.co_name}() in the last traceback", value

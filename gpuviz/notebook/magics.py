@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
-from gpuviz.notebook.arguments import HelpShown, parse_cell, parse_line
+from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
 from gpuviz.notebook.cells import MeasuredCells
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.measurement import Measurement
@@ -123,6 +123,10 @@ class GpuvizMagics(Magics):
                 f"`{name} = gpuviz.SimulatedGPU()` first.",
             )
         return value
+
+
+# What `%gpuviz?` shows.
+GpuvizMagics.gpuviz.__doc__ = help_text()
 
 
 def load(shell: Any) -> None:

@@ -1,5 +1,6 @@
 """The measurement of one cell, from its first line to its end."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.notebook.cell_result import CellResult, cell_result
@@ -62,7 +63,7 @@ class Measurement:
             recording,
             (self._start, end),
             streams=self._recorder.status().streams,
-            holders=Holders(self._namespace),
+            holders=Holders(self._namespace, getattr(sys, "last_value", None)),
         )
         return ShownResult(result, written)
 

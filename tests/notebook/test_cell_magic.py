@@ -39,6 +39,19 @@ def test_an_exception_passes_through_with_the_line_of_the_cell(shell):
     assert Recorder.active() is None
 
 
+def test_memory_that_a_traceback_keeps_is_told(shell):
+    ran = shell.run(
+        "%%gpuviz --simulated gpu\n"
+        "def fail(outer):\n"
+        "    inner = [gpu.empty(2 << 20)]\n"
+        "    raise ValueError(inner)\n"
+        "fail(gpu.empty(1 << 20))",
+    )
+
+    assert "2.00 MiB held by inner[0] of fail() in the last traceback" in ran.text
+    assert "1.00 MiB held by outer of fail() in the last traceback" in ran.text
+
+
 def test_an_interrupt_passes_through_and_the_recording_ends(shell):
     ran = shell.run("%%gpuviz --simulated gpu\nx = gpu.empty(1 << 20)\nraise KeyboardInterrupt")
 

@@ -107,6 +107,13 @@ def test_help_lists_the_arguments(shell, line):
     assert ran.stderr == ""
 
 
+def test_asking_for_the_magic_itself_tells_of_both(shell):
+    told = shell.shell.object_inspect("%gpuviz")["docstring"]
+
+    assert "usage: %gpuviz [-h] COMMAND ..." in told
+    assert "usage: %%gpuviz [-h] [--report FILE]" in told
+
+
 def test_a_recorder_of_the_program_itself_is_found(shell):
     shell.run("recorder = gpuviz.record(device=gpu); recorder.start()")
     cleared = shell.run("%gpuviz clear")
