@@ -12,8 +12,8 @@ from IPython.display import display
 
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
-from gpuviz.notebook.cells import MeasuredCells
 from gpuviz.notebook.control import shared_control
+from gpuviz.notebook.measured_cells import MeasuredCells
 from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.status import status_text, stopped_text
 
