@@ -53,7 +53,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
-        self._refresher = Refresher(self._tick)
+        self._refresher = Refresher(self._tick, self._has_changed)
         self._fallback = Fallback(lambda: self.recorder)
         super().__init__()
         self.add_class(self._fallback.live_class)
@@ -108,12 +108,16 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         return None if self.recorder is None else self.recorder.recording
 
     def _tick(self) -> bool:
-        recorder = self.recorder
         if self.comm is None:
             return False
-        if recorder is not self._shown or self._was_recording:
+        if self._has_changed() or self._was_recording:
             self.refresh()
         return True
+
+    def _has_changed(self) -> bool:
+        recorder = self.recorder
+        recording = recorder is not None and recorder.is_recording
+        return recorder is not self._shown or recording != self._was_recording
 
     def _follow_recorder(self) -> None:
         recorder = self.recorder

@@ -15,17 +15,26 @@ MOST_OF_TIME = 0.01
 class Refresher:
     """Calls a method at most twice a second, and less often where it takes long.
 
+    What has changed is asked for each time, and must cost nothing; then the call is not put off.
+
     It keeps the method's object from going away no longer than a call takes, and ends with it. A
     method that raises is not called again until the next `start`.
 
     Args:
         refresh: The method; returns whether to go on.
+        has_changed: A method of the same object: whether to call at once.
+        interval_s: Seconds between two calls.
     """
 
-    def __init__(self, refresh: Callable[[], bool], *, interval_s: float = INTERVAL_S) -> None:
-        if not isinstance(refresh, MethodType):
-            raise TypeError(f"refresh must be a bound method, got {refresh!r}")
-        self._refresh = weakref.WeakMethod(refresh)
+    def __init__(
+        self,
+        refresh: Callable[[], bool],
+        has_changed: Callable[[], bool],
+        *,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._refresh = _weak(refresh)
+        self._has_changed = _weak(has_changed)
         self._interval_s = interval_s
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -44,7 +53,7 @@ class Refresher:
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run,
-            args=(_run, self._refresh, self._stop, self._interval_s),
+            args=(_run, self._refresh, self._has_changed, self._stop, self._interval_s),
             name="gpuviz-dashboard",
             daemon=True,
         )
@@ -58,18 +67,28 @@ class Refresher:
         self._thread = None
 
 
+def _weak(method: Callable[[], bool]) -> "weakref.WeakMethod[Callable[[], bool]]":
+    if not isinstance(method, MethodType):
+        raise TypeError(f"expected a bound method, got {method!r}")
+    return weakref.WeakMethod(method)
+
+
 def _run(
     refresh: "weakref.WeakMethod[Callable[[], bool]]",
+    has_changed: "weakref.WeakMethod[Callable[[], bool]]",
     stop: threading.Event,
     interval_s: float,
 ) -> None:
-    pause = interval_s
-    while not stop.wait(pause):
-        call = refresh()
-        if call is None:
+    due = 0.0
+    while not stop.wait(interval_s):
+        call, ask = refresh(), has_changed()
+        if call is None or ask is None:
             return
+        if time.monotonic() < due and not ask():
+            del call, ask
+            continue
         began = time.thread_time()
         if not call():
             return
-        del call
-        pause = max(interval_s, (time.thread_time() - began) / MOST_OF_TIME)
+        del call, ask
+        due = time.monotonic() + (time.thread_time() - began) / MOST_OF_TIME

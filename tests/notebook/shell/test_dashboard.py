@@ -196,6 +196,7 @@ class Counter:
     def __init__(self, *, again=True, cost_s=0.0):
         self.calls = []
         self.again = again
+        self.changed = False
         self.cost_s = cost_s
 
     def refresh(self):
@@ -204,6 +205,9 @@ class Counter:
         while time.thread_time() < until:
             pass
         return self.again
+
+    def has_changed(self):
+        return self.changed
 
 
 def wait_for(condition, seconds=5.0):
@@ -215,7 +219,9 @@ def wait_for(condition, seconds=5.0):
 
 def test_what_costs_much_is_refreshed_less_often():
     cheap, dear = Counter(), Counter(cost_s=0.02)
-    refreshers = [Refresher(each.refresh, interval_s=0.01) for each in (cheap, dear)]
+    refreshers = [
+        Refresher(each.refresh, each.has_changed, interval_s=0.01) for each in (cheap, dear)
+    ]
     for refresher in refreshers:
         refresher.start()
     time.sleep(1)
@@ -228,7 +234,9 @@ def test_what_costs_much_is_refreshed_less_often():
 
 def test_refreshing_ends_with_the_object_and_when_told():
     counter, done = Counter(), Counter(again=False)
-    kept, ended = (Refresher(each.refresh, interval_s=0.01) for each in (counter, done))
+    kept, ended = (
+        Refresher(each.refresh, each.has_changed, interval_s=0.01) for each in (counter, done)
+    )
     kept.start()
     ended.start()
     del counter
@@ -236,3 +244,14 @@ def test_refreshing_ends_with_the_object_and_when_told():
     assert wait_for(lambda: not kept.is_running)
     assert wait_for(lambda: not ended.is_running)
     assert len(done.calls) == 1
+
+
+def test_a_change_is_shown_at_once_however_dear():
+    dear = Counter(cost_s=0.05)
+    refresher = Refresher(dear.refresh, dear.has_changed, interval_s=0.01)
+    refresher.start()
+    wait_for(lambda: dear.calls)
+    dear.changed = True
+
+    assert wait_for(lambda: len(dear.calls) > 2, seconds=3)
+    refresher.stop()
