@@ -2,6 +2,7 @@
 
 import secrets
 from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,9 @@ class Fallback:
         if recorder is None:
             return {"text/plain": _NOTHING, "text/html": self._hidden(escape(_NOTHING))}
         recording = recorder.recording
+        if recorder.is_recording:
+            # That its end is missing would be no news.
+            recording = replace(recording, manifest=replace(recording.manifest, complete=True))
         if recording.table("memory_events").num_rows > _MOST_EVENTS:
             text = f"gpuviz: {recording!r}; too long to be drawn after each cell."
             return {"text/plain": text, "text/html": self._hidden(escape(text))}

@@ -185,6 +185,7 @@ def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, das
     assert fallback["text/plain"].startswith("gpuviz: ")
     [refreshed] = shown
     assert "1.00 MiB held by x" in refreshed["text/plain"]
+    assert "its end is missing" not in refreshed["text/plain"]
     assert len(refreshed["text/html"].encode()) <= 100_000
     assert dashboard._fallback.live_class in refreshed["text/html"]
     assert dashboard._fallback.live_class in dashboard._dom_classes
