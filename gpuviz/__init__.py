@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpuviz.assembly import record
     from gpuviz.frameworks.cupy import malloc
     from gpuviz.mem_pool import MemPool, use_mem_pool
+    from gpuviz.notebook.dashboard import dashboard
     from gpuviz.ranges import range as range  # noqa: A004 - not in __all__
     from gpuviz.recorder import Recorder
     from gpuviz.recorder_status import RecorderStatus
@@ -67,6 +68,7 @@ _HOMES = {
     "gpuviz.frameworks.cupy": ("malloc",),
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
     "gpuviz.assembly": ("record",),
+    "gpuviz.notebook.dashboard": ("dashboard",),
     "gpuviz.recorder": ("Recorder",),
     "gpuviz.recorder_status": ("RecorderStatus",),
     "gpuviz.ranges": ("range",),
@@ -87,6 +89,7 @@ __all__ = [
     "__version__",
     "caching_allocator_alloc",
     "caching_allocator_delete",
+    "dashboard",
     "empty_cache",
     "get_allocator_settings",
     "get_per_process_memory_fraction",
@@ -124,3 +127,17 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(_HOME_OF | {"__version__": None})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Let ``%gpuviz`` and ``%%gpuviz`` work in an IPython shell: for ``%load_ext gpuviz``."""
+    from gpuviz.notebook.magics import load as load_magics
+
+    load_magics(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away again, and stop what they have started."""
+    from gpuviz.notebook.magics import unload
+
+    unload(shell)

@@ -179,6 +179,20 @@ class Recorder:
         if Recorder._active is self:
             self.stop()
 
+    @classmethod
+    def active(cls) -> "Recorder | None":
+        """Return the recorder that records in this process now, None if none does."""
+        return cls._active
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Where the recording is on its own time axis, its length once stopped; 0 before."""
+        if self._store is None:
+            return 0
+        if not self.is_recording:
+            return self.recording.duration_ns
+        return self._manifest(complete=False).duration_ns
+
     @property
     def is_recording(self) -> bool:
         """Whether it records now."""

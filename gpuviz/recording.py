@@ -185,6 +185,15 @@ class Recording:
 
         return overlap(self, device, start, end)
 
+    def window(self, start: int, end: int) -> "Recording":
+        """Return what happened after ``start`` and until ``end``, in ns, on the same time axis.
+
+        What lived at ``start`` counts as what existed before, as at the start of a recording.
+        """
+        from gpuviz.analysis.window import window
+
+        return window(self, start, end)
+
     def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
         """Return counts and times of kernels, and what launched them, most time first.
 

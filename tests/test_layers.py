@@ -32,13 +32,14 @@ TS = {
     "report": {"base", "wire", "model", "render", "view"},
     "lab": {"base", "wire", "model", "render", "view"},
 }
-_FLOOR = {"errors", "tables", "_core", "manifest", "conformity"}
+_FLOOR = {"errors", "tables", "_core", "manifest", "conformity", "quantities"}
 _RECORDING = _FLOOR | {"recording"}
 _READERS = _RECORDING | {"formats", "analysis", "figures"}
 _RECORDERS = {"recorder", "assembly", "replay", "allocator", "frameworks", "feed"}
 PYTHON = {
     "errors": set[str](),
     "tables": set[str](),
+    "quantities": set[str](),
     "manifest": {"errors"},
     "conformity": {"errors", "tables"},
     "recording": _FLOOR,
@@ -81,7 +82,7 @@ PYTHON = {
     "replayed_activities": _RECORDING | {"analysis"},
     "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
     "report": _READERS,
-    "notebook": _READERS | _RECORDERS | {"report"},
+    "notebook": _READERS | _RECORDERS | {"report", "recorder_status", "simulation"},
     "commands": _READERS | _RECORDERS | {"report"},
     "cli": {"errors", "commands"},
 }

@@ -13,6 +13,7 @@ NAMES = [
     "__version__",
     "caching_allocator_alloc",
     "caching_allocator_delete",
+    "dashboard",
     "empty_cache",
     "get_allocator_settings",
     "get_per_process_memory_fraction",

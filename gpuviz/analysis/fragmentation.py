@@ -8,6 +8,7 @@ from gpuviz.analysis.state import ALLOCATED, PENDING_FREE, state_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gpuviz._core import MemoryState
     from gpuviz.recording import Moment, Recording
 
 
@@ -82,7 +83,11 @@ def fragmentation(
         ValueError: The recording has no such device.
     """
     device = recording.device_or_first(device)
-    state = state_at(recording, at, device)
+    return fragmentation_of(state_at(recording, at, device), device)
+
+
+def fragmentation_of(state: "MemoryState", device: int) -> Fragmentation:
+    """Return the parts of one device's reserved memory in a state."""
     blocks = _of_device(state.blocks(), device)
     outside = blocks["segment"] < 0
     inside = {name: column[~outside] for name, column in blocks.items()}

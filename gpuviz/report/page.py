@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.report.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.sites import find_sites, sites_table
 from gpuviz.report.summary import DeviceSummary, findings, headline, summarize
 

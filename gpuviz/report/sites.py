@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.report.quantities import format_bytes, format_count
+from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.report.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording

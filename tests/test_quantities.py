@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.report.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 
 @pytest.mark.parametrize(

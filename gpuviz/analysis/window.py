@@ -1,0 +1,66 @@
+"""A recording cut to a window of its time."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.preamble import preamble
+from gpuviz.analysis.state import state_at
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
+_MOMENTS = ("device_memory", "memory_operations")
+_OPEN = -1
+_EVENTS = "memory_events"
+
+
+def window(recording: "Recording", start: int, end: int) -> "Recording":
+    """Return what happened after ``start`` and until ``end``, on the same time axis.
+
+    What lived at ``start`` is what existed before. What lasted longer than the window is in it as a
+    whole: ask `Recording.overlap` with the same bounds to have it cut. Counts of what was dropped
+    are those of the whole recording.
+
+    Raises:
+        ValueError: The window ends before it begins.
+    """
+    if end < start:
+        raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
+    tables = dict(recording.tables)
+    before = preamble(state_at(recording, start))
+    tables[_EVENTS] = _events(recording, before, start, end)
+    for name in _INTERVALS:
+        tables[name] = tables[name].filter(_touches(tables[name], start, end))
+    for name in _MOMENTS:
+        times = plain(tables[name]["time"])
+        tables[name] = tables[name].filter((times > start) & (times <= end))
+    manifest = replace(
+        recording.manifest,
+        duration_ns=end,
+        complete=recording.manifest.complete or end <= recording.duration_ns,
+        events=tables[_EVENTS].num_rows,
+        initial_events=before.num_rows,
+        tables={},
+    )
+    return type(recording)(tables, manifest)
+
+
+def _events(recording: "Recording", before: "pa.Table", start: int, end: int) -> "pa.Table":
+    import pyarrow as pa
+
+    events = recording.tables[_EVENTS].slice(recording.manifest.initial_events)
+    times = plain(events["time"])
+    inside = events.filter((times > start) & (times <= end))
+    return pa.concat_tables([before, inside]).unify_dictionaries()
+
+
+def _touches(table: "pa.Table", start: int, end: int) -> "NDArray[Any]":
+    first, last = plain(table["time"]), plain(table["end"])
+    unknown = (first == 0) & (last == 0)
+    touches: NDArray[Any] = (first <= end) & ((last > start) | (last == _OPEN)) | unknown
+    return touches

@@ -1,0 +1,205 @@
+"""`gpuviz.dashboard`: the live view, its buttons, numbers and charts."""
+
+import threading
+import time
+from functools import partial
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+from IPython.core.getipython import get_ipython
+
+from gpuviz.errors import GpuvizError
+from gpuviz.notebook.charts import Charts
+from gpuviz.notebook.control import Control, shared_control
+from gpuviz.notebook.fallback import Fallback
+from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
+from gpuviz.notebook.refresher import Refresher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuviz.recorder import Recorder
+    from gpuviz.recording import Recording
+
+
+def dashboard(recorder: "Recorder | None" = None) -> "Dashboard":
+    """Return a live view of a recorder, to be shown in a notebook.
+
+    Args:
+        recorder: What to show; whatever records now or did last if None, also when that changes.
+    """
+    return Dashboard(shared_control(), recorder)
+
+
+class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+    """The timeline of a recorder, with buttons, headline numbers and charts around it.
+
+    Args:
+        control: Starts and stops recorders.
+        recorder: The only one to show; that of ``control`` if None.
+    """
+
+    def __init__(self, control: Control, recorder: "Recorder | None" = None) -> None:
+        self._control = control
+        self._only = recorder
+        self._shown: Recorder | None = None
+        self._timeline: Any = None
+        self._was_recording = False
+        self._lock = threading.RLock()
+        self._numbers = ipywidgets.HTML()
+        self._live_numbers = LiveNumbers()
+        self._message = ipywidgets.HTML()
+        self._charts = Charts(self._recording)
+        self._buttons = self._make_buttons()
+        self._refresher = Refresher(self._tick, self._has_changed)
+        self._fallback = Fallback(lambda: self.recorder)
+        super().__init__()
+        self.add_class(self._fallback.live_class)
+        self.refresh()
+        self._refresher.start()
+
+    @property
+    def recorder(self) -> "Recorder | None":
+        """The recorder that is shown; None before the first."""
+        return self._only or self._control.recorder
+
+    def refresh(self) -> None:
+        """Show what is recorded by now; any thread may call it."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._follow_recorder()
+        recorder = self.recorder
+        if recorder is None:
+            self._numbers.value = "Nothing is recorded yet: press Start, or run %gpuviz start."
+        else:
+            self._numbers.value = numbers_html(
+                self._live_numbers.of(recorder.recording, recorder.status())
+            )
+            self._charts.refresh()
+        recording = recorder is not None and recorder.is_recording
+        self._was_recording = recording
+        disabled = {
+            "Start": recording or self._only is not None,
+            "Stop": not recording,
+            "Clear": recorder is None or self._only is not None,
+            "Snapshot": recorder is None,
+            "Report": recorder is None,
+        }
+        for name, button in self._buttons.items():
+            button.disabled = disabled[name]
+
+    def close(self) -> None:
+        """Take the view out of the notebook; what is recorded goes on being recorded."""
+        self._refresher.stop()
+        self._fallback.close()
+        if self._timeline is not None:
+            self._timeline.close()
+        super().close()
+
+    def _ipython_display_(self) -> None:
+        self._control.add_view(self, _running_cell())
+        self._fallback.display(self)
+
+    def _recording(self) -> "Recording | None":
+        return None if self.recorder is None else self.recorder.recording
+
+    def _tick(self) -> bool:
+        if self.comm is None:
+            return False
+        if self._has_changed() or self._was_recording:
+            self.refresh()
+        return True
+
+    def _has_changed(self) -> bool:
+        recorder = self.recorder
+        recording = recorder is not None and recorder.is_recording
+        return recorder is not self._shown or recording != self._was_recording
+
+    def _follow_recorder(self) -> None:
+        recorder = self.recorder
+        if self._timeline is not None and recorder is self._shown:
+            return
+        if self._timeline is not None:
+            self._timeline.close()
+        self._shown = recorder
+        self._timeline = timeline_of(recorder)
+        buttons = ipywidgets.HBox(list(self._buttons.values()))
+        self.children = (
+            buttons,
+            self._message,
+            self._numbers,
+            self._timeline,
+            self._charts,
+        )
+
+    def _make_buttons(self) -> "dict[str, ipywidgets.Button]":
+        actions: tuple[tuple[str, str, str, Callable[[], str]], ...] = (
+            ("Start", "play", "Begin recording", self._start),
+            ("Stop", "stop", "End recording", self._stop),
+            ("Clear", "trash", "Forget what was recorded", self._clear),
+            ("Snapshot", "camera", "Save what was recorded as a .gpuviz file", self._snapshot),
+            ("Report", "file", "Save what was recorded as an HTML page", self._report),
+        )
+        buttons = {}
+        for name, icon, tooltip, action in actions:
+            button = ipywidgets.Button(description=name, icon=icon, tooltip=tooltip)
+            button.on_click(partial(self._press, action))
+            buttons[name] = button
+        return buttons
+
+    def _press(self, action: "Callable[[], str]", _button: object) -> None:
+        try:
+            text = action()
+        except (GpuvizError, OSError, ValueError) as error:
+            text = str(error)
+        self._message.value = escape(text)
+        self.refresh()
+        self._fallback.refresh()
+
+    def _start(self) -> str:
+        self._control.start_again()
+        return ""
+
+    def _stop(self) -> str:
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.stop()
+        return ""
+
+    def _clear(self) -> str:
+        self._control.clear()
+        return ""
+
+    def _snapshot(self) -> str:
+        return f"Wrote {self._to_save().save(_file_name('gpuviz'))}"
+
+    def _report(self) -> str:
+        return f"Wrote {self._to_save().report(_file_name('html'))}"
+
+    def _to_save(self) -> "Recording":
+        return self._only.recording if self._only is not None else self._control.recording
+
+
+def _running_cell() -> str:
+    """Return what the front end calls the cell that runs, empty if it does not tell."""
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()
+    return str(parent.get("metadata", {}).get("cellId", ""))
+
+
+def timeline_of(recorder: "Recorder | None") -> Any:
+    """Return a widget that shows a recorder live, an empty one if there is no recorder."""
+    if recorder is None:
+        return ipywidgets.HTML()
+    try:
+        timeline = import_module("gpuviz.notebook.timeline")
+    except ModuleNotFoundError:
+        return ipywidgets.HTML("The live timeline is not installed.")
+    return timeline.Timeline(recorder)
+
+
+def _file_name(suffix: str) -> str:
+    return time.strftime(f"gpuviz-%Y%m%d-%H%M%S.{suffix}")

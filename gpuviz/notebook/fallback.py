@@ -1,0 +1,108 @@
+"""What stands under a dashboard in a notebook that is only read."""
+
+import secrets
+from contextlib import suppress
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display, publish_display_data, update_display
+
+from gpuviz.notebook.cell_result import cell_result
+from gpuviz.notebook.holders import Holders
+from gpuviz.notebook.static import as_html, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuviz.recorder import Recorder
+
+# With more events, making the picture would hold up the next cell.
+_MOST_EVENTS = 200_000
+_NOTHING = "gpuviz: nothing is recorded yet."
+
+
+class Fallback:
+    """A picture and text of a recording, in an output of its own, refreshed when cells end.
+
+    Where the live view is on the page, the picture is hidden: a style asks for the class that the
+    live view has. So the view itself is never shown anew, which would lose its zoom.
+
+    Args:
+        recorder: Returns the recorder to show, None if there is none.
+
+    Attributes:
+        live_class: The class of the live view.
+    """
+
+    def __init__(self, recorder: "Callable[[], Recorder | None]") -> None:
+        self._recorder = recorder
+        self._id = secrets.token_hex(6)
+        self._shell: Any = None
+        self._is_displayed = False
+        self._ended: tuple[Recorder | None, bool] = (None, False)
+        self.live_class = f"gpuviz-live-{self._id}"
+
+    def display(self, widget: Any) -> None:
+        """Show a widget, and below it what is seen where it is not."""
+        text = {"text/plain": "gpuviz dashboard: live in a notebook, else as below."}
+        bundle = widget._repr_mimebundle_() | text
+        publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's
+        if self._is_displayed:
+            return
+        self._is_displayed = True
+        self._shell = get_ipython()
+        display(  # type: ignore[no-untyped-call] # IPython's
+            self._bundle(), raw=True, display_id=self._id
+        )
+        if self._shell is not None:
+            self._shell.events.register("post_run_cell", self._cell_ended)
+
+    def refresh(self) -> None:
+        """Show what is recorded by now."""
+        if self._is_displayed:
+            update_display(  # type: ignore[no-untyped-call] # IPython's
+                self._bundle(), raw=True, display_id=self._id
+            )
+
+    def close(self) -> None:
+        """Refresh no more."""
+        shell, self._shell = self._shell, None
+        self._is_displayed = False
+        if shell is not None:
+            with suppress(ValueError):
+                shell.events.unregister("post_run_cell", self._cell_ended)
+
+    def _cell_ended(self, *_: Any) -> None:
+        recorder = self._recorder()
+        state = (recorder, recorder is not None and recorder.is_recording)
+        if state[1] or state != self._ended:
+            self.refresh()
+        self._ended = state
+
+    def _bundle(self) -> dict[str, str]:
+        recorder = self._recorder()
+        if recorder is None:
+            return {"text/plain": _NOTHING, "text/html": self._hidden(escape(_NOTHING))}
+        recording = recorder.recording
+        if recorder.is_recording:
+            # That its end is missing would be no news.
+            recording = replace(recording, manifest=replace(recording.manifest, complete=True))
+        if recording.table("memory_events").num_rows > _MOST_EVENTS:
+            text = f"gpuviz: {recording!r}; too long to be drawn after each cell."
+            return {"text/plain": text, "text/html": self._hidden(escape(text))}
+        names = {} if self._shell is None else self._shell.user_ns
+        result = cell_result(
+            recording,
+            (0, recording.duration_ns),
+            streams=recorder.status().streams,
+            holders=Holders(names),
+            subject="recording",
+        )
+        return {"text/plain": as_text(result), "text/html": self._hidden(as_html(result))}
+
+    def _hidden(self, html: str) -> str:
+        own = f"gpuviz-fallback-{self._id}"
+        style = f"<style>body:has(.{self.live_class}) .{own}{{display:none}}</style>"
+        return f'{style}<div class="{own}">{html}</div>'

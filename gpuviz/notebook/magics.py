@@ -1,0 +1,183 @@
+"""The magics ``%gpuviz`` and ``%%gpuviz``."""
+
+import sys
+from argparse import Namespace
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.display import display
+
+from gpuviz.errors import DeviceUnavailableError, GpuvizError
+from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
+from gpuviz.notebook.control import shared_control
+from gpuviz.notebook.measured_cells import MeasuredCells
+from gpuviz.notebook.measurement import Measurement
+from gpuviz.notebook.status import status_text, stopped_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.recording import Recording
+    from gpuviz.simulation.gpu import SimulatedGPU
+
+_ATTRIBUTE = "_gpuviz_magics"
+
+
+@magics_class
+class GpuvizMagics(Magics):
+    """``%gpuviz`` starts, stops and tells; ``%%gpuviz`` measures one cell."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._shell = shell
+        self.control = shared_control()
+        self.cells = MeasuredCells(shell)
+
+    @line_cell_magic
+    def gpuviz(self, line: str, cell: str | None = None) -> Any:
+        """Record GPU memory and streams; see ``%gpuviz --help`` and ``%%gpuviz --help``."""
+        with _errors_as_sentences():
+            if cell is not None:
+                # By way of run_cell_magic(); a cell that begins with %%gpuviz is not run here.
+                parse_cell(line)
+                return self._run_cell(line, cell)
+            arguments = parse_line(line)
+            return getattr(self, f"_{arguments.command}")(arguments)
+        return None
+
+    def _run_cell(self, line: str, cell: str) -> None:
+        self._shell.run_cell(f"%%gpuviz {line}\n{cell}")
+
+    def _cell(self, arguments: Namespace) -> None:
+        for path in filter(None, (arguments.report, arguments.save)):
+            _check_free(path, force=arguments.force)
+        measurement = Measurement(self.control, self._shell.user_ns, **self._options(arguments))
+
+        def end() -> None:
+            with _errors_on_stderr():
+                self._show(measurement, arguments)
+
+        self.cells.call_at_end(end)
+
+    def _show(self, measurement: Measurement, arguments: Namespace) -> None:
+        recording, end = measurement.end()
+        written = []
+        if arguments.save:
+            written.append(recording.save(arguments.save, overwrite=arguments.force))
+        if arguments.report:
+            written.append(recording.report(arguments.report, overwrite=arguments.force))
+        if not arguments.quiet:
+            display(measurement.shown(recording, end, written))  # type: ignore[no-untyped-call] # IPython's
+
+    def _start(self, arguments: Namespace) -> None:
+        recorder = self.control.start(arguments.path, **self._options(arguments))
+        sys.stdout.write(f"gpuviz records{f' to {arguments.path}' if arguments.path else ''}.\n")
+        for note in recorder.status().notes:
+            sys.stdout.write(f"{note}\n")
+
+    def _stop(self, _: Namespace) -> "Recording":
+        recording = self.control.stop()
+        sys.stdout.write(f"{stopped_text(recording)}\n")
+        return recording
+
+    def _status(self, _: Namespace) -> None:
+        sys.stdout.write(f"{status_text(self.control.recorder)}\n")
+
+    def _dashboard(self, _: Namespace) -> None:
+        from gpuviz.notebook.dashboard import dashboard
+
+        display(dashboard())  # type: ignore[no-untyped-call] # IPython's
+
+    def _clear(self, _: Namespace) -> None:
+        self.control.clear()
+
+    def _report(self, arguments: Namespace) -> None:
+        path = self.control.report(arguments.file, force=arguments.force)
+        sys.stdout.write(f"Wrote {path}\n")
+
+    def _save(self, arguments: Namespace) -> None:
+        path = self.control.save(arguments.file, force=arguments.force)
+        sys.stdout.write(f"Wrote {path}\n")
+
+    def _options(self, arguments: Namespace) -> dict[str, Any]:
+        return {
+            "device": self._simulated(arguments.simulated),
+            "allocator": "observe" if arguments.observe else "caching",
+            "streams": not arguments.no_streams,
+            "stacks": not arguments.no_stacks,
+        }
+
+    def _simulated(self, name: str | None) -> "SimulatedGPU | None":
+        from gpuviz.simulation.gpu import SimulatedGPU
+
+        if name is None:
+            return None
+        value = self._shell.user_ns.get(name)
+        if not isinstance(value, SimulatedGPU):
+            found = f"is a {type(value).__name__}" if name in self._shell.user_ns else "is unknown"
+            raise UsageError(
+                f"--simulated takes the name of a gpuviz.SimulatedGPU; {name} {found}: "
+                f"`{name} = gpuviz.SimulatedGPU()` first.",
+            )
+        return value
+
+
+# What `%gpuviz?` shows.
+GpuvizMagics.gpuviz.__doc__ = help_text()
+
+
+def load(shell: Any) -> None:
+    """Add the magics to a shell, in place of those of an earlier call."""
+    unload(shell)
+    magics = GpuvizMagics(shell)
+    shell.register_magics(magics)
+    magics.cells.register()
+    setattr(shell, _ATTRIBUTE, magics)
+
+
+def unload(shell: Any) -> None:
+    """Take the magics away; a recorder that they started is stopped."""
+    magics = getattr(shell, _ATTRIBUTE, None)
+    if magics is None:
+        return
+    delattr(shell, _ATTRIBUTE)
+    magics.cells.unregister()
+    magics.control.end()
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("gpuviz", None)
+    shell.magics_manager.registry.pop("GpuvizMagics", None)
+
+
+def _check_free(path: str, *, force: bool) -> None:
+    if Path(path).exists() and not force:
+        raise UsageError(f"{path} exists; give another name, or --force to replace it.")
+    if not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"The folder {Path(path).parent} of {path} does not exist.")
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).rstrip(".")
+    if isinstance(error, DeviceUnavailableError):
+        text += ". Without a GPU: `gpu = gpuviz.SimulatedGPU()`, and `--simulated gpu`"
+    return f"{text}."
+
+
+@contextmanager
+def _errors_as_sentences() -> "Iterator[None]":
+    try:
+        yield
+    except HelpShown as shown:
+        sys.stdout.write(f"{shown}\n")
+    except (GpuvizError, OSError, ValueError) as error:
+        raise UsageError(_sentence(error)) from None
+
+
+@contextmanager
+def _errors_on_stderr() -> "Iterator[None]":
+    try:
+        yield
+    except (GpuvizError, OSError, ValueError) as error:
+        sys.stderr.write(f"gpuviz: {_sentence(error)}\n")

@@ -1,0 +1,75 @@
+"""The measurement of one cell, from its first line to its end."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.notebook.cell_result import CellResult, cell_result
+from gpuviz.notebook.holders import Holders
+from gpuviz.notebook.static import as_html, as_text
+from gpuviz.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gpuviz.notebook.control import Control
+    from gpuviz.recording import Recording
+
+
+class ShownResult:
+    """What stands under a measured cell: HTML, and text where that cannot be shown."""
+
+    def __init__(self, result: CellResult, written: "Sequence[Path]") -> None:
+        self._result = result
+        self._written = written
+
+    def __repr__(self) -> str:
+        return "\n".join([as_text(self._result), *(f"  wrote {path}" for path in self._written)])
+
+    def _repr_html_(self) -> str:
+        return as_html(self._result, self._written)
+
+
+class Measurement:
+    """Records from now until `end`, or reads the window in what is recorded anyway.
+
+    Args:
+        control: Where to start a recorder, if none is active.
+        namespace: The notebook's names.
+        options: As for `Control.start`.
+    """
+
+    def __init__(self, control: "Control", namespace: "Mapping[str, Any]", **options: Any) -> None:
+        active = Recorder.active()
+        self._namespace = namespace
+        self._is_own = active is None
+        self._recorder = control.start(**options) if active is None else active
+        # Until here the recorder may have started, which is no part of the cell.
+        self._start = self._recorder.elapsed_ns
+
+    def end(self) -> "tuple[Recording, int]":
+        """Return what was recorded since the beginning, and when the cell ended, in ns."""
+        end = self._recorder.elapsed_ns
+        if not self._is_own:
+            return self._recorder.recording.window(self._start, end), end
+        if self._recorder.is_recording:
+            self._recorder.stop()
+        recording = self._recorder.recording
+        return recording, max(end, _last_end(recording))
+
+    def shown(self, recording: "Recording", end: int, written: "Sequence[Path]") -> ShownResult:
+        """Return what to show of what `end` has returned."""
+        result = cell_result(
+            recording,
+            (self._start, end),
+            streams=self._recorder.status().streams,
+            holders=Holders(self._namespace, getattr(sys, "last_value", None)),
+        )
+        return ShownResult(result, written)
+
+
+def _last_end(recording: "Recording") -> int:
+    """Return when the last work of the GPU ended that the cell had launched, 0 if none did."""
+    import pyarrow.compute as pc
+
+    return int(pc.max(recording.table("activities")["end"]).as_py() or 0)

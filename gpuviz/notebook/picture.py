@@ -1,0 +1,242 @@
+"""A small picture of a stretch of a recording: memory over time, and a lane for each stream."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_COLUMNS = 560
+_GUTTER = 150
+_WIDTH = _GUTTER + _COLUMNS + 10
+_LEVELS_HEIGHT = 72
+_LANE_HEIGHT = 12
+_LANE_GAP = 4
+_MOST_LANES = 8
+_LONGEST_NAME = 22
+
+_STYLE = """<style>
+.gpuviz-picture{width:100%;max-width:720px;height:auto;display:block}
+.gpuviz-picture text{font:11px var(--jp-ui-font-family,system-ui,sans-serif);fill:currentColor}
+.gpuviz-picture__allocated{fill:var(--gpuviz-allocated,#3b82c4);fill-opacity:.75}
+.gpuviz-picture__reserved{fill:none;stroke:currentColor;stroke-dasharray:4 3}
+.gpuviz-picture__frame{fill:none;stroke:currentColor;stroke-opacity:.35}
+.gpuviz-picture__kernel{fill:var(--gpuviz-kernel,#2e9d6b)}
+.gpuviz-picture__copy{fill:var(--gpuviz-copy,#d9822b)}
+.gpuviz-picture__memset{fill:var(--gpuviz-memset,#9b6fc9)}
+</style>"""
+
+# What is drawn of a lane: class, top and height within it. Not told apart by colour alone.
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_KINDS = DICTIONARIES["activities", "kind"]
+_SHAPES = {
+    "kernel": (0, _LANE_HEIGHT),
+    "copy": (0, _LANE_HEIGHT // 2),
+    "copy out": (_LANE_HEIGHT // 2, _LANE_HEIGHT // 2),
+    "memset": (_LANE_HEIGHT // 2 - 1, 3),
+}
+
+
+def picture(recording: "Recording", start: int, end: int) -> str:
+    """Return an SVG element of the window from ``start`` to ``end`` in ns; empty if it is none.
+
+    A peak is seen however short it is: each column of pixels shows the most of its time.
+    """
+    if end <= start:
+        return ""
+    parts: list[str] = []
+    top = 14
+    for device in recording.devices[:2]:
+        parts += _levels(recording, device, start, end, top)
+        top += _LEVELS_HEIGHT + 18
+    lanes = _lanes(recording, start, end)
+    for name, columns_of in lanes[:_MOST_LANES]:
+        parts += _lane(name, columns_of, top)
+        top += _LANE_HEIGHT + _LANE_GAP
+    if lanes:
+        rest = len(lanes) - _MOST_LANES
+        more = f"; {rest} more streams are not drawn" if rest > 0 else ""
+        legend = f"full: kernels; upper half: copies, lower half: copies to the host{more}"
+        parts.append(_text(_GUTTER, top + 10, legend))
+        top += 16
+    if not parts:
+        return ""
+    length = format_duration(end - start)
+    parts.append(_text(_GUTTER, top + 10, "0"))
+    parts.append(_text(_GUTTER + _COLUMNS, top + 10, length, anchor="end"))
+    return (
+        f'{_STYLE}<svg class="gpuviz-picture" viewBox="0 0 {_WIDTH} {top + 16}" role="img" '
+        f'xmlns="http://www.w3.org/2000/svg" '
+        f'aria-label="Memory and streams over {escape(length)}">{"".join(parts)}</svg>'
+    )
+
+
+def _levels(
+    recording: "Recording",
+    device: int,
+    start: int,
+    end: int,
+    top: int,
+) -> "Iterator[str]":
+    levels = recording.memory_levels
+    levels = levels.filter(plain(levels["device"]) == device)
+    if not levels.num_rows:
+        return
+    times = plain(levels["time"])
+    allocated, reserved = (
+        _column_maxima(times, plain(levels[name]), start, end) for name in ("allocated", "reserved")
+    )
+    highest = max(int(allocated.max()), int(reserved.max()), 1)
+    bottom = top + _LEVELS_HEIGHT
+    heights = [(column * (_LEVELS_HEIGHT / highest)).round(1) for column in (allocated, reserved)]
+    area = _steps(heights[0], bottom)
+    yield (
+        f'<path class="gpuviz-picture__allocated" fill="#3b82c4" '
+        f'd="M{_GUTTER} {bottom}{area}V{bottom}Z"/>'
+    )
+    if reserved.max() > 0:
+        line = _steps(heights[1], bottom)
+        yield (
+            f'<path class="gpuviz-picture__reserved" fill="none" stroke="#8a8f98" '
+            f'd="M{_GUTTER} {bottom - heights[1][0]:g}{line}"/>'
+        )
+    yield (
+        f'<rect class="gpuviz-picture__frame" fill="none" stroke="#8a8f98" x="{_GUTTER}" '
+        f'y="{top}" width="{_COLUMNS}" height="{_LEVELS_HEIGHT}"/>'
+    )
+    name = f"device {device}, " if len(recording.devices) > 1 else ""
+    yield _text(_GUTTER - 8, top + 10, f"{name}{format_bytes(highest)}", anchor="end")
+    yield _text(_GUTTER - 8, top + 26, "allocated (filled)", anchor="end")
+    yield _text(_GUTTER - 8, top + 40, "reserved (dashed)", anchor="end")
+    yield _text(_GUTTER - 8, bottom, "0 B", anchor="end")
+
+
+def _column_maxima(
+    times: "NDArray[Any]",
+    values: "NDArray[Any]",
+    start: int,
+    end: int,
+) -> "NDArray[Any]":
+    """Return the highest value in force in each column of pixels."""
+    import numpy as np
+
+    edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
+    before = np.searchsorted(times, edges, side="right") - 1
+    highest = np.where(before >= 0, values[np.maximum(before, 0)], 0)
+    inside = (times > start) & (times <= end)
+    np.maximum.at(highest, _columns(times[inside], start, end), values[inside])
+    return highest
+
+
+def _columns(times: "NDArray[Any]", start: int, end: int) -> "NDArray[Any]":
+    import numpy as np
+
+    places = (np.clip(times, start, end) - start) * _COLUMNS // (end - start)
+    columns: NDArray[Any] = np.minimum(places, _COLUMNS - 1)
+    return columns
+
+
+def _steps(heights: "NDArray[Any]", bottom: int) -> str:
+    import numpy as np
+
+    changes = np.flatnonzero(np.diff(heights, prepend=heights[0] + 1))
+    steps = [f"H{_GUTTER + column}V{bottom - heights[column]:g}" for column in changes.tolist()]
+    return f"{''.join(steps)}H{_GUTTER + _COLUMNS}"
+
+
+def _lanes(
+    recording: "Recording",
+    start: int,
+    end: int,
+) -> "list[tuple[str, dict[str, NDArray[Any]]]]":
+    """Return each stream that ran something: its name, and by shape the columns it ran in."""
+    import numpy as np
+
+    table = recording.tables["activities"]
+    kinds = codes(table["kind"], _KINDS)
+    times, ends = plain(table["time"]), plain(table["end"])
+    drawn = (kinds != _KINDS.index("range")) & (times <= end) & (ends >= start)
+    table, kinds, times, ends = (
+        table.filter(drawn),
+        kinds[drawn],
+        times[drawn],
+        ends[drawn],
+    )
+    streams = plain(table["stream"])
+    shapes = _shapes(kinds, codes(table["copy_kind"], _COPY_KINDS))
+    names = _stream_names(recording)
+    first, last = _columns(times, start, end), _columns(ends, start, end)
+    return [
+        (
+            names.get(stream, f"stream {stream}"),
+            {
+                shape: _covered(first[rows], last[rows])
+                for number, shape in enumerate(_SHAPES)
+                if (rows := (streams == stream) & (shapes == number)).any()
+            },
+        )
+        for stream in np.unique(streams).tolist()
+    ]
+
+
+def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the position in ``_SHAPES`` of each activity."""
+    import numpy as np
+
+    shapes = np.zeros(len(kinds), np.int8)
+    copies = kinds == _KINDS.index("memcpy")
+    to_host = copy_kinds == _COPY_KINDS.index("device_to_host")
+    names = list(_SHAPES)
+    shapes[copies] = names.index("copy")
+    shapes[copies & to_host] = names.index("copy out")
+    shapes[kinds == _KINDS.index("memset")] = names.index("memset")
+    return shapes
+
+
+def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[Any]":
+    """Return begin and length of each run of columns that some interval touches."""
+    import numpy as np
+
+    changes = np.zeros(_COLUMNS + 1, np.int64)
+    np.add.at(changes, first, 1)
+    np.add.at(changes, last + 1, -1)
+    runs = np.diff((np.cumsum(changes)[:-1] > 0).astype(np.int8), prepend=0, append=0)
+    begins, ends = np.flatnonzero(runs > 0), np.flatnonzero(runs < 0)
+    return np.stack([begins, ends - begins], axis=1)
+
+
+def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterator[str]":
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    yield _text(_GUTTER - 8, top + 10, short, anchor="end")
+    yield (
+        f'<line class="gpuviz-picture__frame" stroke="#8a8f98" x1="{_GUTTER}" '
+        f'x2="{_GUTTER + _COLUMNS}" y1="{top + _LANE_HEIGHT}" y2="{top + _LANE_HEIGHT}"/>'
+    )
+    colours = {"kernel": "#2e9d6b", "copy": "#d9822b", "copy out": "#d9822b", "memset": "#9b6fc9"}
+    for shape, runs in columns_of.items():
+        offset, height = _SHAPES[shape]
+        path = "".join(
+            f"M{_GUTTER + begin} {top + offset}h{length}v{height}h-{length}z"
+            for begin, length in runs.tolist()
+        )
+        part = shape.split()[0]
+        yield f'<path class="gpuviz-picture__{part}" fill="{colours[shape]}" d="{path}"/>'
+
+
+def _stream_names(recording: "Recording") -> dict[int, str]:
+    rows: pa.Table = recording.tables["streams"].select(["id", "name"])
+    return {row["id"]: row["name"] for row in rows.to_pylist()}
+
+
+def _text(x: int, y: int, text: str, *, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'

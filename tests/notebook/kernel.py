@@ -1,0 +1,78 @@
+"""A real kernel, which runs cells as a notebook's front end lets it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_client.manager import KernelManager
+
+TIMEOUT_S = 60
+
+
+@dataclass(slots=True)
+class Outputs:
+    """What a cell gave to its front end, in order."""
+
+    status: str
+    bundles: list[dict[str, Any]] = field(default_factory=list)
+    streams: str = ""
+    errors: list[str] = field(default_factory=list)
+    widget_values: list[str] = field(default_factory=list)
+
+
+class Kernel:
+    """Runs cells, and interrupts them."""
+
+    def __init__(self, manager: KernelManager, client: Any) -> None:
+        self.manager = manager
+        self.client = client
+
+    def run(self, cell: str) -> Outputs:
+        return self.wait(self.client.execute(cell))
+
+    def wait(self, message_id: str) -> Outputs:
+        outputs = Outputs("")
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+            if message["msg_type"] == "comm_msg":
+                # A thread's messages belong to the cell that started it.
+                state = message["content"]["data"].get("state", {})
+                outputs.widget_values.append(str(state.get("value", "")))
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            if self._add(outputs, message["msg_type"], message["content"]):
+                reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+                while reply["parent_header"].get("msg_id") != message_id:
+                    reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+                outputs.status = reply["content"]["status"]
+                return outputs
+        raise TimeoutError(f"the cell did not end; until now it gave {outputs}")
+
+    @staticmethod
+    def _add(outputs: Outputs, kind: str, content: dict[str, Any]) -> bool:
+        """Take a message, and return whether the cell is done."""
+        if kind in {"display_data", "execute_result"}:
+            outputs.bundles.append(content["data"])
+        elif kind == "stream":
+            outputs.streams += content["text"]
+        elif kind == "error":
+            outputs.errors.append(content["ename"])
+        return kind == "status" and content["execution_state"] == "idle"
+
+
+@contextmanager
+def running_kernel() -> Iterator[Kernel]:
+    """Start a kernel, and end it whatever happens."""
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=TIMEOUT_S)
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

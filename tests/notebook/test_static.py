@@ -1,0 +1,133 @@
+"""What stands under a cell, without a shell: text, HTML and picture of known recordings."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuviz.notebook.cell_result import cell_result
+from gpuviz.notebook.holders import Holders
+from gpuviz.notebook.picture import _COLUMNS, _column_maxima, _covered, picture
+from gpuviz.notebook.static import LARGEST, as_html, as_text
+from tests.recording.from_activities import Timeline
+from tests.report.recordings import make_recording
+
+HOSTILE = '<img src=x onerror="alert(1)">&amp;'
+
+
+def result_of(recording, end=600_000, names=None):
+    holders = Holders(names or {})
+    return cell_result(recording, (0, end), streams=True, holders=holders)
+
+
+def busy_timeline(streams=3, activities=200, name="stream"):
+    timeline = Timeline()
+    for number in range(activities):
+        stream = 1 + number % streams
+        timeline.kernel(number * 100, number * 100 + 60, stream=stream)
+        timeline.copy(number * 100 + 30, number * 100 + 90, bytes=10, stream=stream)
+        timeline.call(number * 100, number * 100 + 5, "cuStreamSynchronize", line=number)
+    for stream in range(1, streams + 1):
+        row = {"id": stream, "name": f"{name} {stream}", "kind": "non_blocking"}
+        timeline.add("streams", row)
+    return timeline.recording()
+
+
+def svg_of(recording, end):
+    text = picture(recording, 0, end)
+    return ET.fromstring(text[text.index("<svg") :])  # noqa: S314 - our own
+
+
+def test_the_text_says_the_same_as_the_html():
+    result = result_of(make_recording())
+    html = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", as_html(result), flags=re.DOTALL)
+
+    words = re.sub(r"<[^>]*>", " ", html)
+    for number in ("12.0 MiB", "Stays allocated", "Out of memory", "4.00 MiB"):
+        assert number in as_text(result)
+        assert number in words
+
+
+def test_memory_from_before_is_not_counted_as_left():
+    [device] = result_of(make_recording()).devices
+
+    assert device.allocated_before == 2 << 20
+    assert [(held.bytes, held.count) for held in device.held] == [(4 << 20, 1)]
+    assert device.summary.allocated_peak == 12 << 20
+
+
+def test_texts_of_the_program_cannot_become_markup():
+    html = as_html(result_of(make_recording(text=HOSTILE, devices=2)))
+    drawn = picture(busy_timeline(name=HOSTILE), 0, 20_000)
+
+    assert "<img" not in html + drawn
+    assert "&lt;img" in html
+    assert "&lt;img" in drawn
+
+
+def test_a_result_is_bounded_however_much_there_was():
+    result = result_of(busy_timeline(streams=40, activities=5000), 500_000)
+
+    assert len(as_html(result).encode()) <= LARGEST
+    assert "and 4,996 more lines" in as_text(result)
+    assert "32 more streams are not drawn" in as_html(result)
+
+
+def test_a_picture_has_a_lane_for_each_stream_with_what_ran_in_it():
+    svg = svg_of(busy_timeline(), 20_000)
+    labels = [each.text for each in svg.iter() if each.tag.endswith("text")]
+    classes = [each.get("class") for each in svg.iter() if each.tag.endswith("path")]
+
+    assert [label for label in labels if label.startswith("stream ")] == [
+        "stream 1",
+        "stream 2",
+        "stream 3",
+    ]
+    assert classes.count("gpuviz-picture__kernel") == 3
+    assert classes.count("gpuviz-picture__copy") == 3
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == "Memory and streams over 20.0 µs"
+
+
+@pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5)])
+def test_a_window_without_length_has_no_picture(start, end):
+    assert picture(make_recording(), start, end) == ""
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 10**12)), max_size=40),
+    st.integers(0, 3000),
+    st.integers(1, 3000),
+)
+def test_no_peak_is_lost_between_columns(rows, start, length):
+    rows.sort(key=lambda row: row[0])
+    times, values = (np.array([row[n] for row in rows], np.int64) for n in (0, 1))
+    if not rows:
+        return
+    found = _column_maxima(times, values, start, start + length)
+
+    for column in (0, _COLUMNS // 2, _COLUMNS - 1):
+        before = [value for time, value in rows if (time - start) * _COLUMNS <= length * column]
+        inside = [
+            value
+            for time, value in rows
+            if start < time <= start + length
+            and min((time - start) * _COLUMNS // length, _COLUMNS - 1) == column
+        ]
+        assert found[column] == max([*before[-1:], *inside], default=0)
+
+
+@given(st.lists(st.tuples(st.integers(0, _COLUMNS - 1), st.integers(0, 50)), max_size=20))
+def test_covered_columns_are_those_that_some_interval_touches(intervals):
+    first = np.array([begin for begin, _ in intervals], np.int64)
+    last = np.array([min(begin + n, _COLUMNS - 1) for begin, n in intervals], np.int64)
+    expected = {c for a, b in zip(first, last, strict=True) for c in range(a, b + 1)}
+
+    runs = _covered(first, last).tolist()
+
+    assert {c for begin, length in runs for c in range(begin, begin + length)} == expected
+    assert all(a + n < b for (a, n), (b, _) in pairwise(runs))
