@@ -68,7 +68,7 @@ class Recorder:
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
-        self._feed = Feed(self._contents, self._elapsed_ns)
+        self._feed = Feed(self._contents, lambda: self.elapsed_ns)
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
@@ -189,9 +189,7 @@ class Recorder:
         """Where the recording is on its own time axis, its length once stopped; 0 before."""
         if self._store is None:
             return 0
-        if not self.is_recording:
-            return self.recording.duration_ns
-        return self._manifest(complete=False).duration_ns
+        return self._duration_ns or self._manifest(complete=False).duration_ns
 
     @property
     def is_recording(self) -> bool:
@@ -232,10 +230,6 @@ class Recorder:
             return {}, 0
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
-
-    def _elapsed_ns(self) -> int:
-        began = self._session.start_ns
-        return self._duration_ns or (time.monotonic_ns() - began if began else 0)
 
     def status(self) -> RecorderStatus:
         """Return counts, sizes and costs as of now."""

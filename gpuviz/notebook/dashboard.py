@@ -4,18 +4,18 @@ import threading
 import time
 from functools import partial
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
-from IPython.core.getipython import get_ipython
 
 from gpuviz.errors import GpuvizError
+from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.fallback import Fallback
 from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
 from gpuviz.notebook.refresher import Refresher
+from gpuviz.notebook.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         super().close()
 
     def _ipython_display_(self) -> None:
-        self._control.add_view(self, _running_cell())
+        self._control.add_view(self, running_cell()[0])
         self._fallback.display(self)
 
     def _recording(self) -> "Recording | None":
@@ -184,21 +184,11 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         return self._only.recording if self._only is not None else self._control.recording
 
 
-def _running_cell() -> str:
-    """Return what the front end calls the cell that runs, empty if it does not tell."""
-    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()
-    return str(parent.get("metadata", {}).get("cellId", ""))
-
-
 def timeline_of(recorder: "Recorder | None") -> Any:
     """Return a widget that shows a recorder live, an empty one if there is no recorder."""
     if recorder is None:
         return ipywidgets.HTML()
-    try:
-        timeline = import_module("gpuviz.notebook.timeline")
-    except ModuleNotFoundError:
-        return ipywidgets.HTML("The live timeline is not installed.")
-    return timeline.Timeline(recorder)
+    return Timeline(recorder)
 
 
 def _file_name(suffix: str) -> str:

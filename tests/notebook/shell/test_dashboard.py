@@ -4,7 +4,7 @@ import re
 import sys
 import threading
 import time
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import ipywidgets
 import pytest
@@ -164,7 +164,8 @@ def test_closing_leaves_no_thread_and_no_callback(shell):
 
 def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
     parent = {"metadata": {"cellId": "one"}}
-    monkeypatch.setattr(shell.shell, "get_parent", lambda: parent, raising=False)
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(shell.shell, "kernel", kernel, raising=False)
     shell.run("first = gpuviz.dashboard()\nfirst")
     shell.run("second = gpuviz.dashboard()\nsecond")
     parent["metadata"]["cellId"] = "other"
