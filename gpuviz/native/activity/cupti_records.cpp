@@ -80,6 +80,11 @@ std::string_view copy_name(CopyKind kind) {
     }
 }
 
+template <typename Record>
+const Record& as(const CUpti_Activity& record) {
+    return reinterpret_cast<const Record&>(record);
+}
+
 }  // namespace
 
 std::uint64_t CuptiRecords::parse(std::uint8_t* buffer, std::size_t valid_size) {
@@ -93,29 +98,26 @@ std::uint64_t CuptiRecords::parse(std::uint8_t* buffer, std::size_t valid_size) 
 }
 
 void CuptiRecords::parse(const CUpti_Activity& record) {
-    const auto as = [&]<typename Record>(const Record*) -> const Record& {
-        return reinterpret_cast<const Record&>(record);
-    };
     switch (record.kind) {
         case CUPTI_ACTIVITY_KIND_KERNEL:
         case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-            return kernel(as(static_cast<const CUpti_ActivityKernel9*>(nullptr)));
+            return kernel(as<CUpti_ActivityKernel9>(record));
         case CUPTI_ACTIVITY_KIND_MEMCPY:
-            return memcpy(as(static_cast<const CUpti_ActivityMemcpy5*>(nullptr)));
+            return memcpy(as<CUpti_ActivityMemcpy5>(record));
         case CUPTI_ACTIVITY_KIND_MEMCPY2:
-            return memcpy(as(static_cast<const CUpti_ActivityMemcpyPtoP4*>(nullptr)));
+            return memcpy(as<CUpti_ActivityMemcpyPtoP4>(record));
         case CUPTI_ACTIVITY_KIND_MEMSET:
-            return memset(as(static_cast<const CUpti_ActivityMemset4*>(nullptr)));
+            return memset(as<CUpti_ActivityMemset4>(record));
         case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-            return synchronization(as(static_cast<const CUpti_ActivitySynchronization2*>(nullptr)));
+            return synchronization(as<CUpti_ActivitySynchronization2>(record));
         case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-            return cuda_event(as(static_cast<const CUpti_ActivityCudaEvent2*>(nullptr)));
+            return cuda_event(as<CUpti_ActivityCudaEvent2>(record));
         case CUPTI_ACTIVITY_KIND_MEMORY2:
-            return memory(as(static_cast<const CUpti_ActivityMemory4*>(nullptr)));
+            return memory(as<CUpti_ActivityMemory4>(record));
         case CUPTI_ACTIVITY_KIND_OVERHEAD:
-            return overhead(as(static_cast<const CUpti_ActivityOverhead3*>(nullptr)));
+            return overhead(as<CUpti_ActivityOverhead3>(record));
         case CUPTI_ACTIVITY_KIND_JIT:
-            return jit(as(static_cast<const CUpti_ActivityJit2*>(nullptr)));
+            return jit(as<CUpti_ActivityJit2>(record));
         default:
             return;
     }
@@ -177,26 +179,13 @@ void CuptiRecords::kernel(const CUpti_ActivityKernel9& record) {
     append(row);
 }
 
-void CuptiRecords::memcpy(const CUpti_ActivityMemcpy5& record) {
+template <typename Record>
+void CuptiRecords::memcpy(const Record& record) {
     if (!is_whole(record)) {
         return;
     }
     ActivityRow row = row_of(record, ActivityKind::memcpy);
     row.copy_kind = copy_kind(record.copyKind);
-    row.name = log_.strings.intern(copy_name(row.copy_kind));
-    row.bytes = std::int64_t(record.bytes);
-    row.source = memory_kind(record.srcKind);
-    row.destination = memory_kind(record.dstKind);
-    row.graph_node = record.graphNodeId;
-    append(row);
-}
-
-void CuptiRecords::memcpy(const CUpti_ActivityMemcpyPtoP4& record) {
-    if (!is_whole(record)) {
-        return;
-    }
-    ActivityRow row = row_of(record, ActivityKind::memcpy);
-    row.copy_kind = CopyKind::peer_to_peer;
     row.name = log_.strings.intern(copy_name(row.copy_kind));
     row.bytes = std::int64_t(record.bytes);
     row.source = memory_kind(record.srcKind);

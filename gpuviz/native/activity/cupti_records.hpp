@@ -34,8 +34,8 @@ class CuptiRecords {
 
   private:
     void kernel(const CUpti_ActivityKernel9& record);
-    void memcpy(const CUpti_ActivityMemcpy5& record);
-    void memcpy(const CUpti_ActivityMemcpyPtoP4& record);
+    template <typename Record>
+    void memcpy(const Record& record);
     void memset(const CUpti_ActivityMemset4& record);
     void synchronization(const CUpti_ActivitySynchronization2& record);
     void cuda_event(const CUpti_ActivityCudaEvent2& record);

@@ -108,7 +108,9 @@ void CuptiTracer::flush() noexcept { library_->flush_all(0); }
 
 void CuptiTracer::abandon_after_fork() noexcept {
     subscriber_ = nullptr;
-    flusher_.detach();
+    if (flusher_.joinable()) {
+        flusher_.detach();
+    }
 }
 
 void CuptiTracer::flush_until_stopped() {

@@ -1,22 +1,13 @@
 #include "activity/kernel_signature.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
+
+#include "record/demangle.hpp"
 
 namespace gpuviz {
 namespace {
-
-std::string demangled(const std::string& symbol) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(
-        abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
-    return status == 0 && name ? std::string(name.get()) : std::string();
-}
 
 // The texts between the commas of the last parentheses; nothing if there are none.
 std::vector<std::string_view> parameter_types(std::string_view name) {
@@ -73,7 +64,7 @@ std::vector<AccessMode> parameter_modes(const std::string& symbol, std::size_t p
         std::fill_n(modes.begin() + std::ptrdiff_t(inputs), outputs, AccessMode::write);
         return modes;
     }
-    const std::string name = demangled(symbol);
+    const std::string name = demangled(symbol.c_str());
     const std::vector<std::string_view> types = parameter_types(name);
     if (types.size() == parameters) {
         std::transform(types.begin(), types.end(), modes.begin(), [](std::string_view type) {

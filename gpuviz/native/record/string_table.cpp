@@ -1,23 +1,10 @@
 #include "record/string_table.hpp"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <exception>
-#include <memory>
+
+#include "record/demangle.hpp"
 
 namespace gpuviz {
-namespace {
-
-// The name without parameters' types would be shorter but ambiguous; "" if this is no C++ symbol.
-std::string demangled(const char* symbol) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(
-        abi::__cxa_demangle(symbol, nullptr, nullptr, &status), std::free);
-    return status == 0 && name ? std::string(name.get()) : std::string();
-}
-
-}  // namespace
 
 std::uint32_t StringTable::intern(const char* text) noexcept {
     return text == nullptr ? 0 : intern(std::string_view(text));
