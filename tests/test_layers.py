@@ -19,7 +19,8 @@ CPP = {
     "allocator": {"device", "record"},
     "activity": {"record", "device"},
     "replay": {"device", "record", "allocator"},
-    "bindings": {"device", "record", "allocator", "activity", "replay"},
+    "trace": set[str](),
+    "bindings": {"device", "record", "allocator", "activity", "replay", "trace"},
     "testing": {"device", "record", "allocator", "activity", "replay"},
 }
 TS = {
@@ -43,7 +44,7 @@ PYTHON = {
     "manifest": {"errors"},
     "conformity": {"errors", "tables"},
     "recording": _FLOOR,
-    "formats": _RECORDING,
+    "formats": _RECORDING | {"analysis"},
     "analysis": _RECORDING,
     "figures": _RECORDING | {"analysis"},
     "environment": set[str](),
