@@ -1,11 +1,11 @@
 """The formats that a recording can be written in for other tools."""
 
-from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpuviz.recording import Recording
 
 # Each format: the module and the function that write it, and the suffixes that choose it.
@@ -21,11 +21,11 @@ FORMATS = {
 class Writer(Protocol):
     """Writes a recording whole or not at all, and returns the path."""
 
-    def __call__(self, recording: "Recording", path: Path, *, overwrite: bool) -> Path:
+    def __call__(self, recording: "Recording", path: "Path", *, overwrite: bool) -> "Path":
         """Write to ``path``; RecordingExistsError unless it is free or ``overwrite``."""
 
 
-def writer(path: Path, format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
+def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
     """Return what writes a format, by its name, or if None by the suffix of ``path``.
 
     Raises:
@@ -36,11 +36,11 @@ def writer(path: Path, format: str | None) -> Writer:  # noqa: A002 - as `Record
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}; there are {_listed()}")
     module, function, _ = FORMATS[format]
-    found: Callable[..., Path] = getattr(import_module(f"gpuviz.formats.{module}"), function)
-    return cast("Writer", found)
+    found: Writer = getattr(import_module(f"gpuviz.formats.{module}"), function)
+    return found
 
 
-def _format_of(path: Path) -> str:
+def _format_of(path: "Path") -> str:
     for name, (_, _, suffixes) in FORMATS.items():
         if path.suffix in suffixes:
             return name

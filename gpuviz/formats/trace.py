@@ -80,8 +80,8 @@ def _devices(recording: "Recording") -> list[int]:
 def _flows(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Return the call and the flow of each activity, and how many flows begin at each call.
 
-    The call is -1 and the flow 0 where there is none. Flows are numbered from 1, call by call. None
-    goes back in time, as it would where two clocks disagree.
+    The call is -1 and the flow 0 where there is none. Flows are numbered from 1, call by call. They
+    only go forward in time; where two clocks disagree there is none.
     """
     import numpy as np
 
@@ -90,7 +90,7 @@ def _flows(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArray
     calls[codes(activities["kind"], KINDS) == KINDS.index("range")] = -1
     flows = np.zeros(len(calls), np.uint64)
     rows = np.flatnonzero(calls >= 0)
-    rows = rows[times_of(api_calls)[calls[rows]] <= times_of(activities)[rows]]
+    rows = rows[times_of(api_calls)[calls[rows]] < times_of(activities)[rows]]
     rows = rows[np.argsort(calls[rows], kind="stable")]
     flows[rows] = np.arange(1, len(rows) + 1)
     return calls, flows, np.bincount(calls[rows], minlength=api_calls.num_rows)

@@ -9,6 +9,7 @@ from gpuviz.tables import ACTIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.formats.trace_lines import Lines
@@ -68,40 +69,53 @@ def add_moments(
     import numpy as np
 
     events = recording.tables["memory_events"]
-    actions = codes(events["action"], ACTIONS)
-    device = plain(events["device"])
+    actions, device = codes(events["action"], ACTIONS), plain(events["device"])
     first = recording.manifest.initial_events
     own = np.arange(len(actions)) >= first
     failed = np.flatnonzero(own & (actions == ACTIONS.index("oom")))
     taken = np.flatnonzero(own & (actions == ACTIONS.index("snapshot")))
     starts, counts, sizes = _releases(actions, device, plain(events["size"]), first)
-    tracks = _memory_tracks(trace, devices, device, np.concatenate([failed, taken, starts]))
-    stacks = plain(events["stack"])
-
-    def add(name: str, rows: "NDArray[Any]", arguments: "dict[str, NDArray[Any]]") -> None:
-        if not len(rows):
-            return
-        time = times_of(events)[rows]
-        numbers = [trace.number(each, values) for each, values in arguments.items()]
-        trace.tables.append(
-            EventTable(
-                category=trace.names.position("memory"),
-                instant=True,
-                time=time,
-                end=time,
-                track=np.array([tracks[each] for each in device[rows].tolist()], np.uint32),
-                name=np.full(len(rows), trace.names.position(name)),
-                arguments=[*numbers, trace.text("line", lines.of_stacks(stacks[rows]))],
-            )
-        )
-
     free = np.minimum(plain(events["address"])[failed], np.uint64(2**63 - 1)).astype(np.int64)
-    requested = plain(events["requested_size"])[failed]
-    stream = present(plain(events["stream"])[failed])
-    failure = {"requested bytes": requested, "bytes": plain(events["size"])[failed]}
-    add(OOM, failed, failure | {"device's free bytes": free, "stream": stream})
-    add(SNAPSHOT, taken, {})
-    add(RELEASE, starts, {"segments": counts, "bytes": sizes})
+    failure = {
+        "requested bytes": plain(events["requested_size"])[failed],
+        "bytes": plain(events["size"])[failed],
+        "device's free bytes": free,
+        "stream": present(plain(events["stream"])[failed]),
+    }
+    moments: dict[str, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {
+        OOM: (failed, failure),
+        SNAPSHOT: (taken, {}),
+        RELEASE: (starts, {"segments": counts, "bytes": sizes}),
+    }
+    rows_of_all = np.concatenate([rows for rows, _ in moments.values()])
+    tracks = _memory_tracks(trace, devices, device, rows_of_all)
+    for name, (rows, arguments) in moments.items():
+        if len(rows):
+            chosen = events.take(rows)
+            trace.tables.append(_moments(trace, name, chosen, tracks, arguments, lines))
+
+
+def _moments(  # noqa: PLR0913, PLR0917
+    trace: Trace,
+    name: str,
+    events: "pa.Table",
+    tracks: "Mapping[int, int]",
+    arguments: "Mapping[str, NDArray[Any]]",
+    lines: "Lines",
+) -> EventTable:
+    import numpy as np
+
+    time = times_of(events)
+    numbers = [trace.number(each, values) for each, values in arguments.items()]
+    return EventTable(
+        category=trace.names.position("memory"),
+        instant=True,
+        time=time,
+        end=time,
+        track=np.array([tracks[each] for each in plain(events["device"]).tolist()], np.uint32),
+        name=np.full(len(time), trace.names.position(name)),
+        arguments=[*numbers, trace.text("line", lines.of_stacks(plain(events["stack"])))],
+    )
 
 
 def _releases(
