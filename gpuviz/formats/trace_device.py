@@ -19,6 +19,7 @@ KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "source"]
 _AROUND_OTHERS = ("graph", "range")
+_STREAM_BITS = 32
 
 
 def add_activities(
@@ -89,16 +90,16 @@ def _stream_tracks(
     import numpy as np
 
     activities = recording.tables["activities"]
-    pairs = np.stack(
-        [plain(activities[name]).astype(np.int64) for name in ("device", "stream")], axis=1
-    )
-    distinct, numbers = np.unique(pairs, axis=0, return_inverse=True)
+    device, stream = (plain(activities[name]).astype(np.int64) for name in ("device", "stream"))
+    distinct, numbers = np.unique(device << _STREAM_BITS | stream, return_inverse=True)
     names = stream_names(recording)
-    tracks = [
-        trace.add_track(names.get(stream, f"stream number {stream}"), devices[device])
-        for device, stream in distinct.tolist()
-    ]
-    return np.array(tracks, np.uint32)[numbers.reshape(-1)]
+    tracks = []
+    for each in distinct.tolist():
+        stream_id = each & (1 << _STREAM_BITS) - 1
+        name = names.get(stream_id, f"stream number {stream_id}")
+        tracks.append(trace.add_track(name, devices[each >> _STREAM_BITS]))
+    of_rows: NDArray[Any] = np.array(tracks, np.uint32)[numbers]
+    return of_rows
 
 
 def _names(
