@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "Path":
     """Write a recording as a Perfetto trace, whole or not at all; return the path.
 
-    Times are nanoseconds since 1970 by the wall clock at the recording's start, or since the start
-    where the recording does not know that.
+    Times are nanoseconds since the recording's start, or since the first event if that is earlier;
+    the file says what the wall clock was.
 
     Raises:
         RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
@@ -34,7 +34,8 @@ def _write_packets(recording: "Recording", trace: "Trace", file: BinaryIO) -> No
     from gpuviz import _core
 
     zero = -first_time_ns(trace)
-    file.write(clock_packet(zero, recording.manifest.start_unix_ns))
+    started = recording.manifest.start_unix_ns
+    file.write(clock_packet(started - zero if started else 0))
     file.writelines(track_packets(trace.tracks, description(recording)))
     texts = (trace.names, trace.argument_names, trace.argument_texts)
     file.writelines(text_packets(*(each.all() for each in texts)))

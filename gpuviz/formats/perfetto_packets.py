@@ -5,6 +5,8 @@ Numbers are those of protos/perfetto/trace of Perfetto 0.59.
 
 from typing import TYPE_CHECKING
 
+from gpuviz.formats.trace_memory import LEVELS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 SEQUENCE = 1
 _CLOCK = 64  # the first number of clocks that are known only on their own sequence
 _REALTIME = 1
-_BOOTTIME = 6
+_TRACE_FILE = 11
 _INCREMENTAL_STATE_CLEARED = 1
 _NEEDS_INCREMENTAL_STATE = 2
 _EXPLICIT_ORDER = 3
@@ -50,17 +52,16 @@ def packet(*fields: tuple[int, Value], flags: int = _NEEDS_INCREMENTAL_STATE) ->
     return message((1, message(*fields, (10, SEQUENCE), (13, flags))))
 
 
-def clock_packet(zero_ns: int, unix_ns: int) -> bytes:
+def clock_packet(unix_ns: int) -> bytes:
     """Return the first packet: times of all others are of a clock of their own.
 
     Args:
-        zero_ns: What that clock says at the recording's time 0.
-        unix_ns: Nanoseconds since 1970 at that time; 0 if that is not known.
+        unix_ns: Nanoseconds since 1970 when that clock says 0; at most 0 if that is not known.
     """
-    reference = (_REALTIME, unix_ns) if unix_ns else (_BOOTTIME, zero_ns)
-    clocks = [(1, message((1, clock), (2, time))) for clock, time in ((_CLOCK, zero_ns), reference)]
+    times = {_CLOCK: 0, _TRACE_FILE: 0} | ({_REALTIME: unix_ns} if unix_ns > 0 else {})
+    clocks = [(1, message((1, clock), (2, time))) for clock, time in times.items()]
     return packet(
-        (6, message(*clocks, (2, reference[0]))),
+        (6, message(*clocks, (2, _TRACE_FILE))),
         (59, message((58, _CLOCK))),
         (87, 1),
         flags=_INCREMENTAL_STATE_CLEARED,
@@ -75,7 +76,6 @@ def track_packets(tracks: "Sequence[Track]", description: str) -> "Iterator[byte
         description: Shown with each process.
     """
     for position, track in enumerate(tracks):
-        parent = tracks[max(track.parent, 0)]
         fields: list[tuple[int, Value]] = [(1, position + 1)]
         if track.kind == "process":
             fields += [(3, message((1, track.process), (6, track.name)))]
@@ -86,7 +86,8 @@ def track_packets(tracks: "Sequence[Track]", description: str) -> "Iterator[byte
         else:
             fields += [(2, track.name), (5, track.parent + 1), (12, position)]
         if track.kind == "counter":
-            fields += [(8, message((3, _SIZE_BYTES), (7, f"memory of {parent.process}")))]
+            scale: list[tuple[int, Value]] = [(7, "levels")] if track.name in LEVELS else []
+            fields += [(8, message((3, _SIZE_BYTES), *scale))]
         yield packet((60, message(*fields)))
 
 

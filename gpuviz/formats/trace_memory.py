@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from gpuviz.formats.trace_lines import Lines
     from gpuviz.recording import Recording
 
-QUANTITIES = ("requested", "allocated", "active", "reserved")
+# Perfetto's user interface sorts tracks by name; these stay together.
+LEVELS = {
+    "memory requested": "requested",
+    "memory allocated": "allocated",
+    "memory active": "active",
+    "memory reserved": "reserved",
+}
+DEVICE_USED = "memory used on device"
 _RELEASES = ("segment_free", "segment_unmap")
 OOM = "out of memory"
 SNAPSHOT = "snapshot"
@@ -31,10 +38,10 @@ def add_counters(trace: Trace, recording: "Recording", devices: "Mapping[int, in
     times, times_used = times_of(levels), times_of(used)
     for device, process in devices.items():
         rows = np.flatnonzero(of_levels == device)
-        for quantity in QUANTITIES:
-            _add_counter(trace, quantity, process, times[rows], plain(levels[quantity])[rows])
+        for name, level in LEVELS.items():
+            _add_counter(trace, name, process, times[rows], plain(levels[level])[rows])
         rows = np.flatnonzero(of_used == device)
-        _add_counter(trace, "device used", process, times_used[rows], plain(used["used"])[rows])
+        _add_counter(trace, DEVICE_USED, process, times_used[rows], plain(used["used"])[rows])
 
 
 def _add_counter(

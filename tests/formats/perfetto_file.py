@@ -24,8 +24,6 @@ class PerfettoFile:
     counters: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     instants: list[tuple[str, int, dict[str, Any]]] = field(default_factory=list)
     nested: list[tuple[str, str]] = field(default_factory=list)
-    zero: int = 0
-    start_unix_ns: int = 0
 
     def process(self, uuid: int) -> str:
         track = self.tracks[uuid]
@@ -37,15 +35,16 @@ class PerfettoFile:
 
 
 def read(path: Path) -> PerfettoFile:
-    """Return what a file has, times as in the recording."""
+    """Return what a file has; of a recording with nothing before its start, times are its own."""
     file = PerfettoFile()
     texts: dict[tuple[str, int], str] = {}
     events = []
     for packet in Trace.FromString(path.read_bytes()).packet:
         if packet.HasField("clock_snapshot"):
-            own, reference = packet.clock_snapshot.clocks
-            file.zero, file.start_unix_ns = own.timestamp, reference.timestamp
+            own, trace_file = packet.clock_snapshot.clocks[:2]
             assert packet.trace_packet_defaults.timestamp_clock_id == own.clock_id
+            assert packet.clock_snapshot.primary_trace_clock == trace_file.clock_id
+            assert own.timestamp == trace_file.timestamp
         if packet.HasField("track_descriptor"):
             file.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
         for kind, interned in packet.interned_data.ListFields():
@@ -53,7 +52,7 @@ def read(path: Path) -> PerfettoFile:
                 text = each.str.decode() if hasattr(each, "str") else each.name
                 texts[kind.name, each.iid] = text
         if packet.HasField("track_event"):
-            events.append((packet.timestamp - file.zero, packet.track_event))
+            events.append((packet.timestamp, packet.track_event))
     # As Perfetto sorts: by time, and what has one time in the order of the file.
     events.sort(key=lambda each: each[0])
     _play(file, events, texts)

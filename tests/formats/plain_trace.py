@@ -98,9 +98,9 @@ def counters(recording: Recording) -> dict[tuple[int, str], list[tuple[int, int]
     found: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for row in recording.memory_levels.to_pylist():
         for level in LEVELS:
-            _append(found, (row["device"], level), row["time"], row[level])
+            _append(found, (row["device"], f"memory {level}"), row["time"], row[level])
     for row in recording.tables["device_memory"].to_pylist():
-        _append(found, (row["device"], "device used"), row["time"], row["used"])
+        _append(found, (row["device"], "memory used on device"), row["time"], row["used"])
     return found
 
 

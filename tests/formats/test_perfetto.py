@@ -58,15 +58,12 @@ def test_perfetto_reads_what_was_recorded_on_a_gpu(name, tmp_path):
         " from slice where category = 'kernel'",
     )
 
-    start = recording.manifest.start_unix_ns
     expected = plain_trace.slices(recording)
     assert errors == []
-    assert sorted(slices) == sorted(
-        (s.category, s.name, start + s.time, s.duration) for s in expected
-    )
-    assert sorted(flows) == [(start + a, start + b) for a, b in plain_trace.flows(recording)]
+    assert sorted(slices) == sorted((s.category, s.name, s.time, s.duration) for s in expected)
+    assert sorted(flows) == plain_trace.flows(recording)
     for (_, name_of_counter), rows in plain_trace.counters(recording).items():
-        found = [(ts - start, value) for track, ts, value in counters if track == name_of_counter]
+        found = [(ts, value) for track, ts, value in counters if track == name_of_counter]
         assert found == rows
     assert sorted(kernels) == sorted(grids(recording))
 
@@ -167,11 +164,22 @@ def test_a_recording_of_nothing_is_a_trace_that_perfetto_reads(tmp_path):
     assert slices == [(0,)]
 
 
-def test_times_before_the_start_are_kept(tmp_path):
+def test_what_is_earlier_than_the_start_begins_the_trace(tmp_path):
     timeline = Timeline()
     timeline.kernel(-500, 20)
     path = timeline.recording(start_unix_ns=10_000).export(tmp_path / "run.pftrace")
 
-    (slices,) = answers(path.read_bytes(), "select ts, dur from slice")
+    (slices,) = answers(path.read_bytes(), "select ts, dur, to_realtime(ts) from slice")
 
-    assert slices == [(9_500, 520)]
+    assert slices == [(0, 520, 9_500)]
+
+
+def test_the_file_says_what_the_wall_clock_was(tmp_path):
+    recording = gpuviz.load(RECORDED / "fft_filter.gpuviz")
+    path = recording.export(tmp_path / "run.pftrace")
+
+    (slices,) = answers(path.read_bytes(), "select min(ts), to_realtime(min(ts)) from slice")
+
+    first = plain_trace.slices(recording)
+    time = min(each.time for each in first)
+    assert slices == [(time, recording.manifest.start_unix_ns + time)]
