@@ -75,8 +75,9 @@ def stream_names(recording: "Recording") -> dict[int, str]:
     for row in rows:
         named.setdefault((row["device"], row["name"]), []).append(row["id"])
     return {
-        number: name if len(numbers) == 1 else f"{name} (number {number})"
+        number: titled if len(numbers) == 1 else f"{titled} (number {number})"
         for (_, name), numbers in named.items()
+        for titled in [name if "stream" in name else f"stream {name}"]
         for number in numbers
     }
 

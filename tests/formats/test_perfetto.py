@@ -78,8 +78,8 @@ def grids(recording):
 
 def test_perfetto_shows_each_device_as_a_process_and_each_stream_as_a_track(tmp_path):
     timeline = Timeline()
-    for device, stream in ((0, 1), (0, 2), (1, 3)):
-        timeline.add("streams", {"id": stream, "device": device, "name": f"lane {stream}"})
+    for device, stream, name in ((0, 1, "my stream"), (0, 2, "B"), (1, 3, "C")):
+        timeline.add("streams", {"id": stream, "device": device, "name": name})
         timeline.kernel(10, 20, device=device, stream=stream)
     path = timeline.recording().export(tmp_path / "run.pftrace")
 
@@ -89,7 +89,7 @@ def test_perfetto_shows_each_device_as_a_process_and_each_stream_as_a_track(tmp_
         "on slice.track_id = process_track.id join process using (upid) order by 2",
     )
 
-    assert tracks == [("GPU 0", "lane 1"), ("GPU 0", "lane 2"), ("GPU 1", "lane 3")]
+    assert tracks == [("GPU 0", "my stream"), ("GPU 0", "stream B"), ("GPU 1", "stream C")]
 
 
 def test_perfetto_nests_no_work_of_a_stream_but_in_graphs(tmp_path):
