@@ -116,6 +116,7 @@ class Trace:
         self.argument_texts = Texts()
         self.tables: list[EventTable] = []
         self.counters: list[Counter] = []
+        self._last_thread: dict[int, int] = {}
 
     def add_process(self, name: str, process: int) -> int:
         """Return the position of the track of a new process."""
@@ -132,8 +133,8 @@ class Trace:
         """Return the position of a new track; without ``thread`` it gets a free number."""
         process = self.tracks[parent].process
         if thread is None:
-            used = (track.thread for track in self.tracks if track.process == process)
-            thread = max(used) + 1
+            thread = self._last_thread.get(process, 0) + 1
+        self._last_thread[process] = max(self._last_thread.get(process, 0), thread)
         self.tracks.append(Track(name, kind, process, thread, parent))
         return len(self.tracks) - 1
 

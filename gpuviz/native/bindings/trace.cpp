@@ -123,7 +123,7 @@ void perfetto_counter(std::uint32_t track, const Column<std::int64_t>& time,
 }
 
 void chrome_rows(const std::vector<const HeldRows*>& held,
-                 const std::vector<std::tuple<std::uint32_t, std::uint32_t>>& tracks,
+                 const std::vector<std::tuple<std::uint64_t, std::uint64_t>>& tracks,
                  std::vector<std::string> names, std::vector<std::string> argument_names,
                  std::vector<std::string> argument_texts, const Write& write) {
     const auto tables = tables_of(held);
@@ -135,7 +135,7 @@ void chrome_rows(const std::vector<const HeldRows*>& held,
     write_chrome_rows(tables, places, texts, sink);
 }
 
-void chrome_counter(std::uint32_t process, const std::string& name,
+void chrome_counter(std::uint64_t process, const std::string& name,
                     const Column<std::int64_t>& time, const Column<std::int64_t>& value,
                     const Write& write) {
     const TraceCounter counter{0, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};

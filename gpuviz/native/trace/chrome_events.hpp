@@ -17,8 +17,8 @@ struct ChromeTexts {
 };
 
 struct ChromeTrack {
-    std::uint32_t process;
-    std::uint32_t thread;
+    std::uint64_t process;
+    std::uint64_t thread;
 };
 
 // Writes rows as complete events with their flows, or as instant events, by time. Each is an object
