@@ -17,15 +17,19 @@ from perfetto.trace_processor.protos import ProtoFactory
 
 PROGRAM = Path(__file__).with_suffix(".mjs")
 APPEND_TRACE, FINALIZE_TRACE, QUERY = 1, 2, 3
+LARGEST = 32 << 20  # the reader takes messages of up to 64 MiB
 NULL, INTEGER, FLOAT, TEXT = 1, 2, 3, 4
 Row = tuple[Any, ...]
 
 
 def answers(trace: bytes, *queries: str) -> list[list[Row]]:
     """Return the rows that answer each query in SQL; fails if one has an error."""
-    requests = [_request(0, APPEND_TRACE, append_trace_data=trace), _request(1, FINALIZE_TRACE)]
-    for number, query in enumerate(queries, 2):
-        requests.append(_request(number, QUERY, query_args={"sql_query": query}))
+    requests = [
+        _request(APPEND_TRACE, append_trace_data=trace[at : at + LARGEST])
+        for at in range(0, len(trace), LARGEST)
+    ]
+    requests.append(_request(FINALIZE_TRACE))
+    requests += [_request(QUERY, query_args={"sql_query": query}) for query in queries]
     sent = b"".join(struct.pack("<I", len(each)) + each for each in requests)
     run = subprocess.run(
         ["node", PROGRAM, _reader()],  # noqa: S607 - of the package that npm comes from
@@ -55,9 +59,9 @@ def _stream() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-def _request(number: int, kind: int, **fields: Any) -> bytes:
+def _request(kind: int, **fields: Any) -> bytes:
     stream = _stream()()
-    message = stream.msg.add(seq=number, request=kind)
+    message = stream.msg.add(request=kind)
     for name, value in fields.items():
         if isinstance(value, dict):
             for inner, text in value.items():
