@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Self
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
 from gpuviz.errors import RecorderError
+from gpuviz.failure import set_failure_listener
 from gpuviz.feed import Feed, Listener
 from gpuviz.host_ranges import HostRanges
 from gpuviz.manifest import Manifest
+from gpuviz.post_mortem import PostMortem
 from gpuviz.pump import Pump, import_libraries
 from gpuviz.recorder_status import RecorderStatus
 from gpuviz.recording import Recording
@@ -65,6 +67,7 @@ class Recorder:
         self._launch_blocks = launch_blocks
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
+        self._post_mortem = PostMortem(self._drained, path)
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
@@ -133,6 +136,7 @@ class Recorder:
             raise
         self._store, self._pump = store, pump
         self._feed.restart()
+        set_failure_listener(self._post_mortem.explain)
 
     def stop(self) -> Recording:
         """End recording, restore what was there before, and return the recording.
@@ -148,6 +152,7 @@ class Recorder:
             if self._store is None or self._pump is None or Recorder._active is not self:
                 raise RecorderError("This recorder does not record; start() it first")
             Recorder._active = None
+            set_failure_listener(None)
             atexit.unregister(self._stop_at_exit)
             try:
                 try:
@@ -208,8 +213,18 @@ class Recorder:
         if self._store is None or self._pump is None:
             raise RecorderError("Nothing is recorded yet: start() the recorder first")
         self._tracer.flush()
+        return self._drained()
+
+    def _drained(self) -> Recording:
+        assert self._store is not None  # noqa: S101
+        assert self._pump is not None  # noqa: S101
         self._pump.drain()
         return self._store.so_far(self._manifest(complete=False))
+
+    @property
+    def out_of_memory_pages(self) -> tuple[Path, ...]:
+        """The pages written about requests for memory that failed, the first failure's first."""
+        return tuple(self._post_mortem.pages)
 
     def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
         """Give a listener everything that is recorded, until now and from now on, while it is.
@@ -285,6 +300,7 @@ class Recorder:
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
+            failures=dict(self._post_mortem.told),
             notes=self._all_notes(),
             **fields,
         )
@@ -307,6 +323,7 @@ def _abandon_active() -> None:
     if Recorder._active is not None:  # noqa: SLF001
         Recorder._active._abandon()  # noqa: SLF001
         Recorder._active = None  # noqa: SLF001
+        set_failure_listener(None)
 
 
 os.register_at_fork(after_in_child=_abandon_active)

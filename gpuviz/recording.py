@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuviz._core import MemoryColumns
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
+    from gpuviz.analysis.out_of_memory import OutOfMemory
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.peak import Peak
 
@@ -182,6 +183,12 @@ class Recording:
         from gpuviz.analysis.fragmentation import fragmentation
 
         return fragmentation(self, at, device)
+
+    def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
+        """Return the requests for memory that failed, what each met, and why."""
+        from gpuviz.analysis.out_of_memory import out_of_memory
+
+        return out_of_memory(self)
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return when most bytes were allocated, and how many.

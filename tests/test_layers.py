@@ -57,12 +57,15 @@ PYTHON = {
     "stream_handle": {"tables"},
     "feed": set[str](),
     "pump": _FLOOR | {"stacks", "source", "store", "stream_handle", "feed"},
+    "failure": {"manifest"},
+    "post_mortem": _RECORDING | {"analysis", "formats", "failure"},
     "summary_table": set[str](),
     "allocator_settings": {"_core"},
-    "allocator": _RECORDING | {"allocator_settings", "stream_handle", "summary_table"},
+    "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
-    "simulation": _FLOOR | {"tracer"},
-    "frameworks": _RECORDING | {"allocator", "source", "stream_handle", "tracer", "cupti"},
+    "simulation": _FLOOR | {"failure", "tracer"},
+    "frameworks": _RECORDING
+    | {"allocator", "failure", "source", "stream_handle", "tracer", "cupti"},
     "stream_ranges": {"_core"},
     "ranges": {"_core", "tables", "stream_ranges"},
     "stream_names": {"_core", "stream_handle"},
@@ -78,7 +81,7 @@ PYTHON = {
     },
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "feed", "tracer", "recorder_status"}
-    | {"host_ranges"},
+    | {"failure", "host_ranges", "post_mortem"},
     "assembly": {"recorder", "simulation", "source", "tracer"},
     "replayed_activities": _RECORDING | {"analysis"},
     "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
@@ -88,9 +91,10 @@ PYTHON = {
     "cli": {"errors", "commands"},
 }
 # A recording's methods only call what stands above it, and the allocator and the recorder call
-# the framework that the caller uses; both import it when called.
+# the framework that the caller uses; both import it when called. A page is made where one is due.
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
+    "post_mortem": {"report"},
     "allocator": {"frameworks"},
     "assembly": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},

@@ -12,11 +12,12 @@ using namespace nb::literals;
 namespace gpuviz {
 
 CupyObserver::CupyObserver(nb::handle memory_module, CupyState state, nb::callable allocator,
-                           nb::object total_bytes)
+                           nb::object total_bytes, nb::object out_of_memory)
     : pointer_(memory_module, this, &take_allocated, &free_callback),
       state_(std::move(state)),
       allocator_(std::move(allocator)),
-      total_bytes_(std::move(total_bytes)) {}
+      total_bytes_(std::move(total_bytes)),
+      out_of_memory_(std::move(out_of_memory)) {}
 
 std::uint64_t CupyObserver::pool_bytes() const {
     return total_bytes_.is_none() ? ObservedPool::kUnknownTotal
@@ -45,6 +46,9 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
         } catch (nb::python_error& error) {
             if (error.matches(PyExc_MemoryError)) {
                 pool(device).out_of_memory(bytes, state_.stream(device), call_site());
+                if (!out_of_memory_.is_none()) {
+                    out_of_memory_(error.value(), device, bytes);
+                }
             }
             throw;
         }
@@ -132,20 +136,23 @@ void bind_cupy_observer(nb::module_& m) {
             [](CupyObserver* self, const nb::object& memory_module,
                const nb::object& runtime_module, const nb::object& stream_module,
                nb::callable current_device, nb::callable current_stream, nb::callable allocator,
-               nb::object total_bytes) {
-                new (self)
-                    CupyObserver(memory_module,
-                                 CupyState(runtime_module, stream_module, std::move(current_device),
-                                           std::move(current_stream)),
-                                 std::move(allocator), std::move(total_bytes));
+               nb::object total_bytes, nb::object out_of_memory) {
+                new (self) CupyObserver(
+                    memory_module,
+                    CupyState(runtime_module, stream_module, std::move(current_device),
+                              std::move(current_stream)),
+                    std::move(allocator), std::move(total_bytes), std::move(out_of_memory));
             },
             "memory_module"_a, "runtime_module"_a, "stream_module"_a, "current_device"_a,
             "current_stream"_a, "allocator"_a, "total_bytes"_a.none(),
+            "out_of_memory"_a.none() = nb::none(),
             nb::sig("def __init__(self, memory_module: object, runtime_module: object, "
                     "stream_module: object, current_device: typing.Callable[[], int], "
                     "current_stream: typing.Callable[[], int], "
                     "allocator: typing.Callable[[int], typing.Any], "
-                    "total_bytes: typing.Callable[[], int] | None) -> None"))
+                    "total_bytes: typing.Callable[[], int] | None, "
+                    "out_of_memory: typing.Callable[[BaseException, int, int], None] | None = None"
+                    ") -> None"))
         .def("set_session", &CupyObserver::set_session, "session"_a.none(), "stacks"_a = true)
         .def("devices", &CupyObserver::devices, "Return the devices on which it has allocated.")
         .def("abandon", &CupyObserver::abandon);
