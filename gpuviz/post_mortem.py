@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuviz.analysis.last_moments import last_moments
 from gpuviz.analysis.out_of_memory import failed_rows
 from gpuviz.analysis.request import failure_key
+from gpuviz.block_names import names_by_stack
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.whole_file import write_whole
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MOST_PAGES = 3
 # A page takes well under a second; more than this and something holds what it needs.
 PATIENCE_S = 20.0
+# Of a table of activities on disk; it is no part of the verdict.
+MOST_BYTES = 64 << 20
 
 
 class PostMortem:
@@ -64,7 +67,7 @@ class PostMortem:
         outcome: list[str] = []
         writer = threading.Thread(
             target=self._write,
-            args=(failure, outcome),
+            args=(failure, threading.get_ident(), outcome),
             name="gpuviz-post-mortem",
             daemon=True,
         )
@@ -84,17 +87,17 @@ class PostMortem:
             f"first {MOST_PAGES} only{first})"
         )
 
-    def _write(self, failure: "Failure", outcome: list[str]) -> None:
+    def _write(self, failure: "Failure", thread: int, outcome: list[str]) -> None:
         self._writers.add(threading.get_ident())
         try:
             with self._turn:
-                outcome.append(self._written(failure))
+                outcome.append(self._written(failure, thread))
         except Exception as error:  # noqa: BLE001 - the program has its own error to deal with
             outcome.append(_failed(error))
         finally:
             self._writers.discard(threading.get_ident())
 
-    def _written(self, failure: "Failure") -> str:
+    def _written(self, failure: "Failure", thread: int) -> str:
         from gpuviz.report.out_of_memory import build_page
 
         recording = self._so_far()
@@ -107,7 +110,8 @@ class PostMortem:
         moment = last_moments(replace(recording, manifest=manifest), row)
         failed = moment.out_of_memory()[-1]
         try:
-            page = self._kept(build_page(moment, failed).encode())
+            names = names_by_stack(moment, failure.device, thread)
+            page = self._kept(build_page(moment, failed, names).encode())
         except Exception as error:  # noqa: BLE001 - the verdict is known all the same
             return f"{failed.summary} {_failed(error)}"
         self.pages.append(page)

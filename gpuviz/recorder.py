@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,7 @@ from gpuviz.failure import set_failure_listener
 from gpuviz.feed import Feed, Listener
 from gpuviz.host_ranges import HostRanges
 from gpuviz.manifest import Manifest
-from gpuviz.post_mortem import PostMortem
+from gpuviz.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.pump import Pump, import_libraries
 from gpuviz.recorder_status import RecorderStatus
 from gpuviz.recording import Recording
@@ -67,7 +68,7 @@ class Recorder:
         self._launch_blocks = launch_blocks
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
-        self._post_mortem = PostMortem(self._drained, path)
+        self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
@@ -215,11 +216,11 @@ class Recorder:
         self._tracer.flush()
         return self._drained()
 
-    def _drained(self) -> Recording:
+    def _drained(self, most_bytes: int | None = None) -> Recording:
         assert self._store is not None  # noqa: S101
         assert self._pump is not None  # noqa: S101
         self._pump.drain()
-        return self._store.so_far(self._manifest(complete=False))
+        return self._store.so_far(self._manifest(complete=False), most_bytes)
 
     @property
     def out_of_memory_pages(self) -> tuple[Path, ...]:

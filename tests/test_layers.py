@@ -58,7 +58,8 @@ PYTHON = {
     "feed": set[str](),
     "pump": _FLOOR | {"stacks", "source", "store", "stream_handle", "feed"},
     "failure": {"manifest"},
-    "post_mortem": _RECORDING | {"analysis", "formats", "failure"},
+    "block_names": _RECORDING | {"analysis"},
+    "post_mortem": _RECORDING | {"analysis", "formats", "failure", "block_names"},
     "summary_table": set[str](),
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
@@ -95,6 +96,7 @@ PYTHON = {
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
     "post_mortem": {"report"},
+    "block_names": {"notebook"},
     "allocator": {"frameworks"},
     "assembly": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},

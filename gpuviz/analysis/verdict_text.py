@@ -204,7 +204,7 @@ _REMEDIES = {
     ),
     "outside": (
         (
-            "`nvidia-smi` lists the processes on the GPU. In this process it may be arrays made "
+            "nvidia-smi lists the processes on the GPU. In this process it may be arrays made "
             "before the recording, CuPy's own pool, another library's allocator, or the plans "
             "and workspaces of libraries."
         ),
@@ -212,7 +212,7 @@ _REMEDIES = {
     "full": (
         (
             "Free what is not needed any more (the table of lines says where it was allocated), "
-            "work in smaller pieces, or reuse buffers with `out=`."
+            "work in smaller pieces, or write results into arrays that exist (out=...)."
         ),
     ),
 }

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.quantities import format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz.recording import Recording
 
 MOST_LINES = 50
@@ -13,14 +15,22 @@ _MOST_STACKS = 3
 _HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
 
 
-def holders_table(recording: "Recording", device: int) -> str:
-    """Return the lines that hold memory, most first, as HTML; texts are escaped."""
+def holders_table(
+    recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
+) -> str:
+    """Return the lines that hold memory, most first, as HTML; texts are escaped.
+
+    Args:
+        recording: Whose end it is about.
+        device: Ordinal.
+        names: What the program calls arrays, by the stack that allocated them.
+    """
     lines = _lines(recording, device)
     if not lines:
         return "<p>Nothing that was recorded held memory.</p>"
     held = sum(_held(stacks) for stacks in lines)
     head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
-    rows = "\n".join(_row(recording, stacks, held) for stacks in lines[:MOST_LINES])
+    rows = "\n".join(_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
     rest = lines[MOST_LINES:]
     more = (
         f"<p>{format_count(len(rest))} more lines hold "
@@ -56,7 +66,12 @@ def _held(stacks: list[dict[str, Any]]) -> int:
     return sum(row["live_bytes"] for row in stacks)
 
 
-def _row(recording: "Recording", stacks: list[dict[str, Any]], all_bytes: int) -> str:
+def _row(
+    recording: "Recording",
+    stacks: list[dict[str, Any]],
+    all_bytes: int,
+    names: "Mapping[int, tuple[str, ...]]",
+) -> str:
     first, held = stacks[0], _held(stacks)
     listed = "".join(
         f'<p class="gpuviz-stack__title">{format_bytes(row["live_bytes"])} by</p>'
@@ -74,11 +89,17 @@ def _row(recording: "Recording", stacks: list[dict[str, Any]], all_bytes: int) -
         (format_bytes(max(row["largest"] for row in stacks)), ""),
     )
     return (
-        f"<tr><td><details><summary>{source}{_place(first['site'])}</summary>{listed}{more}"
+        f"<tr><td><details><summary>{source}{_place(first['site'])}{_called(stacks, names)}"
+        f"</summary>{listed}{more}"
         "</details></td>"
         + "".join(f'<td title="{title}">{text}</td>' for text, title in cells)
         + "</tr>"
     )
+
+
+def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]") -> str:
+    found = [name for row in stacks for name in names.get(row["stack"], ())]
+    return _place(f"held by {', '.join(dict.fromkeys(found))}") if found else ""
 
 
 def _code(source: str) -> str:

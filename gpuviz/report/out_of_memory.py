@@ -4,6 +4,7 @@ import base64
 import re
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.verdict_text import remedies
@@ -12,6 +13,8 @@ from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.page import _policy, _saved, _static
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz.analysis.cached_memory import FreeMemory
     from gpuviz.analysis.out_of_memory import OutOfMemory
     from gpuviz.recording import Recording
@@ -19,7 +22,11 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def build_page(recording: "Recording", failed: "OutOfMemory") -> str:
+def build_page(
+    recording: "Recording",
+    failed: "OutOfMemory",
+    names: "Mapping[int, tuple[str, ...]]" = MappingProxyType({}),
+) -> str:
     """Return the text of a page about a failure, which embeds the recording.
 
     Nothing from the recording can run in it or leave its element.
@@ -27,6 +34,7 @@ def build_page(recording: "Recording", failed: "OutOfMemory") -> str:
     Args:
         recording: Up to the failure, which is its last event: `gpuviz.analysis.last_moments`.
         failed: That failure.
+        names: What the program calls its arrays, by the stack that allocated them.
     """
     script, style = _static("report.js"), _static("report.css")
     notes = "\n".join(
@@ -46,7 +54,7 @@ def build_page(recording: "Recording", failed: "OutOfMemory") -> str:
         "numbers": _numbers(failed),
         "facts": _facts(recording, failed),
         "stack": frames_list(recording, failed.stack),
-        "sites": holders_table(recording, failed.device),
+        "sites": holders_table(recording, failed.device, names),
         "free": _free_table(failed),
         "device": str(failed.device),
         "recording": base64.b64encode(_saved(recording)).decode(),
@@ -66,7 +74,7 @@ def _numbers(failed: "OutOfMemory") -> str:
     met = failed.met
     blocks = f"{format_count(failed.allocated_blocks)} blocks"
     largest = max((each.largest for each in failed.free), default=0)
-    limit = "no limit known" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
+    limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
     total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
     numbers = [
         ("Asked for", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
