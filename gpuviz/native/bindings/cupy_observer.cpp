@@ -1,6 +1,9 @@
 #include "bindings/cupy_observer.hpp"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <string>
 
 #include "bindings/bindings.hpp"
 #include "bindings/malloc_function.hpp"
@@ -10,6 +13,19 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace gpuviz {
+
+namespace {
+
+// Pools raise a MemoryError; allocators that only call CUDA raise what CUDA told.
+bool is_out_of_memory(const nb::python_error& error) {
+    constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+    return error.matches(PyExc_MemoryError) ||
+           (nb::cast<std::string>(nb::handle(error.type()).attr("__name__")) ==
+                "CUDARuntimeError" &&
+            nb::cast<int>(error.value().attr("status")) == kMemoryAllocation);
+}
+
+}  // namespace
 
 CupyObserver::CupyObserver(nb::handle memory_module, CupyState state, nb::callable allocator,
                            nb::object total_bytes, nb::object out_of_memory)
@@ -44,7 +60,9 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
         try {
             pointer = allocator_(nb::borrow(size));
         } catch (nb::python_error& error) {
-            if (error.matches(PyExc_MemoryError)) {
+            if (is_out_of_memory(error)) {
+                // It may have given segments back before it gave up.
+                pool(device).update(pool_bytes(), call_site());
                 pool(device).out_of_memory(bytes, state_.stream(device), call_site());
                 if (!out_of_memory_.is_none()) {
                     out_of_memory_(error.value(), device, bytes);
