@@ -3,6 +3,7 @@
 import os
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -47,7 +48,7 @@ class PostMortem:
 
     def __init__(self, so_far: "Callable[[], Recording]", path: Path | None) -> None:
         self._so_far = so_far
-        self._path = path
+        self._path = None if path is None else path.absolute()
         self._lock = threading.Lock()
         self._writers: set[int] = set()
         self._turn = threading.Lock()
@@ -103,29 +104,35 @@ class PostMortem:
         recording = self._so_far()
         row = _row_of(failure, recording)
         if row is None:
-            return "(The state at that moment is not known: its event was lost to a full buffer.)"
+            return self._without_event(recording)
         time_ns = recording.tables["memory_events"]["time"][row].as_py()
         self.told[failure_key(failure.device, time_ns)] = dict(failure.told)
         manifest = replace(recording.manifest, failures=dict(self.told))
         moment = last_moments(replace(recording, manifest=manifest), row)
         failed = moment.out_of_memory()[-1]
         try:
-            names = names_by_stack(moment, failure.device, thread)
-            page = self._kept(build_page(moment, failed, names).encode())
+            page = self._kept(build_page(moment, failed, _names(moment, failure, thread)).encode())
         except Exception as error:  # noqa: BLE001 - the verdict is known all the same
             return f"{failed.summary} {_failed(error)}"
         self.pages.append(page)
         return f"{failed.summary} The state at that moment: {page}"
 
+    def _without_event(self, recording: "Recording") -> str:
+        if recording.manifest.dropped:
+            return "(The state at that moment is not known: its event was lost to a full buffer.)"
+        # Of an allocator that is not recorded.
+        with self._lock:
+            self.count -= 1
+        return ""
+
     def _kept(self, page: bytes) -> Path:
         """Write a page to a name that is free, so that it survives this process; return it."""
         if self._path is None:
-            return _write_durably(Path(tempfile.mkdtemp(prefix="gpuviz-")), "oom", page)
+            return _write_to_temporary("oom", page)
         try:
             return _write_durably(self._path.parent, f"{self._path.stem}.oom", page)
         except OSError:
-            folder = Path(tempfile.mkdtemp(prefix="gpuviz-"))
-            return _write_durably(folder, f"{self._path.stem}.oom", page)
+            return _write_to_temporary(f"{self._path.stem}.oom", page)
 
 
 def _row_of(failure: "Failure", recording: "Recording") -> int | None:
@@ -136,6 +143,22 @@ def _row_of(failure: "Failure", recording: "Recording") -> int | None:
         if tuple(found) == wanted:
             return row
     return None
+
+
+def _names(moment: "Recording", failure: "Failure", thread: int) -> dict[int, tuple[str, ...]]:
+    """Return what the program calls its arrays; nothing where it changes them meanwhile."""
+    with suppress(Exception):
+        return names_by_stack(moment, failure.device, thread)
+    return {}
+
+
+def _write_to_temporary(name: str, page: bytes) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="gpuviz-"))
+    try:
+        return _write_durably(folder, name, page)
+    except OSError:
+        folder.rmdir()
+        raise
 
 
 def _write_durably(folder: Path, name: str, page: bytes) -> Path:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.preamble import preamble
 from gpuviz.analysis.state import initial_state
+from gpuviz.quantities import format_count
 from gpuviz.tables import ACTIVITY_TABLES
 
 if TYPE_CHECKING:
@@ -30,20 +31,34 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
     events = tables[EVENTS]
     end = events["time"][row].as_py()
     first = max(recording.manifest.initial_events, row + 1 - most_rows)
-    manifest = replace(recording.manifest, complete=False, duration_ns=end, tables={})
-    if first > recording.manifest.initial_events:
-        tables[EVENTS], before = _from(recording, first, row + 1)
-        note = (
-            f"This page has the state of memory at its end and the last {row + 1 - first} events, "
-            f"of {row + 1 - recording.manifest.initial_events} until then."
-        )
-        manifest = replace(manifest, initial_events=before, notes=(*manifest.notes, note))
+    initial = recording.manifest.initial_events
+    if first > initial:
+        tables[EVENTS], initial = _from(recording, first, row + 1)
     else:
         tables[EVENTS] = events.slice(0, row + 1)
+    manifest = replace(
+        recording.manifest,
+        complete=False,
+        duration_ns=end,
+        initial_events=initial,
+        notes=(*recording.manifest.notes, _note(recording, first, row)),
+        tables={},
+    )
     for name in (*ACTIVITY_TABLES, "device_memory", "ranges"):
         tables[name] = _newest(tables[name], end, most_rows)
     tables = _without_unnamed(tables)
     return type(recording)(tables, replace(manifest, events=tables[EVENTS].num_rows))
+
+
+def _note(recording: "Recording", first: int, row: int) -> str:
+    note = "This recording is cut at one of its events."
+    initial = recording.manifest.initial_events
+    if first == initial:
+        return note
+    return (
+        f"{note} It has the state of memory then and the last {format_count(row + 1 - first)} "
+        f"events, of {format_count(row + 1 - initial)} until then."
+    )
 
 
 def _from(recording: "Recording", first: int, end: int) -> "tuple[pa.Table, int]":

@@ -1,12 +1,11 @@
 """Requests for memory that failed, and why."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.cached_memory import FreeMemory, Layout
 from gpuviz.analysis.columns import codes
-from gpuviz.analysis.request import Request, place_name, wanted_segment
+from gpuviz.analysis.request import Places, Request, wanted_segment
 from gpuviz.analysis.state import initial_state
 from gpuviz.analysis.verdict import Circumstances, Verdict, foreign, verdict
 from gpuviz.tables import ACTIONS
@@ -98,11 +97,11 @@ def out_of_memory(recording: "Recording") -> tuple[OutOfMemory, ...]:
     """Return the requests that failed, in the order of the recording's events."""
     state = initial_state(recording)
     done = recording.manifest.initial_events
-    found = []
+    places, found = Places(recording), []
     for row in failed_rows(recording):
         state.apply(recording.memory_columns, done, row + 1)
         done = row + 1
-        found.append(_failure(recording, state, row))
+        found.append(_failure(recording, state, row, places))
     return tuple(found)
 
 
@@ -115,10 +114,15 @@ def failed_rows(recording: "Recording") -> list[int]:
     return [row for row in rows.tolist() if row >= recording.manifest.initial_events]
 
 
-def _failure(recording: "Recording", state: "MemoryState", row: int) -> OutOfMemory:
+def _failure(
+    recording: "Recording",
+    state: "MemoryState",
+    row: int,
+    places: Places,
+) -> OutOfMemory:
     columns = recording.tables["memory_events"]
     event = {name: columns[name][row].as_py() for name in columns.schema.names}
-    device, name = event["device"], partial(place_name, recording)
+    device = event["device"]
     request = Request(recording, event)
     layout = Layout(state, device)
     outside = None
@@ -142,11 +146,11 @@ def _failure(recording: "Recording", state: "MemoryState", row: int) -> OutOfMem
         time_ns=event["time"],
         requested=event["requested_size"],
         segment_size=segment_size,
-        place=name(event["pool"], event["stream"]),
+        place=places.name(event["pool"], event["stream"]),
         **{key: event[key] for key in ("device", "stream", "pool", "thread", "stack", "size")},
         **layout.totals(),
         inactive_split=state.statistics(device)["inactive_split_bytes.all.current"],
-        free=layout.free_memory(name),
+        free=layout.free_memory(places.name),
         device_total=request.device_total,
         device_free=request.device_free,
         limit=request.limit,

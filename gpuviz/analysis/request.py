@@ -58,15 +58,22 @@ def failure_key(device: int, time_ns: int) -> str:
     return f"{device}:{time_ns}"
 
 
-def place_name(recording: "Recording", pool: int, stream: int) -> str:
-    """Return a pool and a stream as a reader knows them."""
-    streams = recording.tables["streams"].to_pylist()
-    stream_name = next((row["name"] for row in streams if row["id"] == stream), "unknown stream")
-    if recording.manifest.allocator == "observe":
-        return f"the program's allocator, {stream_name}"
-    owner, kind = pool // 2, "large" if pool % 2 else "small"
-    pool_name = f"private pool {owner}" if owner else "default pool"
-    return f"{pool_name} ({kind} blocks), {stream_name}"
+class Places:
+    """Names pools and streams of a recording as a reader knows them."""
+
+    def __init__(self, recording: "Recording") -> None:
+        streams = recording.tables["streams"].to_pylist()
+        self._streams = {row["id"]: row["name"] for row in streams}
+        self._is_observed = recording.manifest.allocator == "observe"
+
+    def name(self, pool: int, stream: int) -> str:
+        """Return the name of a pool and of the stream that its memory is for."""
+        stream_name = self._streams.get(stream, "unknown stream")
+        if self._is_observed:
+            return f"the program's allocator, {stream_name}"
+        owner, kind = pool // 2, "large" if pool % 2 else "small"
+        pool_name = f"private pool {owner}" if owner else "default pool"
+        return f"{pool_name} ({kind} blocks), {stream_name}"
 
 
 def wanted_segment(size: int, recording: "Recording") -> int:

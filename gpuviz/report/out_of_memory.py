@@ -37,11 +37,7 @@ def build_page(
         names: What the program calls its arrays, by the stack that allocated them.
     """
     script, style = _static("report.js"), _static("report.css")
-    notes = "\n".join(
-        f'<p class="gpuviz-label">{escape(note)}</p>'
-        for note in recording.notes
-        if not note.startswith("The recording was not stopped")
-    )
+    notes = "\n".join(f'<p class="gpuviz-label">{escape(note)}</p>' for note in recording.notes)
     parts = {
         "policy": _policy(script, style),
         "title": escape(

@@ -95,6 +95,54 @@ def test_a_disk_that_fails_is_told_in_the_text_and_the_verdict_stays(gpu, tmp_pa
     assert names(tmp_path) == ["run.gpuviz"]
 
 
+def test_a_folder_that_fails_is_replaced_by_a_temporary_one(gpu, tmp_path, monkeypatch):
+    folder, temporary = tmp_path / "full", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(post_mortem.tempfile, "tempdir", str(temporary))
+    write_whole = post_mortem.write_whole
+
+    def fail_there(path, write, *, overwrite):
+        if path.parent == folder:
+            raise OSError(28, "No space left on device")
+        return write_whole(path, write, overwrite=overwrite)
+
+    monkeypatch.setattr(post_mortem, "write_whole", fail_there)
+    with gpuviz.record(folder / "run.gpuviz", device=gpu):
+        page = Path(PATH.search(failing(gpu))[1])
+
+    assert (page.name, page.parent.parent) == ("run.oom-1.html", temporary)
+    assert gpuviz.load(page).out_of_memory()[0].requested == 1234 * MIB
+
+
+def test_the_page_stays_beside_the_recording_when_the_program_changes_its_folder(
+    gpu, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    recorder = gpuviz.record("run.gpuviz", device=gpu)
+    recorder.start()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    failing(gpu)
+    monkeypatch.chdir(tmp_path)
+    recorder.stop()
+
+    assert recorder.out_of_memory_pages == (tmp_path / "run.oom-1.html",)
+    assert names(tmp_path) == ["elsewhere", "run.gpuviz", "run.oom-1.html"]
+
+
+def test_another_allocators_failure_is_left_alone(gpu, tmp_path):
+    other = gpuviz.SimulatedGPU(memory=MIB, real_time=False)
+
+    with gpuviz.record(tmp_path / "run.gpuviz", device=gpu) as recorder:
+        text = failing(other)
+        explained = failing(gpu)
+
+    assert (len(text.splitlines()), recorder._post_mortem.count) == (1, 1)
+    assert PATH.search(explained)[1] == str(tmp_path / "run.oom-1.html")
+
+
 def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
     monkeypatch.setattr(post_mortem, "PATIENCE_S", 1)
 
@@ -267,7 +315,7 @@ def test_a_long_recording_is_cut_to_what_lives_and_the_last_events(gpu, tmp_path
     kept = page.table("memory_events").num_rows - page.manifest.initial_events
     assert found == expected
     assert kept == 100
-    assert "the state of memory at its end and the last 100 events, of " in page.notes[-1]
+    assert "It has the state of memory then and the last 100 events, of " in page.notes[-1]
     assert page.sites(at="end")["live_bytes"].to_pylist()[0] == 50 * MIB
 
 
