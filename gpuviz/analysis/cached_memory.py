@@ -36,6 +36,21 @@ class FreeMemory:
     pending: int
 
 
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Live blocks whose free would let a request fit between their neighbours.
+
+    Attributes:
+        bytes: Of all of them.
+        stacks: The stacks that allocated them and their bytes, most first.
+        blocks: How many they are.
+    """
+
+    bytes: int
+    stacks: tuple[tuple[int, int], ...]
+    blocks: int
+
+
 class Layout:
     """The segments and blocks of one device in a state.
 
@@ -121,6 +136,31 @@ class Layout:
             )
         return tuple(sorted(rows, key=lambda row: -row.free))
 
+    def least_obstacle(self, pool: int, stream: int, size: int) -> Obstacle | None:
+        """Return the fewest live bytes in neighbouring blocks that have ``size`` bytes together.
+
+        Only in segments of one pool and stream: there a request can be served where they were.
+        None if no segment is that large. Blocks that wait for another stream count as free.
+        """
+        import numpy as np
+
+        blocks = self._blocks
+        own = (blocks["pool"] == pool) & (blocks["stream"] == stream)
+        sizes, segment = blocks["size"][own], blocks["segment"][own]
+        in_use = blocks["state"][own] == ALLOCATED
+        ends = np.cumsum(sizes)
+        live = np.concatenate([[0], np.cumsum(np.where(in_use, sizes, 0))])
+        # The shortest run from each block on; a longer one has no fewer live bytes.
+        last = np.searchsorted(ends, ends - sizes + size)
+        first = np.flatnonzero(last < len(ends))
+        first = first[segment[first] == segment[last[first]]]
+        if not len(first):
+            return None
+        best = first[np.argmin(live[last[first] + 1] - live[first])]
+        chosen = np.arange(best, last[best] + 1)
+        chosen = chosen[in_use[chosen]]
+        return _obstacle(blocks["stack"][own][chosen].tolist(), sizes[chosen].tolist())
+
     def _runs(self, own: Any) -> tuple[Any, Any]:
         """Return the size of each run of blocks that are not in use, and whether it is ``own``."""
         import numpy as np
@@ -134,6 +174,14 @@ class Layout:
         begins[1:] = (np.diff(idle) != 1) | (np.diff(segment) != 0)
         starts = np.flatnonzero(begins)
         return np.add.reduceat(blocks["size"][idle], starts), own[idle[starts]]
+
+
+def _obstacle(stacks: list[int], sizes: list[int]) -> Obstacle:
+    by_stack: dict[int, int] = {}
+    for stack, size in zip(stacks, sizes, strict=True):
+        by_stack[stack] = by_stack.get(stack, 0) + size
+    most_first = sorted(by_stack.items(), key=lambda item: -item[1])
+    return Obstacle(sum(sizes), tuple(most_first), len(sizes))
 
 
 def _of_device(columns: dict[str, Any], device: int) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """Requests for memory that failed, and why."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.cached_memory import FreeMemory, Layout
+from gpuviz.analysis.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.analysis.columns import codes
-from gpuviz.analysis.request import Places, Request, wanted_segment
+from gpuviz.analysis.request import Places, Request
 from gpuviz.analysis.state import initial_state
 from gpuviz.analysis.verdict import Circumstances, Verdict, foreign, verdict
 from gpuviz.tables import ACTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz._core import MemoryState
     from gpuviz.recording import Recording
 
@@ -37,6 +39,9 @@ class OutOfMemory:
         pending: In blocks that waited for other streams.
         inactive_split: Free, in segments that are partly used.
         free: Cached memory by pool and stream, most first.
+        obstacle: The fewest bytes of live blocks that lie between free ones and keep them from
+            being large enough; None where no segment of the request's pool and stream is that
+            large.
         device_total: Of the device; 0 where unknown.
         device_free: What the device had left; None where unknown.
         limit: What the allocator may reserve; None where nothing limits it, or it is unknown.
@@ -63,6 +68,7 @@ class OutOfMemory:
     pending: int
     inactive_split: int
     free: tuple[FreeMemory, ...]
+    obstacle: Obstacle | None
     device_total: int
     device_free: int | None
     limit: int | None
@@ -122,35 +128,20 @@ def _failure(
 ) -> OutOfMemory:
     columns = recording.tables["memory_events"]
     event = {name: columns[name][row].as_py() for name in columns.schema.names}
-    device = event["device"]
-    request = Request(recording, event)
-    layout = Layout(state, device)
-    outside = None
-    if request.device_free is not None and request.device_total:
-        used = request.device_total - request.device_free
-        outside = max(0, used - layout.reserved - layout.outside_segments)
-    segment_size = request.segment_size or wanted_segment(event["size"], recording)
-    met = Circumstances(
-        size=event["size"],
-        segment_size=segment_size,
-        device_total=request.device_total,
-        limit=request.limit,
-        limits_are_known=request.limits_are_known,
-        splits_are_limited=request.splits_are_limited,
-        reserved=layout.reserved,
-        room=request.device_free or 0,
-        foreign=foreign(outside or 0, request.other_processes),
-        **layout.met_by(event["pool"], event["stream"]),
-    )
+    request, layout = Request(recording, event), Layout(state, event["device"])
+    outside = _outside(request, layout)
+    met = _met(event, request, layout, outside or 0)
+    statistics = state.statistics(event["device"])
     return OutOfMemory(
         time_ns=event["time"],
         requested=event["requested_size"],
-        segment_size=segment_size,
+        segment_size=met.segment_size,
         place=places.name(event["pool"], event["stream"]),
         **{key: event[key] for key in ("device", "stream", "pool", "thread", "stack", "size")},
         **layout.totals(),
-        inactive_split=state.statistics(device)["inactive_split_bytes.all.current"],
+        inactive_split=statistics["inactive_split_bytes.all.current"],
         free=layout.free_memory(places.name),
+        obstacle=layout.least_obstacle(event["pool"], event["stream"], event["size"]),
         device_total=request.device_total,
         device_free=request.device_free,
         limit=request.limit,
@@ -158,4 +149,31 @@ def _failure(
         outside=outside,
         verdict=verdict(met),
         met=met,
+    )
+
+
+def _outside(request: Request, layout: Layout) -> int | None:
+    if request.device_free is None or not request.device_total:
+        return None
+    used = request.device_total - request.device_free
+    return max(0, used - layout.reserved - layout.outside_segments)
+
+
+def _met(
+    event: "Mapping[str, Any]",
+    request: Request,
+    layout: Layout,
+    outside: int,
+) -> Circumstances:
+    return Circumstances(
+        size=event["size"],
+        segment_size=request.segment_size,
+        device_total=request.device_total,
+        limit=request.limit,
+        limits_are_known=request.limits_are_known,
+        splits_are_limited=request.splits_are_limited,
+        reserved=layout.reserved,
+        room=request.device_free or 0,
+        foreign=foreign(outside, request.other_processes),
+        **layout.met_by(event["pool"], event["stream"]),
     )

@@ -22,7 +22,7 @@ class Request:
     Attributes:
         device_total: Bytes of the device; 0 where unknown.
         device_free: What the device had left; None where unknown.
-        segment_size: What the device was asked for; 0 where the manifest does not tell.
+        segment_size: What the device was asked for.
         limit: What the allocator may reserve; None where nothing limits it, or it is unknown.
         limits_are_known: Whether the manifest tells.
         splits_are_limited: Whether ``max_split_size_mb`` is set.
@@ -34,7 +34,8 @@ class Request:
         self._told = manifest.failures.get(failure_key(event["device"], event["time"]), {})
         self.device_total = self._told.get("device_total") or _total(recording, event["device"])
         self.device_free = self._device_free(recording, event)
-        self.segment_size = self._told.get("segment_size", 0)
+        told_size = self._told.get("segment_size", 0)
+        self.segment_size = told_size or wanted_segment(event["size"], recording)
         limit = self._told.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit

@@ -28,12 +28,25 @@ def summary(failed: "OutOfMemory") -> str:
 
 def explanation(failed: "OutOfMemory") -> tuple[str, ...]:
     """Return the verdict, what the request met, and what would help."""
-    return (summary(failed), *_numbers(failed), *_REMEDIES[failed.verdict])
+    return (summary(failed), *_numbers(failed), *remedies(failed))
 
 
 def remedies(failed: "OutOfMemory") -> tuple[str, ...]:
     """Return what would help, in sentences."""
-    return _REMEDIES[failed.verdict]
+    return (*_REMEDIES[failed.verdict], *_obstacle(failed))
+
+
+def _obstacle(failed: "OutOfMemory") -> list[str]:
+    found = failed.obstacle
+    if found is None or not 0 < found.bytes < failed.size:
+        return []
+    what = "1 live block" if found.blocks == 1 else f"{format_count(found.blocks)} live blocks"
+    return [
+        (
+            f"Freeing {what} of this pool and stream with {format_bytes(found.bytes)}, between "
+            "free ones, would make room for it."
+        ),
+    ]
 
 
 def _numbers(failed: "OutOfMemory") -> list[str]:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.sites import NO_STACK
 from gpuviz.analysis.verdict_text import remedies
 from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.report.holders import frames_list, holders_table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.out_of_memory import OutOfMemory
     from gpuviz.recording import Recording
 
+_MOST_STACKS = 20
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -51,7 +53,7 @@ def build_page(
         "facts": _facts(recording, failed),
         "stack": frames_list(recording, failed.stack),
         "sites": holders_table(recording, failed.device, names),
-        "free": _free_table(failed),
+        "free": _free_table(failed) + _obstacle(recording, failed),
         "device": str(failed.device),
         "recording": base64.b64encode(_saved(recording)).decode(),
         "script": script,
@@ -105,11 +107,10 @@ def _others(failed: "OutOfMemory") -> str:
 
 def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
     manifest = recording.manifest
-    frame = recording.call_stacks.user_frame(failed.stack)
     threads = recording.table("threads").to_pylist()
     thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
     facts = {
-        "Line": "" if frame is None else f"{frame.source.strip()}  {frame.site}".strip(),
+        "Line": _line(recording, failed.stack),
         "For": failed.place,
         "When": f"{format_duration(failed.time_ns)} after the start of the recording",
         "Thread": f"{thread} ({failed.thread})" if thread else str(failed.thread),
@@ -121,6 +122,25 @@ def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
     return "\n".join(
         f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
     )
+
+
+def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:
+    found = failed.obstacle
+    if found is None or not 0 < found.bytes < failed.size:
+        return ""
+    lines = "".join(
+        f"<li>{format_bytes(size)} by {escape(_line(recording, stack))}</li>"
+        for stack, size in found.stacks[:_MOST_STACKS]
+    )
+    return (
+        f"<h3>What stands between free memory</h3>\n<p>Without these {format_bytes(found.bytes)} "
+        f'the request would fit where they are:</p>\n<ul class="gpuviz-findings">{lines}</ul>'
+    )
+
+
+def _line(recording: "Recording", stack: int) -> str:
+    frame = recording.call_stacks.user_frame(stack)
+    return NO_STACK if frame is None else f"{frame.source.strip()}  {frame.site}".strip()
 
 
 def _free_table(failed: "OutOfMemory") -> str:

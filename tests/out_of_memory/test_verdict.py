@@ -148,6 +148,20 @@ SEGMENTS = st.lists(
 )
 
 
+def least_live_by_trying(case):
+    """Return the fewest units in use in any stretch of an own segment that is long enough."""
+    segments, wanted, *_ = case
+    own = [picture for *place, picture in segments if tuple(place) == OWN]
+    runs = [re.findall("a+|f+|p+", picture) for picture in own]
+    stretches = [
+        "".join(each[first:last])
+        for each in runs
+        for first in range(len(each))
+        for last in range(first + 1, len(each) + 1)
+    ]
+    return min((s.count("a") for s in stretches if len(s) >= wanted), default=None)
+
+
 @settings(max_examples=int(400 * SCALE), deadline=None)
 @given(
     segments=SEGMENTS,
@@ -171,3 +185,5 @@ def test_the_verdict_of_a_recording_is_that_of_trying(  # noqa: PLR0913
     assert failed.pending == sum(each[2].count("p") for each in segments) * UNIT
     assert sum(each.free for each in failed.free) == failed.met.cached
     assert len(failed.explanation) >= 3
+    obstacle = failed.obstacle
+    assert (obstacle and obstacle.bytes // UNIT) == least_live_by_trying(case)
