@@ -36,20 +36,28 @@ class _Process:
 
 
 def set_failure_listener(explain: Explain | None) -> None:
-    """Let ``explain`` say more about each failure from now on; None ends it. It must not raise."""
+    """Let ``explain`` say more about each failure from now on; None ends it."""
     _Process.explain = explain
 
 
 def explain_failure(error: BaseException, failure: Failure) -> None:
     """Add what is known of a failure to the text of its exception."""
-    explain = _Process.explain
-    added = "" if explain is None else explain(failure)
+    added = _explained(failure)
     if not added:
         return
     if len(error.args) == 1 and isinstance(error.args[0], str):
         error.args = (f"{error.args[0]}\n{added}",)
     else:
         error.add_note(added)
+
+
+def _explained(failure: Failure) -> str:
+    if _Process.explain is None:
+        return ""
+    try:
+        return _Process.explain(failure)
+    except Exception:  # noqa: BLE001 - at the end of the stack even an explanation may fail
+        return ""
 
 
 def explain_error(error: Any) -> None:

@@ -56,6 +56,15 @@ class PostMortem:
         self.count = 0
         self.told: dict[str, Mapping[str, int]] = {}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of all failures; nothing without one."""
+        if not self.count:
+            return ()
+        requests = "1 request" if self.count == 1 else f"{self.count} requests"
+        first = f"; the first: {self.pages[0]}" if self.pages else ""
+        return (f"{requests} for memory failed{first}",)
+
     def explain(self, failure: "Failure") -> str:
         """Return what to add to the text of a failure's exception; never raises an Exception."""
         if threading.get_ident() in self._writers:

@@ -261,7 +261,7 @@ class Recorder:
             bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
             bytes_on_disk=0 if store is None else store.bytes_on_disk,
             own_cost_ns=self._own_cost_ns(),
-            notes=self._all_notes(),
+            notes=(*self._all_notes(), *self._post_mortem.notes),
         )
 
     @property

@@ -51,13 +51,13 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
 
 
 def _note(recording: "Recording", first: int, row: int) -> str:
-    note = "This recording is cut at one of its events."
+    note = "It ends at the request for memory that failed."
     initial = recording.manifest.initial_events
     if first == initial:
         return note
     return (
         f"{note} It has the state of memory then and the last {format_count(row + 1 - first)} "
-        f"events, of {format_count(row + 1 - initial)} until then."
+        f"of {format_count(row + 1 - initial)} events."
     )
 
 

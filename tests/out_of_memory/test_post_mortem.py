@@ -45,6 +45,7 @@ def test_the_first_failures_get_a_page_and_the_others_are_counted(gpu, tmp_path)
         f"only; the first: {pages[0]})" in texts[4]
     )
     assert recorder.out_of_memory_pages == tuple(pages)
+    assert recorder.status().notes == (f"5 requests for memory failed; the first: {pages[0]}",)
     assert len(recorder.recording.out_of_memory()) == 5
 
 
@@ -141,6 +142,21 @@ def test_another_allocators_failure_is_left_alone(gpu, tmp_path):
 
     assert (len(text.splitlines()), recorder._post_mortem.count) == (1, 1)
     assert PATH.search(explained)[1] == str(tmp_path / "run.oom-1.html")
+
+
+def test_a_failure_at_the_end_of_the_stack_stays_what_it_is(gpu, tmp_path):
+    def deeper():
+        try:
+            deeper()
+        except RecursionError:
+            gpu.empty(1234 * MIB)
+
+    with gpuviz.record(tmp_path / "run.gpuviz", device=gpu):
+        with pytest.raises((MemoryError, RecursionError)):
+            deeper()
+        later = failing(gpu)
+
+    assert PATH.search(later) is not None
 
 
 def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
@@ -315,7 +331,7 @@ def test_a_long_recording_is_cut_to_what_lives_and_the_last_events(gpu, tmp_path
     kept = page.table("memory_events").num_rows - page.manifest.initial_events
     assert found == expected
     assert kept == 100
-    assert "It has the state of memory then and the last 100 events, of " in page.notes[-1]
+    assert "It has the state of memory then and the last 100 of " in page.notes[-1]
     assert page.sites(at="end")["live_bytes"].to_pylist()[0] == 50 * MIB
 
 
