@@ -77,7 +77,7 @@ class PostMortem:
         outcome: list[str] = []
         writer = threading.Thread(
             target=self._write,
-            args=(failure, threading.get_ident(), outcome),
+            args=(failure, outcome),
             name="gpuviz-post-mortem",
             daemon=True,
         )
@@ -97,17 +97,17 @@ class PostMortem:
             f"first {MOST_PAGES} only{first})"
         )
 
-    def _write(self, failure: "Failure", thread: int, outcome: list[str]) -> None:
+    def _write(self, failure: "Failure", outcome: list[str]) -> None:
         self._writers.add(threading.get_ident())
         try:
             with self._turn:
-                outcome.append(self._written(failure, thread))
+                outcome.append(self._written(failure))
         except Exception as error:  # noqa: BLE001 - the program has its own error to deal with
             outcome.append(_failed(error))
         finally:
             self._writers.discard(threading.get_ident())
 
-    def _written(self, failure: "Failure", thread: int) -> str:
+    def _written(self, failure: "Failure") -> str:
         from gpuviz.report.out_of_memory import build_page
 
         recording = self._so_far()
@@ -120,7 +120,7 @@ class PostMortem:
         moment = last_moments(replace(recording, manifest=manifest), row)
         failed = moment.out_of_memory()[-1]
         try:
-            page = self._kept(build_page(moment, failed, _names(moment, failure, thread)).encode())
+            page = self._kept(build_page(moment, failed, _names(moment, failure.device)).encode())
         except Exception as error:  # noqa: BLE001 - the verdict is known all the same
             return f"{failed.summary} {_failed(error)}"
         self.pages.append(page)
@@ -154,10 +154,10 @@ def _row_of(failure: "Failure", recording: "Recording") -> int | None:
     return None
 
 
-def _names(moment: "Recording", failure: "Failure", thread: int) -> dict[int, tuple[str, ...]]:
+def _names(moment: "Recording", device: int) -> dict[int, tuple[str, ...]]:
     """Return what the program calls its arrays; nothing where it changes them meanwhile."""
     with suppress(Exception):
-        return names_by_stack(moment, failure.device, thread)
+        return names_by_stack(moment, device)
     return {}
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -286,19 +287,29 @@ with gpuviz.record(device=gpu):
     assert (ended.returncode, ended.stdout.split()) == (0, ["2", "1"])
 
 
-def test_arrays_are_called_what_the_program_calls_them(gpu, tmp_path):
-    def inner():
-        params = {"w": gpu.empty(300 * MIB)}
-        parts = [gpu.empty(200 * MIB), gpu.empty(100 * MIB)]
-        text = failing(gpu, 600 * MIB)
-        del params, parts
-        return text
+def test_arrays_are_called_what_the_program_calls_them(gpu, tmp_path, monkeypatch):
+    main = sys.modules["__main__"]
 
     with gpuviz.record(tmp_path / "run.gpuviz", device=gpu):
-        page = Path(PATH.search(inner())[1]).read_text()
+        monkeypatch.setattr(main, "params", {"w": gpu.empty(300 * MIB)}, raising=False)
+        parts = [gpu.empty(200 * MIB), gpu.empty(100 * MIB)]
+        monkeypatch.setattr(main, "parts", parts, raising=False)
+        page = Path(PATH.search(failing(gpu, 600 * MIB))[1]).read_text()
 
-    assert "held by params[&#x27;w&#x27;] of inner()" in page
-    assert "held by parts[0] of inner(), parts[1] of inner()" in page
+    assert "held by params[&#x27;w&#x27;]" in page
+    assert "held by parts[0], parts[1]" in page
+
+
+def test_a_page_keeps_nothing_alive(gpu, tmp_path):
+    with gpuviz.record(tmp_path / "run.gpuviz", device=gpu) as recorder:
+        array = gpu.empty(600 * MIB)
+        failing(gpu)
+        held = weakref.ref(array)
+        del array
+
+        assert held() is None
+        assert gpu.empty(600 * MIB).nbytes == 600 * MIB
+    assert len(recorder.out_of_memory_pages) == 1
 
 
 def test_long_tables_of_activities_are_left_out_and_that_is_said(gpu, tmp_path):
