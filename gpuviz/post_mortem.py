@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.analysis.last_moments import last_moments
-from gpuviz.analysis.out_of_memory import failed_rows
+from gpuviz.analysis.out_of_memory import failed_rows, last_failure
 from gpuviz.analysis.request import failure_key
 from gpuviz.block_names import names_by_stack
 from gpuviz.errors import RecordingExistsError
@@ -118,7 +118,7 @@ class PostMortem:
         self.told[failure_key(failure.device, time_ns)] = dict(failure.told)
         manifest = replace(recording.manifest, failures=dict(self.told))
         moment = last_moments(replace(recording, manifest=manifest), row)
-        failed = moment.out_of_memory()[-1]
+        failed = last_failure(moment)
         try:
             page = self._kept(build_page(moment, failed, _names(moment, failure.device)).encode())
         except Exception as error:  # noqa: BLE001 - the verdict is known all the same

@@ -101,10 +101,19 @@ class OutOfMemory:
 
 def out_of_memory(recording: "Recording") -> tuple[OutOfMemory, ...]:
     """Return the requests that failed, in the order of the recording's events."""
+    return _failures_at(recording, failed_rows(recording))
+
+
+def last_failure(recording: "Recording") -> OutOfMemory:
+    """Return the last request that failed; there must be one."""
+    return _failures_at(recording, failed_rows(recording)[-1:])[0]
+
+
+def _failures_at(recording: "Recording", rows: list[int]) -> tuple[OutOfMemory, ...]:
     state = initial_state(recording)
     done = recording.manifest.initial_events
     places, found = Places(recording), []
-    for row in failed_rows(recording):
+    for row in rows:
         state.apply(recording.memory_columns, done, row + 1)
         done = row + 1
         found.append(_failure(recording, state, row, places))
