@@ -13,24 +13,29 @@ from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.fallback import Fallback
+from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.timeline import Timeline
+from gpuviz.recorder import Recorder
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuviz.recorder import Recorder
-    from gpuviz.recording import Recording
 
-
-def dashboard(recorder: "Recorder | None" = None) -> "Dashboard":
-    """Return a live view of a recorder, to be shown in a notebook.
+def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
+    """Return a live view of a recorder, or a view of a recording, to be shown in a notebook.
 
     Args:
-        recorder: What to show; whatever records now or did last if None, also when that changes.
+        shown: What to show; whatever records now or did last if None, also when that changes.
+
+    Raises:
+        TypeError: It is neither a recorder nor a recording.
     """
-    return Dashboard(shared_control(), recorder)
+    if shown is not None and not isinstance(shown, Recorder | Recording):
+        raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
+    return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
 
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
@@ -38,13 +43,13 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     Args:
         control: Starts and stops recorders.
-        recorder: The only one to show; that of ``control`` if None.
+        recorder: The only one to show, or a recording in its place; that of ``control`` if None.
     """
 
-    def __init__(self, control: Control, recorder: "Recorder | None" = None) -> None:
+    def __init__(self, control: Control, recorder: "Recorder | Finished | None" = None) -> None:
         self._control = control
         self._only = recorder
-        self._shown: Recorder | None = None
+        self._shown: Recorder | Finished | None = None
         self._timeline: Any = None
         self._was_recording = False
         self._lock = threading.RLock()
@@ -61,7 +66,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._refresher.start()
 
     @property
-    def recorder(self) -> "Recorder | None":
+    def recorder(self) -> "Recorder | Finished | None":
         """The recorder that is shown; None before the first."""
         return self._only or self._control.recorder
 
@@ -166,7 +171,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def _stop(self) -> str:
         recorder = self.recorder
-        if recorder is not None:
+        if isinstance(recorder, Recorder):
             recorder.stop()
         return ""
 
@@ -184,11 +189,11 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         return self._only.recording if self._only is not None else self._control.recording
 
 
-def timeline_of(recorder: "Recorder | None") -> Any:
+def timeline_of(recorder: "Recorder | Finished | None") -> Any:
     """Return a widget that shows a recorder live, an empty one if there is no recorder."""
     if recorder is None:
         return ipywidgets.HTML()
-    return Timeline(recorder)
+    return Timeline(recorder.recording if isinstance(recorder, Finished) else recorder)
 
 
 def _file_name(suffix: str) -> str:

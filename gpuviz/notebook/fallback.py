@@ -16,6 +16,7 @@ from gpuviz.notebook.static import as_html, as_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpuviz.notebook.finished import Finished
     from gpuviz.recorder import Recorder
 
 # With more events, making the picture would hold up the next cell.
@@ -36,12 +37,12 @@ class Fallback:
         live_class: The class of the live view.
     """
 
-    def __init__(self, recorder: "Callable[[], Recorder | None]") -> None:
+    def __init__(self, recorder: "Callable[[], Recorder | Finished | None]") -> None:
         self._recorder = recorder
         self._id = secrets.token_hex(6)
         self._shell: Any = None
         self._is_displayed = False
-        self._ended: tuple[Recorder | None, bool] = (None, False)
+        self._ended: tuple[Recorder | Finished | None, bool] = (None, False)
         self.live_class = f"gpuviz-live-{self._id}"
 
     def display(self, widget: Any) -> None:

@@ -133,6 +133,28 @@ def test_a_dashboard_of_one_recorder_shows_that_one(shell):
     dashboard.close()
 
 
+def test_a_recording_is_shown_with_its_numbers_and_can_only_be_saved(shell):
+    recorder = gpuviz.record(device=shell.names["gpu"])
+    with recorder:
+        array = shell.names["gpu"].empty(3 * MIB)
+    dashboard = gpuviz.dashboard(recorder.recording)
+    shown = shell.run("%gpuviz start --simulated gpu")
+    dashboard.refresh()
+
+    assert dashboard._timeline.shown is recorder.recording
+    assert enabled(dashboard) == {"Snapshot", "Report"}
+    assert numbers(dashboard)["Allocated"] == ("3.00 MiB", "peak 3.00 MiB")
+    assert numbers(dashboard)["GPU busy"][0] == "unknown"
+    assert shown.stderr == ""
+    assert array.nbytes == 3 * MIB
+    dashboard.close()
+
+
+def test_what_is_neither_recorder_nor_recording_is_named():
+    with pytest.raises(TypeError, match="expected a Recorder or a Recording, got str"):
+        gpuviz.dashboard("run.gpuviz")
+
+
 def test_the_charts_are_one_widget_that_is_made_when_asked_for(shell, dashboard):
     shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
     charts = dashboard._charts
