@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart also by the colour-blind.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7"
 GREY = "#8a8f98"
+# As far from white as from JupyterLab's dark.
+TEXT = "#747a84"
 COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY)
 
 MOST_BARS = 15
@@ -22,16 +24,17 @@ def figure(title: str, *, x_title: str, y_title: str, **layout: Any) -> "go.Figu
     axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
     return go.Figure(
         layout={
-            "title": {"text": title, "font": {"size": 14}},
+            "title": {"text": title, "font": {"size": 14}, "x": 0.01, "xanchor": "left"},
             "xaxis": axis | {"title": {"text": x_title}},
             "yaxis": axis | {"title": {"text": y_title}},
             "template": "none",
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"color": GREY, "size": 12},
+            "font": {"color": TEXT, "size": 12},
             "legend": {"orientation": "h", "y": 1.08, "x": 1, "xanchor": "right"},
             "margin": {"l": 60, "r": 20, "t": 56, "b": 48},
             "height": 360,
+            "autosize": True,
             **layout,
         },
     )

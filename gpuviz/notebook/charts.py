@@ -67,5 +67,6 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             import plotly.graph_objects as go
 
             self._widget = go.FigureWidget()
+            self._widget._config = {"displayModeBar": False, "responsive": True}  # noqa: SLF001 - as Figure.show(config=)
         self.children = [self.opener, self.choice, self._widget]
         self.refresh()

@@ -96,6 +96,10 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         }
         for name, button in self._buttons.items():
             button.disabled = disabled[name]
+            # What is shown alone can never be started or cleared, a recording not even stopped.
+            never = self._only is not None and name in {"Start", "Clear"}
+            never |= isinstance(self._only, Finished) and name == "Stop"
+            button.layout.display = "none" if never else None
 
     def close(self) -> None:
         """Take the view out of the notebook; what is recorded goes on being recorded."""

@@ -1,5 +1,6 @@
 """A small picture of a stretch of a recording: memory over time, and a lane for each stream."""
 
+from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,15 @@ _LANE_GAP = 4
 _MOST_LANES = 8
 _LONGEST_NAME = 22
 
-_STYLE = """<style>
-.gpuviz-picture{width:100%;max-width:720px;height:auto;display:block}
-.gpuviz-picture text{font:11px var(--jp-ui-font-family,system-ui,sans-serif);fill:currentColor}
-.gpuviz-picture__allocated{fill:var(--gpuviz-allocated,#3b82c4);fill-opacity:.75}
-.gpuviz-picture__reserved{fill:none;stroke:currentColor;stroke-dasharray:4 3}
-.gpuviz-picture__frame{fill:none;stroke:currentColor;stroke-opacity:.35}
-.gpuviz-picture__kernel{fill:var(--gpuviz-kernel,#2e9d6b)}
-.gpuviz-picture__copy{fill:var(--gpuviz-copy,#d9822b)}
-.gpuviz-picture__memset{fill:var(--gpuviz-memset,#9b6fc9)}
-</style>"""
+# Readable on white, which the picture has below it wherever it is shown.
+_COLOURS = {
+    "allocated": "#6ca3d8",
+    "kernel": "#2e9d6b",
+    "copy": "#d9822b",
+    "memset": "#9b6fc9",
+}
+_LINE = "#8a8f98"
+_TEXT = "#26292e"
 
 # What is drawn of a lane: class, top and height within it. Not told apart by colour alone.
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -48,6 +48,22 @@ _SHAPES = {
 
 
 def picture(recording: "Recording", start: int, end: int) -> str:
+    """Return an image element of the window from ``start`` to ``end`` in ns; empty if it is none.
+
+    An image with its source in it is shown also where style and SVG within HTML are dropped, as
+    JupyterLab does in a notebook that it does not trust.
+    """
+    drawn = svg(recording, start, end)
+    if not drawn:
+        return ""
+    source = b64encode(drawn.encode()).decode()
+    return (
+        f'<img class="gpuviz-picture" alt="{_description(start, end)}" '
+        f'style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
+    )
+
+
+def svg(recording: "Recording", start: int, end: int) -> str:
     """Return an SVG element of the window from ``start`` to ``end`` in ns; empty if it is none.
 
     A peak is seen however short it is: each column of pixels shows the most of its time.
@@ -71,14 +87,19 @@ def picture(recording: "Recording", start: int, end: int) -> str:
         top += 16
     if not parts:
         return ""
-    length = format_duration(end - start)
     parts.append(_text(_GUTTER, top + 10, "0"))
-    parts.append(_text(_GUTTER + _COLUMNS, top + 10, length, anchor="end"))
+    parts.append(_text(_GUTTER + _COLUMNS, top + 10, format_duration(end - start), anchor="end"))
+    height = top + 16
     return (
-        f'{_STYLE}<svg class="gpuviz-picture" viewBox="0 0 {_WIDTH} {top + 16}" role="img" '
-        f'xmlns="http://www.w3.org/2000/svg" '
-        f'aria-label="Memory and streams over {escape(length)}">{"".join(parts)}</svg>'
+        f'<svg width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'xmlns="http://www.w3.org/2000/svg" font-family="system-ui,sans-serif" font-size="11" '
+        f'fill="{_TEXT}" aria-label="{_description(start, end)}">'
+        f'<rect width="{_WIDTH}" height="{height}" rx="4" fill="#fff"/>{"".join(parts)}</svg>'
     )
+
+
+def _description(start: int, end: int) -> str:
+    return f"Memory and streams over {escape(format_duration(end - start))}"
 
 
 def _levels(
@@ -101,17 +122,17 @@ def _levels(
     heights = [(column * (_LEVELS_HEIGHT / highest)).round(1) for column in (allocated, reserved)]
     area = _steps(heights[0], bottom)
     yield (
-        f'<path class="gpuviz-picture__allocated" fill="#3b82c4" '
+        f'<path class="allocated" fill="{_COLOURS["allocated"]}" '
         f'd="M{_GUTTER} {bottom}{area}V{bottom}Z"/>'
     )
     if reserved.max() > 0:
         line = _steps(heights[1], bottom)
         yield (
-            f'<path class="gpuviz-picture__reserved" fill="none" stroke="#8a8f98" '
+            f'<path class="reserved" fill="none" stroke="{_TEXT}" stroke-dasharray="4 3" '
             f'd="M{_GUTTER} {bottom - heights[1][0]:g}{line}"/>'
         )
     yield (
-        f'<rect class="gpuviz-picture__frame" fill="none" stroke="#8a8f98" x="{_GUTTER}" '
+        f'<rect fill="none" stroke="{_LINE}" x="{_GUTTER}" '
         f'y="{top}" width="{_COLUMNS}" height="{_LEVELS_HEIGHT}"/>'
     )
     name = f"device {device}, " if len(recording.devices) > 1 else ""
@@ -219,10 +240,9 @@ def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterat
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     yield _text(_GUTTER - 8, top + 10, short, anchor="end")
     yield (
-        f'<line class="gpuviz-picture__frame" stroke="#8a8f98" x1="{_GUTTER}" '
+        f'<line stroke="{_LINE}" x1="{_GUTTER}" '
         f'x2="{_GUTTER + _COLUMNS}" y1="{top + _LANE_HEIGHT}" y2="{top + _LANE_HEIGHT}"/>'
     )
-    colours = {"kernel": "#2e9d6b", "copy": "#d9822b", "copy out": "#d9822b", "memset": "#9b6fc9"}
     for shape, runs in columns_of.items():
         offset, height = _SHAPES[shape]
         path = "".join(
@@ -230,7 +250,7 @@ def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterat
             for begin, length in runs.tolist()
         )
         part = shape.split()[0]
-        yield f'<path class="gpuviz-picture__{part}" fill="{colours[shape]}" d="{path}"/>'
+        yield f'<path class="{part}" fill="{_COLOURS[part]}" d="{path}"/>'
 
 
 def _stream_names(recording: "Recording") -> dict[int, str]:

@@ -16,22 +16,27 @@ if TYPE_CHECKING:
 LARGEST = 100_000
 _LONGEST_LINE = 160
 
-# JupyterLab's colours where there are any; else what is readable on light and dark.
+# JupyterLab's colours where there are any; else what is readable on light and dark. Its own style
+# for tables asks for the class to be said twice.
 _STYLE = """<style>
 .gpuviz-result{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;
 line-height:1.45;color:var(--jp-ui-font-color1,inherit);max-width:760px;
 border-left:3px solid var(--jp-border-color2,#8a8f98);padding:2px 0 2px 10px;margin:4px 0}
-.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;color:inherit;
-font-size:inherit}
-.gpuviz-result th,.gpuviz-result td{text-align:left;vertical-align:top;padding:1px 14px 1px 0;
-border:none;background:none;color:inherit;font-size:inherit;max-width:none}
-.gpuviz-result th{font-weight:400;white-space:nowrap}
+.gpuviz-result.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;
+color:inherit;font-size:inherit;width:auto;table-layout:auto}
+.gpuviz-result.gpuviz-result tbody tr{background:none}
+.gpuviz-result.gpuviz-result tbody :is(th,td){padding:1px 14px 1px 0;border:none;background:none;
+color:inherit;font-size:inherit;max-width:none;white-space:normal;line-height:1.45}
+.gpuviz-result.gpuviz-result tbody th{font-weight:400;white-space:nowrap}
 .gpuviz-result strong{font-variant-numeric:tabular-nums;white-space:nowrap}
-.gpuviz-result code{font-family:var(--jp-code-font-family,monospace);font-size:12px;color:inherit;
-background:none;padding:0}
-.gpuviz-result__detail,.gpuviz-result__site{color:var(--jp-ui-font-color2,inherit);opacity:.85}
+.gpuviz-result code{font-family:var(--jp-code-font-family,monospace);font-size:12px}
+.gpuviz-result__detail,.gpuviz-result__site{color:var(--jp-ui-font-color2,inherit)}
 .gpuviz-result__note{border-left:3px solid var(--jp-warn-color1,#b8860b);padding-left:6px}
+:is([data-jp-theme-light="false"],.vscode-dark) .gpuviz-picture{
+filter:invert(.93) hue-rotate(180deg)}
 </style>"""
+# Said again in the elements: JupyterLab drops styles of a notebook that it does not trust.
+_CELL = 'style="text-align:left;vertical-align:top"'
 
 
 def as_text(result: "CellResult") -> str:
@@ -92,10 +97,10 @@ def _row(fact: Fact) -> str:
         for line in fact.lines
     )
     return (
-        f'<tr><th scope="row">{escape(number.name)}</th>'
-        f"<td><strong>{escape(number.value)}</strong></td>"
-        f'<td><span class="gpuviz-result__detail">{escape(_cut(number.detail))}</span>{lines}</td>'
-        "</tr>"
+        f'<tr><th scope="row" {_CELL}>{escape(number.name)}</th>'
+        f"<td {_CELL}><strong>{escape(number.value)}</strong></td>"
+        f'<td {_CELL}><span class="gpuviz-result__detail">{escape(_cut(number.detail))}</span>'
+        f"{lines}</td></tr>"
     )
 
 

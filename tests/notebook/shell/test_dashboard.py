@@ -41,9 +41,8 @@ def dashboard(shell):
 
 
 def numbers(dashboard):
-    found = re.findall(
-        r"<dt>(.*?)</dt><dd.*?>(.*?)</dd><dd.*?>(.*?)</dd>", dashboard._numbers.value
-    )
+    texts = re.findall(r'<span class="[^"]*">(.*?)</span>', dashboard._numbers.value)
+    found = zip(texts[::3], texts[1::3], texts[2::3], strict=True)
     return {name: (value, detail) for name, value, detail in found}
 
 
