@@ -1,4 +1,4 @@
-"""A real JupyterLab on this machine, and notebooks in it."""
+"""A real JupyterLab or Notebook 7 on this machine, and notebooks in it."""
 
 import json
 import os
@@ -10,9 +10,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import ConsoleMessage, Page
 
 STARTING_S = 60
 # Says nothing of the widget: no network to ask for news, and no questions when a tab is left.
@@ -24,9 +25,24 @@ PAGE_CONFIG = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What shows notebooks: the module that starts it, and where it shows one."""
+
+    module: str
+    config: str
+    page: str
+
+
+LAB = Application("jupyterlab", "LabApp", "lab/tree")
+NOTEBOOK = Application("notebook", "JupyterNotebookApp", "notebooks")
+
+
 @contextmanager
-def running_lab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
-    """Yield the address of a JupyterLab that serves a folder."""
+def running_lab(
+    folder: Path, theme: str = "JupyterLab Light", application: Application = LAB
+) -> Iterator[str]:
+    """Yield the address of a JupyterLab, or another application, that serves a folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -46,8 +62,9 @@ def running_lab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
         "IPYTHONDIR": str(home / "ipython"),
     }
     with (home / "log").open("w") as log:
-        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+        command = [sys.executable, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
             [*command, *options], env=environment, cwd=folder, stdout=log, stderr=log
         )
@@ -93,10 +110,49 @@ def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
     (folder / name).write_text(json.dumps(notebook))
 
 
-def open_notebook(page: Page, url: str, name: str) -> None:
-    page.goto(f"{url}/lab/tree/{name}?reset")
+def open_notebook(page: Page, url: str, name: str, application: Application = LAB) -> None:
+    page.goto(f"{url}/{application.page}/{name}?reset")
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("| Idle").wait_for(timeout=60_000)
+    wait_until_idle(page)
+
+
+def wait_until_idle(page: Page, timeout_s: float = 60) -> None:
+    """Wait until the kernel of the notebook has started and does nothing."""
+    idle = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
+    page.wait_for_function(f"{idle} === 'idle'", timeout=1000 * timeout_s)
+
+
+def run_all(page: Page, timeout_s: float = 60) -> None:
+    """Run all cells by command, and wait for the last one."""
+    command(page, "notebook:run-all-cells")
+    cells = "window.jupyterapp.shell.currentWidget.content.model.cells"
+    ran = f"[...{cells}].every(cell => cell.type !== 'code' || cell.executionCount !== null)"
+    page.wait_for_function(ran, timeout=1000 * timeout_s)
+    wait_until_idle(page)
+
+
+def save(page: Page) -> None:
+    """Save the notebook, and wait until it is."""
+    command(page, "docmanager:save")
+    page.wait_for_function("!window.jupyterapp.shell.currentWidget.context.model.dirty")
+
+
+def command(page: Page, name: str) -> None:
+    """Begin a command of the application, as its menus and palette do."""
+    page.evaluate("name => void window.jupyterapp.commands.execute(name)", name)
+
+
+def note_complaints(page: Page) -> list[str]:
+    """Return a list that what the browser's console tells of errors is added to."""
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error" and "/api/" not in message.location.get("url", ""):
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints
 
 
 def run_cell(page: Page, number: int) -> None:

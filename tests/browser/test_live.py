@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, Page
 
 from tests.browser.lab import (
+    note_complaints,
     open_notebook,
     prompt,
     run_cell,
@@ -74,14 +75,7 @@ def notebook(
     write_notebook(folder, name, [cell.replace("SECONDS", str(seconds)) for cell in CELLS])
     context = chromium.new_context(viewport={"width": 1400, "height": 1100})
     page = context.new_page()
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and "/api/" not in message.location.get("url", ""):
-            complaints.append(message.text)
-
-    page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    complaints = note_complaints(page)
     open_notebook(page, lab, name)
     yield page
     context.close()

@@ -1,0 +1,71 @@
+"""The repository's notebooks in a real JupyterLab, run from top to bottom by its command."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.lab import (
+    note_complaints,
+    open_notebook,
+    run_all,
+    running_lab,
+    save,
+)
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    for path in NOTEBOOKS:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path) -> Iterator[str]:
+    with running_lab(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """Yield a page; an error in the browser's console fails the test."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 1100})
+    page = context.new_page()
+    complaints = note_complaints(page)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(page, lab, folder, path):
+    open_notebook(page, lab, path.name)
+    run_all(page)
+    shown = page.locator(".gpuviz-live__counts").first
+    shown.scroll_into_view_if_needed()
+    shown.get_by_text("activities").wait_for()
+    fallback = page.locator("[class^='gpuviz-fallback']")
+    hidden = fallback.count() == 1 and not fallback.is_visible()
+    save(page)
+    saved = nbformat.read(folder / path.name, as_version=4)
+
+    ran = [cell for cell in saved.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in ran] == list(range(1, len(ran) + 1))
+    assert [one for one in outputs(saved) if one.output_type == "error"] == []
+    assert [one for one in outputs(saved) if one.get("name") == "stderr"] == []
+    assert sum(WIDGET in one.get("data", {}) for one in outputs(saved)) == 1
+    assert hidden
