@@ -279,11 +279,12 @@ class Recording:
 
     @cached_property
     def duration_ns(self) -> int:
-        """Nanoseconds from the start to the end of the recording."""
+        """Nanoseconds from the start to the end of the recording, and of all that is in it."""
         import pyarrow.compute as pc
 
-        last = pc.max(self.tables["memory_events"]["time"]).as_py()
-        return max(self.manifest.duration_ns, last or 0)
+        columns = (("memory_events", "time"), ("activities", "end"), ("api_calls", "end"))
+        ends = (pc.max(self.tables[table][column]).as_py() for table, column in columns)
+        return max(self.manifest.duration_ns, *(end or 0 for end in ends))
 
     @cached_property
     def devices(self) -> tuple[int, ...]:

@@ -163,13 +163,13 @@ def run_cell(page: Page, number: int) -> None:
 
 def prompt(page: Page, number: int) -> str:
     """Return what stands before a cell: its count, or ``[*]:`` while it runs."""
-    return page.locator(".jp-CodeCell .jp-InputPrompt").nth(number).inner_text().strip()
+    # Not the inner text: that is empty of what is scrolled out of sight.
+    return (page.locator(".jp-CodeCell .jp-InputPrompt").nth(number).text_content() or "").strip()
 
 
-def wait_until_run(page: Page, number: int, timeout_s: float = 60) -> None:
-    cell = page.locator(".jp-CodeCell .jp-InputPrompt").nth(number)
+def wait_until_run(page: Page, number: int, timeout_s: float = 30) -> None:
     give_up = time.monotonic() + timeout_s
-    while re.fullmatch(r"\[\d+\]:", cell.inner_text().strip()) is None:
+    while re.fullmatch(r"\[\d+\]:", prompt(page, number)) is None:
         if time.monotonic() > give_up:
             raise TimeoutError(f"cell {number} still shows {prompt(page, number)!r}")
         page.wait_for_timeout(50)

@@ -88,3 +88,17 @@ def test_a_window_is_whole_when_it_lies_within_what_is_recorded():
 def test_a_window_that_ends_before_it_begins_is_refused():
     with pytest.raises(ValueError, match="must not end before it starts, got 20 to 10 ns"):
         Timeline().recording().window(20, 10)
+
+
+@pytest.mark.parametrize(
+    ("manifest_ns", "expected"),
+    [(0, 70), (69, 70), (70, 70), (90, 90)],
+)
+def test_a_recording_lasts_until_its_end_is_stated_or_the_last_that_it_has(manifest_ns, expected):
+    timeline = Timeline()
+    timeline.kernel(10, 70)
+    timeline.call(5, 8)
+
+    recording = timeline.recording(complete=False, duration_ns=manifest_ns)
+
+    assert recording.duration_ns == expected
