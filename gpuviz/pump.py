@@ -60,8 +60,9 @@ class Pump:
         self._strings_seen = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._stopping = False
         self._stopped = False
+        self._woken = threading.Event()
         # A message to a notebook must find the context of a cell (ipykernel 7.0 fails without).
         self._thread = threading.Thread(
             target=copy_context().run,
@@ -80,12 +81,17 @@ class Pump:
 
     def stop(self) -> None:
         """Drain what is left, and nothing from then on; the session must have stopped before."""
-        self._stop.set()
+        self._stopping = True
+        self.wake()
         self._thread.join()
         self.drain()
         with self._lock:
             self._stopped = True
             self._feed.close()
+
+    def wake(self) -> None:
+        """Drain at once, and then at the pace that is due: somebody may have begun to watch."""
+        self._woken.set()
 
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
         """Store tables that are known before the first event."""
@@ -107,7 +113,11 @@ class Pump:
                 self.cpu_ns += time.thread_time_ns() - began
 
     def _run(self) -> None:
-        while not self._stop.wait(WATCHED_INTERVAL_S if self._feed.listeners else INTERVAL_S):
+        while True:
+            self._woken.wait(WATCHED_INTERVAL_S if self._feed.listeners else INTERVAL_S)
+            self._woken.clear()
+            if self._stopping:
+                return
             self.drain()
 
     def _drain(self) -> int:

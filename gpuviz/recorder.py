@@ -239,7 +239,10 @@ class Recorder:
         """
         if self._pump is not None:
             self._pump.drain()
-        return self._feed.subscribe(listener, since)
+        unsubscribe = self._feed.subscribe(listener, since)
+        if self._pump is not None:
+            self._pump.wake()
+        return unsubscribe
 
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
         if self._store is None:

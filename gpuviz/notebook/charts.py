@@ -9,6 +9,7 @@ from gpuviz.figures.fragmentation import fragmentation_figure
 from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
 from gpuviz.figures.sites import sites_figure
+from gpuviz.notebook.closing import close_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +59,12 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             self._widget.data = []
             self._widget.add_traces(drawn.data)
             self._widget.layout = drawn.layout
+
+    def close(self) -> None:
+        """Take all of it out of the notebook, also what is not shown now."""
+        self.children = [self.opener, self.choice, *([self._widget] if self._widget else [])]
+        close_parts(self)
+        super().close()
 
     def _open_or_close(self) -> None:
         if not self.is_open:

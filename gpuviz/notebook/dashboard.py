@@ -11,6 +11,7 @@ import ipywidgets
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.charts import Charts
+from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.fallback import Fallback
 from gpuviz.notebook.finished import Finished
@@ -58,6 +59,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
+        self._row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick, self._has_changed)
         self._fallback = Fallback(lambda: self.recorder)
         super().__init__()
@@ -105,8 +107,8 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         """Take the view out of the notebook; what is recorded goes on being recorded."""
         self._refresher.stop()
         self._fallback.close()
-        if self._timeline is not None:
-            self._timeline.close()
+        self._charts.close()
+        close_parts(self)
         super().close()
 
     def _ipython_display_(self) -> None:
@@ -119,7 +121,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
     def _tick(self) -> bool:
         if self.comm is None:
             return False
-        if self._has_changed() or self._was_recording:
+        if self._has_changed() or (self._was_recording and self._timeline.is_watched):
             self.refresh()
         return True
 
@@ -132,18 +134,19 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         recorder = self.recorder
         if self._timeline is not None and recorder is self._shown:
             return
-        if self._timeline is not None:
-            self._timeline.close()
+        before = self._timeline
         self._shown = recorder
         self._timeline = timeline_of(recorder)
-        buttons = ipywidgets.HBox(list(self._buttons.values()))
         self.children = (
-            buttons,
+            self._row,
             self._message,
             self._numbers,
             self._timeline,
             self._charts,
         )
+        if before is not None:
+            close_parts(before)
+            before.close()
 
     def _make_buttons(self) -> "dict[str, ipywidgets.Button]":
         actions: tuple[tuple[str, str, str, Callable[[], str]], ...] = (

@@ -10,6 +10,7 @@ import anywidget
 
 from gpuviz.feed import Feed, FeedMessage
 from gpuviz.notebook.cells import on_cell_end, running_cell
+from gpuviz.notebook.closing import close_parts
 from gpuviz.recorder import Recorder
 from gpuviz.recording import Recording
 
@@ -31,8 +32,9 @@ class Timeline(anywidget.AnyWidget):
         TypeError: It is neither.
     """
 
-    _esm = _STATIC / "widget.js"
-    _css = _STATIC / "widget.css"
+    # Texts, not paths: anywidget watches a path, and keeps every widget that has one for that.
+    _esm = (_STATIC / "widget.js").read_text(encoding="utf-8")
+    _css = (_STATIC / "widget.css").read_text(encoding="utf-8")
 
     def __init__(self, shown: Recorder | Recording) -> None:
         self._unsubscribe: Callable[[], None] | None = None
@@ -57,7 +59,13 @@ class Timeline(anywidget.AnyWidget):
             on_cell_end(self._refresh, False)
         self._viewers.clear()
         self._stop_listening()
+        close_parts(self)
         super().close()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it is on a page that is not hidden."""
+        return bool(self._viewers)
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: Sequence[Any]) -> None:
         viewer = str(content.get("viewer", ""))

@@ -60,8 +60,8 @@ def outputs(notebook):
 def cell_with(notebook, text):
     """Return the text under the only code cell that has ``text`` in it."""
     [cell] = [c for c in notebook.cells if c.cell_type == "code" and text in c.source]
-    return "\n".join(
-        output.get("text") or output.get("data", {}).get("text/plain", "")
+    return "".join(
+        output.text if output.output_type == "stream" else f"{output.data['text/plain']}\n"
         for output in cell.outputs
     )
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpuviz import feed
+from gpuviz import feed, pump
 from tests.notebook.followed_program import assert_has_all, drain, listeners, run_program
 
 
@@ -49,6 +49,24 @@ def test_pages_that_join_at_any_time_have_the_same_rows_without_gap_or_double(
 
         assert browser.gaps == 0
         assert_has_all(browser, recording)
+
+
+def test_what_happens_after_a_page_came_is_sent_without_waiting_for_the_slow_pace(
+    source, new_recorder, new_browser, monkeypatch
+):
+    monkeypatch.setattr(pump, "INTERVAL_S", 30)
+    recorder = new_recorder()
+    recorder.start()
+    time.sleep(0.1)
+    browser = new_browser(recorder)
+    browser.show()
+    run_program(source, 30)
+    deadline = time.monotonic() + 5
+    while len(browser.rows("memory_events")) < 31 and time.monotonic() < deadline:
+        browser.receive()
+        time.sleep(0.01)
+
+    assert len(browser.rows("memory_events")) >= 31
 
 
 def test_batches_are_numbered_one_by_one(source, new_recorder, new_browser):

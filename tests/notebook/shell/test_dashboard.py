@@ -20,6 +20,8 @@ MIB = 1 << 20
 class StandIn(ipywidgets.HTML):
     """Knows what it is to show."""
 
+    is_watched = True
+
     def __init__(self, shown):
         super().__init__()
         self.shown = shown
@@ -106,8 +108,12 @@ def test_snapshot_and_report_write_files_and_say_which(shell, dashboard, tmp_pat
     said = [press(dashboard, "Snapshot")]
     [saved] = tmp_path.glob("*.gpuviz")
 
-    assert said == [f"Wrote {saved.name}"]
+    said.append(press(dashboard, "Report"))
+    [report] = tmp_path.glob("*.html")
+
+    assert said == [f"Wrote {saved.name}", f"Wrote {report.name}"]
     assert gpuviz.load(saved).peak().bytes == 1536
+    assert gpuviz.load(report).peak().bytes == 1536
 
 
 def test_an_error_is_told_in_the_dashboard(shell, dashboard):

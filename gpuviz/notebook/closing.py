@@ -1,0 +1,24 @@
+"""Takes widgets out of a notebook with all that they are made of."""
+
+from collections.abc import Iterator
+
+from ipywidgets import Widget
+
+
+def close_parts(widget: Widget) -> None:
+    """Close what a widget consists of: its children, and the layout and style of each.
+
+    ipywidgets keeps every widget that is not closed, and with its callbacks what they belong to.
+    """
+    for part in list(_parts(widget)):
+        part.close()
+
+
+def _parts(widget: Widget) -> Iterator[Widget]:
+    for name in ("layout", "style"):
+        part = getattr(widget, name, None)
+        if isinstance(part, Widget):
+            yield part
+    for child in getattr(widget, "children", ()):
+        yield from _parts(child)
+        yield child
