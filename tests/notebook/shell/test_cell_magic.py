@@ -157,3 +157,31 @@ def test_a_terminal_still_waits_for_the_rest_of_the_cell(shell):
 
     assert complete("%%gpuviz\nx = 1\n")[0] == "incomplete"
     assert complete("%%gpuviz\nx = 1\n\n")[0] == "complete"
+
+
+def test_a_cell_may_be_reported_and_saved_at_once_and_says_where(shell, tmp_path):
+    saved, report = tmp_path / "cell.gpuviz", tmp_path / "cell.html"
+    ran = shell.run(
+        f"%%gpuviz --simulated gpu --save {saved} --report {report}\nx = gpu.empty(1 << 20)",
+    )
+
+    assert gpuviz.load(saved).peak().bytes == gpuviz.load(report).peak().bytes == 1 << 20
+    assert ran.text.endswith(f"  wrote {saved}\n  wrote {report}")
+    assert f"Wrote <code>{report}</code>" in ran.shown[-1]["text/html"]
+
+
+def test_a_quiet_cell_shows_what_it_would_without_the_magic(shell):
+    ran = shell.run("%%gpuviz --simulated gpu --quiet\nx = gpu.empty(1 << 20)\n41 + 1")
+
+    assert (ran.result.result, ran.shown, ran.stderr) == (42, [], "")
+
+
+def test_a_report_is_only_replaced_by_force(shell, tmp_path):
+    path = tmp_path / "cell.html"
+    first = shell.run(f"%%gpuviz --simulated gpu --report {path}\nx = gpu.empty(1 << 20)")
+    refused = shell.run(f"%%gpuviz --simulated gpu --report {path}\ny = 1")
+    forced = shell.run(f"%%gpuviz --simulated gpu --report {path} --force\ny = gpu.empty(512)")
+
+    assert first.stderr == forced.stderr == ""
+    assert f"{path} exists; give another name, or --force to replace it." in refused.stderr
+    assert gpuviz.load(path).peak().bytes == (1 << 20) + 512
