@@ -1,6 +1,8 @@
 """The live timeline in a real JupyterLab, in a real browser."""
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.browser.lab import (
     wait_until_run,
     write_notebook,
 )
+from tests.browser.test_report import LEVELS, point
 
 pytestmark = pytest.mark.browser
 
@@ -23,8 +26,9 @@ SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN = range(5)
 LONG_S, SHORT_S = 10, 3
 CELLS = [
     """
-import time, gpuviz
+import os, time, gpuviz
 from gpuviz.notebook.timeline import Timeline
+print("kernel process", os.getpid())
 gpu = gpuviz.SimulatedGPU(memory=4 << 30)
 recorder = gpuviz.record(device=gpu)
 recorder.start()
@@ -187,3 +191,29 @@ def test_after_the_kernel_died_the_view_keeps_what_it_has_and_says_so(notebook):
     assert known[0] > 0
     assert whole.startswith("all ")
     assert re.fullmatch(r".* to .* of .* shown", window(notebook))
+
+
+def test_after_the_kernel_was_killed_the_view_says_so_and_is_zoomed_pointed_at_and_searched(
+    notebook,
+):
+    start(notebook)
+    notebook.wait_for_timeout(500)
+    told = notebook.locator(".jp-OutputArea-output").first.text_content()
+    os.kill(int(re.search(r"kernel process (\d+)", told)[1]), signal.SIGKILL)
+    notebook.locator(".jp-Dialog").get_by_text("Kernel Restarting").wait_for(timeout=20_000)
+    notebook.locator(".jp-Dialog button.jp-mod-accept").click()
+    wait_for_state(notebook, "The kernel is gone")
+    known = counts(notebook)
+    notebook.get_by_role("button", name="Zoom in").first.click()
+    zoomed = window(notebook)
+    notebook.mouse.move(*point(notebook, LEVELS, 0.5, 0.5))
+    pointed_at = notebook.locator(".gpuviz-readout__where").inner_text()
+    notebook.get_by_role("searchbox").fill("scale")
+    notebook.locator(".gpuviz-search__hit").first.click()
+    selected = notebook.get_by_role("region", name="Selected").inner_text()
+
+    assert known[0] > 0
+    assert known[1] > 0
+    assert re.fullmatch(r".* to .* of .* shown", zoomed)
+    assert pointed_at.startswith("At the cursor")
+    assert "scale" in selected
