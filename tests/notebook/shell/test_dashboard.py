@@ -1,10 +1,9 @@
 """The dashboard's buttons, numbers, charts and fallback; the timeline is a stand-in."""
 
 import re
-import sys
 import threading
 import time
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import ipywidgets
 import pytest
@@ -29,9 +28,7 @@ class StandIn(ipywidgets.HTML):
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    module = ModuleType("gpuviz.notebook.timeline")
-    module.Timeline = StandIn
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr("gpuviz.notebook.dashboard.Timeline", StandIn)
 
 
 @pytest.fixture
