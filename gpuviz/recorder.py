@@ -43,6 +43,10 @@ class Recorder:
     One recorder makes one recording, and one recorder can be active in a process at a time.
     `start`, `stop` and the rest may be called from any thread. An active recorder needs no
     reference: it records until `stop`, or until the interpreter exits.
+
+    Attributes:
+        give_way: Called when another recorder is started, to stop this one; without it that is an
+            error.
     """
 
     _active: "Recorder | None" = None
@@ -66,6 +70,7 @@ class Recorder:
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
+        self.give_way: Callable[[], None] | None = None
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
         self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
@@ -95,6 +100,8 @@ class Recorder:
                 raise RecorderError(
                     "This recorder has been started before; make another with record()",
                 )
+            if Recorder._active is not None and Recorder._active.give_way is not None:
+                Recorder._active.give_way()
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
             import_libraries()
