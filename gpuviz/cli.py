@@ -1,19 +1,28 @@
 """The command ``gpuviz``: finds the verb and turns errors into one sentence each."""
 
-import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
 import rich_click as click
 
-from gpuviz.commands.options import FILE, ProgramCommand, examples, recording_options
+from gpuviz.commands.options import (
+    FILE,
+    FORMATS,
+    ProgramCommand,
+    complete_files,
+    examples,
+    recording_options,
+)
 
-_INTERRUPTED = 130
+# What a shell says of a program that a signal ended: 128 and its number.
+_BY_SIGNAL = 128
 
 
 _STYLE = click.RichHelpConfiguration(
     text_paragraph_linebreaks="\n\n",
+    padding_helptext_first_line=(0, 0, 1, 0),
     style_options_panel_border="dim",
     style_commands_panel_border="dim",
 )
@@ -61,6 +70,7 @@ def demo(
     nargs=-1,
     type=click.UNPROCESSED,
     required=True,
+    shell_complete=complete_files,
     metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
 )
 @examples(
@@ -138,7 +148,11 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
 @commands.command()
 @click.argument("file", type=FILE, metavar="IN")
 @click.argument("output", type=FILE, metavar="OUT")
-@click.option("--format", help="Format to write; by default the ending of OUT tells.")
+@click.option(
+    "--format",
+    type=click.Choice(list(FORMATS)),
+    help="Format to write; by default the ending of OUT tells.",
+)
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples(
     "gpuviz convert run.gpuviz.part run.gpuviz",
@@ -173,21 +187,24 @@ def main() -> NoReturn:
     """Run the command line; a failure is one sentence on stderr and exit code 1."""
     from gpuviz.errors import GpuvizError
 
+    signal.signal(signal.SIGTERM, _end)
     try:
-        commands(standalone_mode=False)
+        commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        _fail("interrupted", _INTERRUPTED)
+        _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
     except GpuvizError as error:
         _fail(str(error))
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing is left to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     sys.exit(0)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    # By an exception, so that no half file is left.
+    sys.exit(_BY_SIGNAL + number)
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:

@@ -5,20 +5,13 @@ from typing import Any
 
 import click
 
+from gpuviz.commands.options import FORMATS
 from gpuviz.commands.output import check_free
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 
-# A format, and the endings of file names that mean it.
-FORMATS = {
-    "gpuviz": (".gpuviz",),
-    "html": (".html", ".htm"),
-    "torch_snapshot": (".pickle", ".pkl"),
-    "perfetto": (".pftrace", ".perfetto-trace"),
-    "chrome_trace": (".json",),
-    "arrow": (".arrow",),
-    "parquet": (".parquet",),
-}
+# Written as folders.
+_FOLDERS = {"arrow", "parquet"}
 
 
 def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  # noqa: A002
@@ -28,7 +21,7 @@ def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
     chosen = format or format_of(output)
-    check_free(output, force=force)
+    check_free(output, force=force, is_folder=chosen in _FOLDERS)
     recording = reading(file)
     with writing(output):
         _write(recording, output, chosen, force=force)

@@ -60,5 +60,5 @@ def _print(found: "list[Finding]") -> None:
             lines.append(Text(finding.meaning, "dim" if finding.level == "ok" else ""))
         if finding.remedy:
             lines.append(Text(f"→ {finding.remedy}", "cyan"))
-        table.add_row(_MARKS[finding.level], finding.topic, Group(*lines))
+        table.add_row(_MARKS[finding.level], Text(finding.topic), Group(*lines))
     Console(highlight=False).print(table)

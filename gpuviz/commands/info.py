@@ -158,9 +158,10 @@ def _origin(facts: dict[str, Any]) -> "RenderableType":
 def _levels(device: dict[str, Any]) -> "RenderableType":
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     memory = format_bytes(device["total_memory"] or 0)
-    title = f"Device {device['id']}: {device['name']}, {memory}"
+    title = Text(f"Device {device['id']}: {device['name']}, {memory}", "bold")
     table = Table(
         title=title, box=box.SIMPLE_HEAD, show_edge=False, title_justify="left", title_style="bold"
     )

@@ -17,6 +17,9 @@ LINES = 4
 _INTERVAL_S = 0.5
 # Of the time between two looks, at most this share is spent on looking.
 _SHARE = 0.02
+_LONGEST_INTERVAL_S = 5.0
+# Columns of the terminal for one number.
+_CELL = 36
 _FEWEST_ROWS = 12
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 
@@ -42,7 +45,6 @@ class LiveView:
 
     def start(self) -> None:
         """Show the numbers until `stop`."""
-        os.register_at_fork(after_in_child=self._stop.set)
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,14 +56,16 @@ class LiveView:
             self._write(f"{_SAVE}\x1b[r{below}{_RESTORE}")
 
     def _run(self) -> None:
-        pause = 0.0
+        pause, is_first = 0.0, True
         while not self._stop.wait(pause):
             began = time.perf_counter()
             try:
                 self._show()
             except (OSError, ValueError):
                 return
-            pause = max(_INTERVAL_S, (time.perf_counter() - began) / _SHARE)
+            # The first look imports libraries.
+            took, is_first = 0.0 if is_first else time.perf_counter() - began, False
+            pause = min(max(_INTERVAL_S, took / _SHARE), _LONGEST_INTERVAL_S)
 
     def _show(self) -> None:
         size = os.get_terminal_size(self._terminal)
@@ -96,15 +100,20 @@ def rendered(numbers: list[Number], width: int) -> list[str]:
     from rich.console import Console, Group
     from rich.rule import Rule
     from rich.table import Table
+    from rich.text import Text
 
-    columns = max(1, min(len(numbers), width // 20))
+    columns = max(1, width // _CELL)
     table = Table.grid(padding=(0, 2), expand=True)
     for _ in range(columns):
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    shown = numbers[:columns]
-    table.add_row(*(f"[dim]{number.name}[/]" for number in shown))
-    table.add_row(*(f"[bold]{number.value}[/]" for number in shown))
-    table.add_row(*(f"[dim]{number.detail}[/]" for number in shown))
+    cells = [
+        Text.assemble(
+            (number.name, "dim"), " ", (number.value, "bold"), " ", (number.detail, "dim")
+        )
+        for number in numbers
+    ]
+    for line in range(LINES - 1):
+        table.add_row(*cells[line * columns : (line + 1) * columns])
     console = Console(file=StringIO(), force_terminal=True, width=width, height=LINES)
     with console.capture() as capture:
         console.print(Group(Rule("gpuviz", style="dim"), table))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.shell_completion import CompletionItem
 
 # Files are checked by the readers and writers, whose errors say more than click's.
 FILE = click.Path(path_type=Path)
@@ -21,6 +22,16 @@ _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--no-graph-nodes", {"help": "Show each launch of a CUDA graph as a whole."}),
 )
 DEFAULT_MAX_EVENTS = 10_000_000
+# A format to convert to, and the endings of file names that mean it.
+FORMATS = {
+    "gpuviz": (".gpuviz",),
+    "html": (".html", ".htm"),
+    "torch_snapshot": (".pickle", ".pkl"),
+    "perfetto": (".pftrace", ".perfetto-trace"),
+    "chrome_trace": (".json",),
+    "arrow": (".arrow",),
+    "parquet": (".parquet",),
+}
 
 
 def recording_options(function: _Function) -> _Function:
@@ -61,9 +72,17 @@ class ProgramCommand(click.RichCommand):
         return args
 
 
+def complete_files(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let the shell complete names of files."""
+    del ctx, param
+    return [CompletionItem(incomplete, type="file")]
+
+
 def examples(*lines: str) -> Callable[[_Function], _Function]:
     """Add command lines to the end of a command's help."""
-    text = "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+    text = "\n".join(("\b", "Examples:", *(f"$ {line}" for line in lines)))
 
     def add(function: _Function) -> _Function:
         function.__doc__ = f"{inspect.getdoc(function)}\n\n{text}"

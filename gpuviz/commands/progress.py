@@ -81,6 +81,11 @@ def _bars() -> "Progress":
                 return Text("")
             return Text(f"{task.percentage:.0f} %, {task.speed:,.0f}/s")
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), Rate())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        Rate(),
+    )
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     return Progress(*columns, *times, console=Console(stderr=True), transient=True)

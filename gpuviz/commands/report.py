@@ -38,12 +38,14 @@ def run(  # noqa: PLR0913 - a value for each option
     check_free(output, force=force)
     recording = reading(file)
     chosen: dict[str, Any] = {"redact": redact, "window": window, "max_size": max_size}
-    with writing(output):
-        recording.report(
-            output,
-            overwrite=force,
-            **{name: value for name, value in chosen.items() if value},
-        )
+    asked = {name: value for name, value in chosen.items() if value}
+    try:
+        with writing(output):
+            recording.report(output, overwrite=force, **asked)
+    except ValueError as error:
+        if isinstance(error, GpuvizError):
+            raise
+        raise GpuvizError(str(error)) from None
     click.echo(f"Wrote {output}")
     if open_browser:
         open_page(output)

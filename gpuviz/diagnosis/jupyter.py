@@ -125,8 +125,11 @@ def _page_configs(machine: Machine) -> Iterator[Path]:
 
 def _disables(page_config: Path) -> bool:
     try:
-        disabled = json.loads(page_config.read_text(encoding="utf-8")).get("disabledExtensions", {})
-    except (OSError, ValueError, AttributeError):
+        config = json.loads(page_config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return False
-    names = disabled if isinstance(disabled, list) else [n for n, off in disabled.items() if off]
+    disabled = config.get("disabledExtensions") if isinstance(config, dict) else None
+    if isinstance(disabled, dict):
+        disabled = [name for name, is_off in disabled.items() if is_off]
+    names = disabled if isinstance(disabled, list) else []
     return any(str(name).partition(":")[0] == EXTENSION for name in names)

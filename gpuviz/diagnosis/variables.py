@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuviz import _core
-from gpuviz.diagnosis.finding import Finding
+from gpuviz.diagnosis.finding import Finding, Level
 from gpuviz.diagnosis.machine import Machine
 from gpuviz.nvtx import VARIABLE as NVTX_TOOL
 
@@ -58,20 +58,20 @@ def findings(machine: Machine) -> Iterator[Finding]:
     """Yield the variables that are set and matter."""
     environment = machine.environment
     for name, (meaning, remedy) in _MEANINGS.items():
-        if environment.get(name, "0" if remedy is _UNSET else "") not in {"", "0"}:
-            level = "warning" if remedy else "ok"
-            found = f"{name}={environment[name]}"
-            yield Finding("environment", level, found, meaning, remedy)  # type: ignore[arg-type]
+        if name in environment and not _is_off(name, environment[name]):
+            level: Level = "warning" if remedy else "ok"
+            yield Finding("environment", level, f"{name}={environment[name]}", meaning, remedy)
     yield from _settings(machine)
     yield from _tools(machine)
-    others = sorted(name for name in environment if name.startswith("CUPY_") if _is_other(name))
+    others = sorted({name for name in environment if name.startswith("CUPY_")} - _MEANINGS.keys())
     if others:
         meaning = "CuPy's documentation says what they change."
         yield Finding("environment", "ok", ", ".join(others), meaning)
 
 
-def _is_other(name: str) -> bool:
-    return name not in _MEANINGS
+def _is_off(name: str, value: str) -> bool:
+    # Which GPUs there are is told by a list: none, or the first one.
+    return name != "CUDA_VISIBLE_DEVICES" and value in {"", "0"}
 
 
 def _settings(machine: Machine) -> Iterator[Finding]:
