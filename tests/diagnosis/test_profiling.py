@@ -3,8 +3,11 @@ import os
 import pytest
 
 from gpuviz import cupti
-from gpuviz.diagnosis import permissions, profiling
+from gpuviz.diagnosis import cupy_build, permissions, profiling
 from gpuviz.diagnosis.machine import Machine
+
+RUNTIME = cupy_build.runtime_version()
+LIBRARY = f"libcupti.so.{RUNTIME // 1000}"
 
 
 def machine_with(folder, nodes=(), params="", *, is_admin=False):
@@ -64,10 +67,10 @@ def test_profiling_for_administrators_only_is_told(tmp_path, value, is_admin, le
 
 
 def test_cupti_is_found_where_cupy_brings_it():
-    [finding] = profiling.findings(13020, has_driver=False, tools=[])
+    [finding] = profiling.findings(RUNTIME, has_driver=False, tools=[])
 
     assert finding.level == "ok"
-    assert "libcupti.so.13" in finding.found
+    assert LIBRARY in finding.found
 
 
 def test_a_missing_cupti_limits_to_memory_and_says_what_to_install(monkeypatch):
@@ -97,11 +100,11 @@ def test_cupti_is_taken_and_given_back_to_see_whether_it_is_free(monkeypatch, er
             calls.append("stop")
 
     monkeypatch.setattr(profiling._core, "CuptiTracer", Tracer)
-    [_, finding] = profiling.findings(13020, has_driver=True, tools=[])
+    [_, finding] = profiling.findings(RUNTIME, has_driver=True, tools=[])
 
     assert finding.level == ("warning" if error else "ok")
     assert error in finding.found
-    assert calls == ["libcupti.so.13", "start", *([] if error else ["stop"])]
+    assert calls == [LIBRARY, "start", *([] if error else ["stop"])]
 
 
 def test_processes_that_have_loaded_cupti_are_named(tmp_path):
