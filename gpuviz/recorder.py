@@ -8,7 +8,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
@@ -45,9 +45,11 @@ class Recorder:
     reference: it records until `stop`, or until the interpreter exits.
 
     Attributes:
-        give_way: Called when another recorder is started, to stop this one; without it that is an
-            error.
+        before_start: Called with each recorder that is started, before anything else happens; it
+            may stop another one. For whoever records in the background.
     """
+
+    before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
 
     _active: "Recorder | None" = None
     # Held from the first to the last step of every start and stop in this process.
@@ -70,7 +72,6 @@ class Recorder:
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
-        self.give_way: Callable[[], None] | None = None
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
         self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
@@ -100,8 +101,8 @@ class Recorder:
                 raise RecorderError(
                     "This recorder has been started before; make another with record()",
                 )
-            if Recorder._active is not None and Recorder._active.give_way is not None:
-                Recorder._active.give_way()
+            if Recorder.before_start is not None:
+                Recorder.before_start(self)
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
             import_libraries()

@@ -16,8 +16,10 @@ from gpuviz.recorder import Recorder
 if TYPE_CHECKING:
     from gpuviz.assembly import AllocatorMode
     from gpuviz.commands.live_view import LiveView
+    from gpuviz.frameworks.cupy_start import FirstAllocation
     from gpuviz.simulation.gpu import SimulatedGPU
 
+_STDERR = 2
 _runs: "list[RecordedRun]" = []
 
 
@@ -33,8 +35,13 @@ def after_import(name: str, options: str) -> None:
 
 def finish() -> None:
     """Write what is to be written at the end of the program, and say where."""
-    for run in _runs:
-        run.finish()
+    try:
+        for run in _runs:
+            run.finish()
+    except KeyboardInterrupt:
+        _say("interrupted")
+    except Exception as error:  # noqa: BLE001 - the program's exit code must stay
+        _say(f"{type(error).__name__}: {error}")
 
 
 class RecordedRun:
@@ -46,10 +53,13 @@ class RecordedRun:
     def __init__(self, options: RunOptions) -> None:
         self._options = options
         self._process = os.getpid()
-        self._recorder: Recorder | None = None
+        self._own: Recorder | None = None
+        self._is_over = False
         self._path = Path(options.output)
         self._live: LiveView | None = None
         self._reason = "the program did not import CuPy"
+        self._awaited: FirstAllocation | None = None
+        Recorder.before_start = self._give_way
 
     def await_cupy(self) -> None:
         """Record as soon as CuPy is asked for memory."""
@@ -60,7 +70,7 @@ class RecordedRun:
             _say("not recorded: there is no NVIDIA driver here (libcuda.so.1 was not found)")
             return
         self._reason = "the program allocated nothing with CuPy"
-        FirstAllocation(self._record_cupy)
+        self._awaited = FirstAllocation(self._record_cupy)
 
     def await_simulated_gpu(self) -> None:
         """Record the first simulated GPU as soon as there is one."""
@@ -77,15 +87,15 @@ class RecordedRun:
         self._record(gpu, "caching")
 
     def _record(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> None:
-        is_another = self._recorder is not None or Recorder.active() is not None
-        if is_another or os.getpid() != self._process:
+        is_done = self._is_over or self._own is not None or Recorder.active() is not None
+        if is_done or os.getpid() != self._process:
             return
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 self._start(gpu, allocator)
             except Exception as error:  # noqa: BLE001 - the program must go on
-                self._recorder = None
+                self._own = None
                 self._reason = ""
                 _say(f"not recorded: {error}")
         for warning in caught:
@@ -106,30 +116,37 @@ class RecordedRun:
             graph_nodes=options.graph_nodes,
             max_events=options.max_events,
         )
-        recorder.give_way = self._give_way
+        self._own = recorder
         recorder.start()
-        self._recorder = recorder
-        if options.live and sys.stderr.isatty():
+        if options.live and os.isatty(_STDERR):
             from gpuviz.commands.live_view import LiveView
 
             # Its own, whatever the program does with stderr.
-            self._live = LiveView(recorder, os.dup(sys.stderr.fileno()))
+            self._live = LiveView(recorder, os.dup(_STDERR))
             self._live.start()
 
-    def _give_way(self) -> None:
-        _say("the program records itself: gpuviz run recorded until it began to")
-        if self._recorder is not None:
-            self._recorder.stop()
+    def _give_way(self, starting: Recorder) -> None:
+        """Stop for good when the program starts a recorder of its own."""
+        if starting is self._own or os.getpid() != self._process:
+            return
+        self._is_over = True
+        if self._awaited is not None:
+            self._awaited.cancel()
+        if self._own is None:
+            self._reason = "the program records itself"
+        elif self._own.is_recording:
+            _say("the program records itself: gpuviz run recorded until it began to")
+            self._own.stop()
 
     def finish(self) -> None:
         """Say where the recording is, and write its report."""
         if self._live is not None:
             self._live.stop()
-        if self._recorder is None:
+        if self._own is None:
             if self._reason:
                 self._tell(f"nothing was recorded: {self._reason}")
             return
-        self._summarize(self._recorder)
+        self._summarize(self._own)
         if self._options.report:
             self._write_report()
 
@@ -154,7 +171,7 @@ class RecordedRun:
         subprocess.run(  # noqa: S603 - our own command
             [*command, "-o", self._options.report, *force],
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
+            stdout=subprocess.DEVNULL if self._options.quiet else _STDERR,
             check=False,
         )
 

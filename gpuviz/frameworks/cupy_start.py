@@ -33,43 +33,56 @@ class FirstAllocation:
         self._begin = begin
         self._cuda = import_cupy().cuda
         self._set_allocator = self._cuda.set_allocator
-        self._chosen: Allocator = self._cuda.get_allocator()
+        self._get_allocator = self._cuda.get_allocator
+        self._chosen: Allocator = self._get_allocator()
         self._is_programs_choice = False
         self._is_awaited = True
         self._lock = threading.RLock()
         self._set_allocator(self._allocate)
-        for module in (self._cuda, self._cuda.memory):
-            module.set_allocator = self._choose
+        self._replace(self._choose, self._choice)
         os.register_at_fork(after_in_child=self._forget)
+
+    def cancel(self) -> None:
+        """Call back no more; everything is as the program left it."""
+        with self._lock:
+            if self._is_awaited:
+                self._restore()
 
     def _choose(self, allocator: Allocator | None = None) -> None:
         """Stand in for `cupy.cuda.set_allocator`."""
         self._set_allocator(allocator)
         with self._lock:
             if self._is_awaited:
-                self._chosen, self._is_programs_choice = self._cuda.get_allocator(), True
+                self._chosen, self._is_programs_choice = self._get_allocator(), True
                 self._set_allocator(self._allocate)
+
+    def _choice(self) -> Allocator:
+        """Stand in for `cupy.cuda.get_allocator`."""
+        current = self._get_allocator()
+        return self._chosen if current == self._allocate else current
 
     def _allocate(self, size: int) -> Any:
         with self._lock:
             if self._is_awaited:
                 self._restore()
                 self._begin(self._is_programs_choice)
-        current = self._cuda.get_allocator()
-        return (self._chosen if current == self._allocate else current)(size)
+        return self._choice()(size)
 
     def _restore(self) -> None:
         self._is_awaited = False
+        self._replace(self._set_allocator, self._get_allocator)
+        if self._get_allocator() != self._allocate:
+            return
+        try:
+            self._set_allocator(self._chosen)
+        except ValueError:
+            # Within `using_allocator` CuPy refuses: ours stays, and hands on what it is asked for.
+            return
+
+    def _replace(self, setter: Callable[..., None], getter: Callable[[], Allocator]) -> None:
         for module in (self._cuda, self._cuda.memory):
-            module.set_allocator = self._set_allocator
-        # Within `using_allocator` of somebody who kept ours, CuPy's cannot be changed.
-        if self._cuda.get_allocator() == self._allocate:
-            try:
-                self._set_allocator(self._chosen)
-            except ValueError:
-                return
+            module.set_allocator, module.get_allocator = setter, getter
 
     def _forget(self) -> None:
         self._lock = threading.RLock()
-        if self._is_awaited:
-            self._restore()
+        self.cancel()

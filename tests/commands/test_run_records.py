@@ -218,6 +218,17 @@ def test_a_program_that_records_itself_does_so(folder):
     assert said(done)[0] == "the program records itself: gpuviz run recorded until it began to"
 
 
+def test_a_program_that_recorded_itself_is_not_recorded_afterwards(folder):
+    (folder / "self.py").write_text(
+        f"{SIMULATED}gpuviz.record('own.gpuviz', device=gpu).start()\nstep(2222)\n"
+        "gpuviz.Recorder.active().stop()\ngpu = gpuviz.SimulatedGPU()\nstep(3333)\n"
+    )
+    run([GPUVIZ, "run", "self.py"], folder)
+
+    assert requested(folder / "own.gpuviz") == [2222]
+    assert requested(folder / "self.gpuviz") == []
+
+
 def test_ranges_of_the_program_are_in_the_recording(folder):
     (folder / "ranges.py").write_text(f"{SIMULATED}with gpuviz.range('load'):\n    step(1234)\n")
     run([GPUVIZ, "run", "ranges.py"], folder)

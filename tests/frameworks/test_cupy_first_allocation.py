@@ -24,13 +24,13 @@ class Allocator:
 @pytest.fixture(autouse=True)
 def own():
     """The allocator that CuPy has before; what a test changed is put back."""
-    before = cupy.cuda.get_allocator()
-    setter = cupy.cuda.set_allocator
+    setter, getter = cupy.cuda.set_allocator, cupy.cuda.get_allocator
+    before = getter()
     own = Allocator()
     cupy.cuda.set_allocator(own.malloc)
     yield own
     for module in (cupy.cuda, memory):
-        module.set_allocator = setter
+        module.set_allocator, module.get_allocator = setter, getter
     setter(before)
 
 
@@ -90,18 +90,40 @@ def test_an_allocator_of_one_thread_is_left_alone(own):
     assert (theirs.sizes, own.sizes) == ([1234], [4321])
 
 
-def test_whoever_keeps_what_stands_in_gets_the_memory_of_before(own):
-    calls = []
+def test_the_allocator_that_is_asked_for_is_the_programs(own):
+    theirs, calls = Allocator(), []
     FirstAllocation(calls.append)
-    kept = cupy.cuda.get_allocator()
-    with cupy.cuda.using_allocator(kept):
-        cupy.cuda.alloc(1234)
-        cupy.cuda.alloc(4321)
-    cupy.cuda.set_allocator(own.malloc)
-    kept(5678)
+    before = cupy.cuda.get_allocator()
+    memory.set_allocator(theirs.malloc)
+    after = memory.get_allocator()
+    with cupy.cuda.using_allocator(own.malloc):
+        inside = cupy.cuda.get_allocator()
 
-    assert calls == [False]
-    assert own.sizes == [1234, 4321, 5678]
+    assert (before, after, inside) == (own.malloc, theirs.malloc, own.malloc)
+    assert calls == []
+
+
+def test_once_cancelled_it_calls_no_more_and_cupy_is_as_before(own):
+    getter, calls = cupy.cuda.get_allocator, []
+    waiting = FirstAllocation(calls.append)
+    waiting.cancel()
+    cupy.cuda.alloc(1234)
+
+    assert calls == []
+    assert own.sizes == [1234]
+    assert cupy.cuda.get_allocator is getter
+    assert cupy.cuda.get_allocator() == own.malloc
+
+
+def test_cancelled_where_cupys_allocator_cannot_be_changed_it_hands_on(own):
+    theirs, calls = Allocator(), []
+    waiting = FirstAllocation(calls.append)
+    with cupy.cuda.using_allocator(theirs.malloc):
+        waiting.cancel()
+    cupy.cuda.alloc(1234)
+
+    assert calls == []
+    assert own.sizes == [1234]
 
 
 def test_threads_that_allocate_at_once_call_once(own):

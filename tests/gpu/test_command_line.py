@@ -118,6 +118,22 @@ def test_a_program_that_records_itself_does_so(folder):
     assert 24000 in sizes(gpuviz.load(folder / "own.gpuviz"))
 
 
+@pytest.mark.parametrize("allocator", ["caching", "observe"])
+def test_a_program_that_records_itself_from_the_start_is_left_alone(folder, allocator):
+    program = (
+        "import cupy, gpuviz\nbefore = cupy.cuda.get_allocator()\n"
+        f"with gpuviz.record('own.gpuviz', allocator={allocator!r}):\n    y = cupy.ones(3000)\n"
+        "print(cupy.cuda.get_allocator() == before, float(y.sum()))\n"
+    )
+    (folder / "self.py").write_text(program)
+    done = run([GPUVIZ, "run", "self.py"], folder)
+
+    assert outcome(done) == (0, "True 3000.0\n", "")
+    assert said(done) == ["nothing was recorded: the program records itself"]
+    assert 24000 in sizes(gpuviz.load(folder / "own.gpuviz"))
+    assert not (folder / "self.gpuviz").exists()
+
+
 def test_a_program_out_of_memory_ends_with_cupys_exception(folder):
     (folder / "full.py").write_text("import cupy\nx = cupy.ones(10)\ncupy.empty(1 << 50)\n")
     done = run([GPUVIZ, "run", "full.py"], folder)
