@@ -48,7 +48,7 @@ def size_on_disk(file: Path) -> int:
 
 @contextmanager
 def _shown(task: str) -> Iterator[ProgressCallback]:
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     with _bars() as bars:

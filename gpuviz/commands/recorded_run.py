@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpuviz.frameworks.cupy_start import FirstAllocation
     from gpuviz.simulation.gpu import SimulatedGPU
 
-_STDERR = 2
 _runs: "list[RecordedRun]" = []
 
 
@@ -118,11 +117,12 @@ class RecordedRun:
         )
         self._own = recorder
         recorder.start()
-        if options.live and os.isatty(_STDERR):
+        stderr = _stderr()
+        if options.live and stderr is not None and os.isatty(stderr):
             from gpuviz.commands.live_view import LiveView
 
             # Its own, whatever the program does with stderr.
-            self._live = LiveView(recorder, os.dup(_STDERR))
+            self._live = LiveView(recorder, os.dup(stderr))
             self._live.start()
 
     def _give_way(self, starting: Recorder) -> None:
@@ -167,11 +167,13 @@ class RecordedRun:
     def _write_report(self) -> None:
         command = [sys.executable, "-P", "-m", "gpuviz", "report", str(self._path)]
         force = ["--force"] if self._options.force else []
+        stdout = None if self._options.quiet else _stderr()
         # A process of its own: this one is at its end, and holds the program's memory.
         subprocess.run(  # noqa: S603 - our own command
             [*command, "-o", self._options.report, *force],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if self._options.quiet else _STDERR,
+            stdout=subprocess.DEVNULL if stdout is None else stdout,
+            stderr=subprocess.DEVNULL if _stderr() is None else None,
             check=False,
         )
 
@@ -180,13 +182,22 @@ class RecordedRun:
             _say(sentence)
 
 
+def _stderr() -> int | None:
+    """Return the file descriptor of stderr, which the program may have closed or replaced."""
+    if sys.__stderr__ is None or sys.__stderr__.closed:
+        return None
+    return sys.__stderr__.fileno()
+
+
 def _say(sentence: str) -> None:
-    # The program may have closed it, or put something else in its place.
     if sys.__stderr__ is not None and not sys.__stderr__.closed:
         sys.__stderr__.write(f"gpuviz: {sentence}\n")
         sys.__stderr__.flush()
 
 
 def _shown(path: Path) -> Path:
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return path
     return path.relative_to(here) if path.is_relative_to(here) else path

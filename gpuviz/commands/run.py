@@ -44,8 +44,8 @@ def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
     paths = [str(Path(startup.__file__).parent), environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment[startup.OPTIONS] = options.to_json()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
 
 

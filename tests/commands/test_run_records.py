@@ -204,6 +204,24 @@ def test_a_program_that_changes_its_folder_is_recorded_where_it_began(folder):
     assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
 
 
+def test_a_folder_that_is_gone_at_the_end_does_not_matter(folder):
+    moves = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
+    (folder / "moves.py").write_text(moves + TWO_STEPS)
+    done = run([GPUVIZ, "run", "moves.py"], folder)
+
+    assert said(done)[0].startswith(f"wrote {folder}/moves.gpuviz (")
+    assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
+
+
+def test_without_a_stderr_the_program_is_recorded_all_the_same(folder):
+    script = f"{GPUVIZ} run --live --report run.html train.py 2>&-"
+    done = run(["bash", "-c", script], folder)
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
+    assert requested(folder / "run.html") == [1234567, 7654321]
+
+
 def test_a_program_that_records_itself_does_so(folder):
     (folder / "self.py").write_text(
         f"{SIMULATED}kept = step(1111)\n"
