@@ -20,20 +20,19 @@ from gpuviz.commands.options import (
 _BY_SIGNAL = 128
 
 
-_STYLE = click.RichHelpConfiguration(
-    text_paragraph_linebreaks="\n\n",
-    padding_helptext_first_line=(0, 0, 1, 0),
-    style_options_panel_border="dim",
-    style_commands_panel_border="dim",
-)
+_STYLE = {
+    "text_paragraph_linebreaks": "\n\n",
+    "padding_helptext_first_line": (0, 0, 1, 0),
+    "style_options_panel_border": "dim",
+    "style_commands_panel_border": "dim",
+}
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE},
     epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
     "options; likewise zsh_source and fish_source.",
 )
-@click.rich_config(help_config=_STYLE)
 @click.version_option(package_name="gpuviz", message="%(prog)s %(version)s")
 def commands() -> None:
     """See what CuPy programs do to GPU memory and to CUDA streams."""

@@ -1,7 +1,7 @@
 """``gpuviz convert``: a recording in another format."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +9,9 @@ from gpuviz.commands.options import FORMATS
 from gpuviz.commands.output import check_free
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
+
+if TYPE_CHECKING:
+    from gpuviz.recording import Recording
 
 # Written as folders.
 _FOLDERS = {"arrow", "parquet"}
@@ -43,7 +46,7 @@ def format_of(path: Path) -> str:
     )
 
 
-def _write(recording: Any, output: Path, format: str, *, force: bool) -> None:  # noqa: A002
+def _write(recording: "Recording", output: Path, format: str, *, force: bool) -> None:  # noqa: A002
     if format == "gpuviz":
         recording.save(output, overwrite=force)
     elif format == "html":

@@ -8,6 +8,8 @@ from typing import Any
 import rich_click as click
 from click.shell_completion import CompletionItem
 
+from gpuviz.formats import exports
+
 # Files are checked by the readers and writers, whose errors say more than click's.
 FILE = click.Path(path_type=Path)
 
@@ -23,14 +25,8 @@ _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 DEFAULT_MAX_EVENTS = 10_000_000
 # A format to convert to, and the endings of file names that mean it.
-FORMATS = {
-    "gpuviz": (".gpuviz",),
-    "html": (".html", ".htm"),
-    "torch_snapshot": (".pickle", ".pkl"),
-    "perfetto": (".pftrace", ".perfetto-trace"),
-    "chrome_trace": (".json",),
-    "arrow": (".arrow",),
-    "parquet": (".parquet",),
+FORMATS = {"gpuviz": (".gpuviz",), "html": (".html", ".htm")} | {
+    name: endings for name, (_, _, endings) in exports.FORMATS.items()
 }
 
 

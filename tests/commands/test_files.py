@@ -32,6 +32,11 @@ def tables_of(path):
     return {name: table for name, table in gpuviz.load(path).tables.items() if table.num_rows}
 
 
+def contents(path):
+    files = path.iterdir() if path.is_dir() else [path]
+    return {file.name.removeprefix("export-"): file.read_bytes() for file in files}
+
+
 def test_a_recording_becomes_a_report_and_a_recording_again(folder):
     there = run([GPUVIZ, "convert", "run.gpuviz", "run.html"], folder)
     back = run([GPUVIZ, "convert", "run.html", "back.gpuviz"], folder)
@@ -57,6 +62,25 @@ def test_a_file_in_the_way_is_kept_unless_forced(folder):
     assert (refused.returncode, kept, forced.returncode) == (1, "mine", 0)
     assert said(refused) == ["mine.gpuviz exists; give another name, or --force to replace it."]
     assert tables_of(folder / "mine.gpuviz") == tables_of(folder / "run.gpuviz")
+
+
+@pytest.mark.parametrize("name", ["run.pftrace", "run.json", "run.arrow", "run.parquet"])
+def test_files_of_other_tools_are_those_of_export(folder, name):
+    run([GPUVIZ, "convert", "run.gpuviz", name], folder)
+    exported = gpuviz.load(folder / "run.gpuviz").export(folder / f"export-{name}")
+
+    assert contents(folder / name) == contents(exported)
+    assert contents(exported) != {}
+
+
+def test_a_folder_in_the_way_is_kept_unless_forced(folder):
+    (folder / "run.arrow").mkdir()
+    refused = run([GPUVIZ, "convert", "run.gpuviz", "run.arrow"], folder)
+    kept = list((folder / "run.arrow").iterdir())
+    forced = run([GPUVIZ, "convert", "run.gpuviz", "run.arrow", "--force"], folder)
+
+    assert (refused.returncode, kept, forced.returncode) == (1, [], 0)
+    assert contents(folder / "run.arrow") != {}
 
 
 def test_a_name_that_tells_no_format_is_answered_with_those_that_do(folder):

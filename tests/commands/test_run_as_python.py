@@ -160,3 +160,15 @@ def test_a_cupy_that_cannot_be_imported_has_its_own_traceback(folder, body):
 
     assert outcome(recorded) == outcome(plain)
     assert said(recorded) == ["nothing was recorded: the program did not import CuPy"]
+
+
+def test_what_comes_before_the_program_loads_no_library(folder):
+    heavy = ("rich", "pyarrow", "numpy", "cupy", "gpuviz._core")
+    code = (
+        "import os, sys\n"
+        f"os.execve = lambda *_: print([name for name in {heavy} if name in sys.modules])\n"
+        "sys.argv = ['gpuviz', 'run', 'script.py']\n"
+        "from gpuviz.cli import main\nmain()\n"
+    )
+
+    assert run([PYTHON, "-c", code], folder).stdout == "[]\n"
