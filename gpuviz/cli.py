@@ -1,19 +1,41 @@
 """The command ``gpuviz``: finds the verb and turns errors into one sentence each."""
 
+import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-import click
+import rich_click as click
 
-# Files are checked by the readers and writers, whose errors say more than click's.
-FILE = click.Path(path_type=Path)
+from gpuviz.commands.options import (
+    FILE,
+    FORMATS,
+    ProgramCommand,
+    complete_files,
+    examples,
+    recording_options,
+)
+
+# What a shell says of a program that a signal ended: 128 and its number.
+_BY_SIGNAL = 128
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="gpuviz")
+_STYLE = {
+    "text_paragraph_linebreaks": "\n\n",
+    "padding_helptext_first_line": (0, 0, 1, 0),
+    "style_options_panel_border": "dim",
+    "style_commands_panel_border": "dim",
+}
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE},
+    epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
+    "options; likewise zsh_source and fish_source.",
+)
+@click.version_option(package_name="gpuviz", message="%(prog)s %(version)s")
 def commands() -> None:
-    """See what CuPy programs do to GPU memory."""
+    """See what CuPy programs do to GPU memory and to CUDA streams."""
 
 
 @commands.command()
@@ -22,6 +44,7 @@ def commands() -> None:
 @click.option("--output", type=FILE, help="Write the report here instead of opening it.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
+@examples("gpuviz demo", "gpuviz demo --workload fft_filter --output run.html")
 def demo(
     *, workload: str, list_only: bool, output: Path | None, force: bool, no_open: bool
 ) -> None:
@@ -34,32 +57,143 @@ def demo(
     command.run(workload, output=output, force=force, open_browser=not no_open)
 
 
+@commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
+@click.option("-o", "--output", type=FILE, help="File to record to; NAME.gpuviz by default.")
+@click.option("--report", type=FILE, help="Also write an HTML report when the program ends.")
+@click.option("--live", is_flag=True, help="Show the headline numbers in the terminal meanwhile.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+@click.option("--quiet", is_flag=True, help="Say nothing but warnings.")
+@recording_options
+@click.argument(
+    "program",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    required=True,
+    shell_complete=complete_files,
+    metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
+)
+@examples(
+    "gpuviz run train.py --steps 5",
+    "gpuviz run --report run.html -m my_package.train",
+    "gpuviz run --observe --output pool.gpuviz train.py",
+)
+def run(*, program: tuple[str, ...], **options: Any) -> None:
+    """Record a program that is run as `python` would run it.
+
+    Its arguments, output, tracebacks and exit code are as without. CuPy is recorded from its first
+    allocation on.
+    """
+    from gpuviz.commands import run as command
+
+    command.run(program, command.options_of(program, **options))
+
+
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option("--redact", is_flag=True, help="Leave out paths, source lines, names, the program.")
+@click.option("--range", "window", metavar="START:END", help="Only this stretch, as in 1.5s:2s.")
+@click.option("--max-size", metavar="SIZE", help="Leave out detail until it fits, as in 20MB.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-def report(*, file: Path, output: Path, force: bool) -> None:
+@click.option("--open", "open_browser", is_flag=True, help="Open it in a browser.")
+@examples(
+    "gpuviz report run.gpuviz -o run.html",
+    "gpuviz report run.gpuviz -o public.html --redact --range 1.5s:1.8s --max-size 5MB",
+)
+def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
     """Write a recording as one HTML file that opens offline."""
     from gpuviz.commands import report as command
 
-    command.run(file, output=output, force=force)
+    command.run(
+        window=None if window is None else command.parse_range(window),
+        max_size=None if max_size is None else command.parse_size(max_size),
+        **options,
+    )
 
 
 @commands.command()
 @click.argument("file", type=FILE)
-def info(*, file: Path) -> None:
+@examples("gpuviz view run.gpuviz", "gpuviz view run.html")
+def view(*, file: Path) -> None:
+    """Open a recording in a browser."""
+    from gpuviz.commands import view as command
+
+    command.run(file)
+
+
+@commands.command()
+@click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print it for programs to read.")
+@examples("gpuviz info run.gpuviz", "gpuviz info --json run.gpuviz | jq .devices")
+def info(*, file: Path, as_json: bool) -> None:
     """Print the facts of a recording on one screen."""
     from gpuviz.commands import info as command
 
-    command.run(file)
+    command.run(file, as_json=as_json)
+
+
+@commands.command()
+@click.argument("file", type=FILE)
+@click.option("--device", type=int, help="Only this one, by its ordinal.")
+@click.option("--abbreviated", is_flag=True, help="Leave out the lines for each pool.")
+@examples("gpuviz stats run.gpuviz --device 0")
+def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
+    """Print the table of torch.cuda.memory_summary for the end of a recording."""
+    from gpuviz.commands import stats as command
+
+    command.run(file, device=device, abbreviated=abbreviated)
+
+
+@commands.command()
+@click.argument("file", type=FILE, metavar="IN")
+@click.argument("output", type=FILE, metavar="OUT")
+@click.option(
+    "--format",
+    type=click.Choice(list(FORMATS)),
+    help="Format to write; by default the ending of OUT tells.",
+)
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples(
+    "gpuviz convert run.gpuviz.part run.gpuviz",
+    "gpuviz convert snapshot.pickle run.gpuviz",
+    "gpuviz convert run.gpuviz run.pftrace",
+)
+def convert(*, file: Path, output: Path, format: str | None, force: bool) -> None:  # noqa: A002
+    """Write a recording in another format; that of IN is recognized by its content."""
+    from gpuviz.commands import convert as command
+
+    command.run(file, output, format=format, force=force)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="Print it for programs to read.")
+@click.option(
+    "--try", "attempt", is_flag=True, help="Also use the GPU, and record it for a moment."
+)
+@examples("gpuviz doctor", "gpuviz doctor --try")
+def doctor(*, as_json: bool, attempt: bool) -> None:
+    """Tell whether this machine can record, and what limits it.
+
+    The exit code is 1 if recording is impossible. Without --try nothing is done on the GPU.
+    """
+    from gpuviz.commands import doctor as command
+
+    if not command.run(as_json=as_json, attempt=attempt):
+        sys.exit(1)
 
 
 def main() -> NoReturn:
     """Run the command line; a failure is one sentence on stderr and exit code 1."""
     from gpuviz.errors import GpuvizError
 
+    signal.signal(signal.SIGTERM, _end)
     try:
-        commands()
+        commands(prog_name="gpuviz", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
     except GpuvizError as error:
         _fail(str(error))
     except OSError as error:
@@ -67,6 +201,11 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _fail(sentence: str) -> NoReturn:
+def _end(number: int, _frame: object) -> NoReturn:
+    # By an exception, so that no half file is left.
+    sys.exit(_BY_SIGNAL + number)
+
+
+def _fail(sentence: str, code: int = 1) -> NoReturn:
     click.echo(f"gpuviz: {sentence}", err=True)
-    sys.exit(1)
+    sys.exit(code)

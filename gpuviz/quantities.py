@@ -37,6 +37,11 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def format_counted(count: int, noun: str) -> str:
+    """Return a count and its noun: ``1 block``, ``52,864 blocks``; the plural adds an s."""
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def format_share(share: float) -> str:
     """Return a share of 1 as a percentage: ``12 %``, ``0.4 %``."""
     percent = 100 * share

@@ -8,7 +8,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
@@ -43,7 +43,13 @@ class Recorder:
     One recorder makes one recording, and one recorder can be active in a process at a time.
     `start`, `stop` and the rest may be called from any thread. An active recorder needs no
     reference: it records until `stop`, or until the interpreter exits.
+
+    Attributes:
+        before_start: Called with each recorder that is started, before anything else happens; it
+            may stop another one. For whoever records in the background.
     """
+
+    before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
 
     _active: "Recorder | None" = None
     # Held from the first to the last step of every start and stop in this process.
@@ -95,6 +101,8 @@ class Recorder:
                 raise RecorderError(
                     "This recorder has been started before; make another with record()",
                 )
+            if Recorder.before_start is not None:
+                Recorder.before_start(self)
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
             import_libraries()

@@ -86,10 +86,14 @@ PYTHON = {
     "assembly": {"recorder", "simulation", "source", "tracer"},
     "replayed_activities": _RECORDING | {"analysis"},
     "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
-    "report": _READERS,
+    "report": _READERS | {"recorder_status"},
     "notebook": _READERS | _RECORDERS | {"report", "recorder_status", "simulation"},
-    "commands": _READERS | _RECORDERS | {"report"},
+    "diagnosis": _FLOOR | {"assembly", "cupti", "frameworks", "nvtx"},
+    "commands": _READERS
+    | _RECORDERS
+    | {"report", "simulation", "summary_table", "diagnosis", "recorder_status"},
     "cli": {"errors", "commands"},
+    "__main__": {"cli"},
 }
 # A recording's methods only call what stands above it, and the allocator and the recorder call
 # the framework that the caller uses; both import it when called. A page is made where one is due.

@@ -1,7 +1,6 @@
 """``gpuviz demo``: a report to look at, on any machine."""
 
 import tempfile
-import webbrowser
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuviz.commands.browser import open_page
 from gpuviz.commands.output import check_free
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
@@ -36,8 +36,8 @@ def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> N
     shown = _record(name) if _has_gpu() else _replay(name)
     shown.report(path, overwrite=force)
     click.echo(f"Wrote {path}")
-    if output is None and open_browser and not webbrowser.open(path.as_uri()):
-        click.echo("No browser could be started: open the file in one.")
+    if output is None and open_browser:
+        open_page(path)
 
 
 def print_workloads() -> None:

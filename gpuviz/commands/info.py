@@ -1,115 +1,192 @@
 """``gpuviz info``: what a recording holds, on one screen."""
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuviz.recording import load
+from gpuviz.commands.progress import reading, size_on_disk
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from rich.console import RenderableType
 
     from gpuviz.recording import Recording
 
-_UNITS = ("KiB", "MiB", "GiB", "TiB")
-_KIB = 1024
+_LEVELS = ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes")
+_ORIGIN = {
+    "recorded": "created",
+    "program": "program",
+    "allocator": "allocator",
+    "settings": "settings",
+    "gpuviz": "gpuviz_version",
+    "CuPy": "cupy",
+    "CUDA": "runtime",
+    "driver": "driver",
+    "Python": "python",
+    "platform": "platform",
+}
 
 
-def run(file: "Path") -> None:
+def run(file: Path, *, as_json: bool) -> None:
     """Print the facts of a recording.
 
     Raises:
         GpuvizError: The file cannot be read as a recording.
     """
-    click.echo(f"{file} ({format_bytes(_size_on_disk(file))})")
-    click.echo("\n".join(facts(load(file))))
+    facts = {"file": str(file), "bytes": size_on_disk(file), **facts_of(reading(file))}
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
+    from rich.console import Console
+
+    Console(highlight=False, soft_wrap=True).print(*_screen(facts), sep="\n", markup=False)
 
 
-def facts(recording: "Recording") -> "Iterator[str]":
-    """Yield what there is to say about a recording, a line each."""
-    yield from _origin(recording)
-    yield ""
-    events = recording.table("memory_events")
-    yield f"{events.num_rows:,} events in {recording.duration_ns / 1e9:.3f} s"
-    yield from _actions(recording)
-    for device in recording.table("devices").to_pylist():
-        yield ""
-        yield f"Device {device['id']}: {device['name']}, {format_bytes(device['total_memory'])}"
-        yield from _levels(recording, device["id"])
-    yield from _activities(recording)
-    yield ""
-    tables = ("streams", "pools", "stacks", "threads")
-    yield ", ".join(f"{recording.table(name).num_rows:,} {name}" for name in tables)
-
-
-def format_bytes(count: int) -> str:
-    """Return a size in the largest IEC unit that leaves at least 1."""
-    if count < _KIB:
-        return f"{count} B"
-    power = min(count.bit_length() - 1, 10 * len(_UNITS)) // 10
-    return f"{count / _KIB**power:.2f} {_UNITS[power - 1]}"
-
-
-def _size_on_disk(file: "Path") -> int:
-    parts = file.iterdir() if file.is_dir() else [file]
-    return sum(part.stat().st_size for part in parts)
-
-
-def _origin(recording: "Recording") -> "Iterator[str]":
+def facts_of(recording: "Recording") -> dict[str, Any]:
+    """Return what there is to say about a recording: texts, bytes, ns and counts."""
     manifest = recording.manifest
-    facts = (
-        ("recorded", manifest.created),
-        ("program", " ".join(manifest.program)),
-        ("allocator", " ".join(filter(None, (manifest.allocator, manifest.allocator_name)))),
-        ("settings", manifest.settings),
-        ("gpuviz", manifest.gpuviz_version),
-        ("CuPy", manifest.cupy),
-    )
-    for name, value in facts:
-        if value:
-            yield f"{name:<10} {value}"
-    for note in recording.notes:
-        yield f"{'note':<10} {note}"
+    allocator = " ".join(filter(None, (manifest.allocator, manifest.allocator_name)))
+    origin = {name: getattr(manifest, name) for name in _ORIGIN.values()}
+    return {
+        **origin,
+        "allocator": allocator,
+        "label": manifest.label,
+        "notes": list(recording.notes),
+        "complete": recording.is_complete,
+        "simulated": manifest.simulated,
+        "duration_ns": recording.duration_ns,
+        "own_cost_ns": manifest.own_cost_ns,
+        "dropped": manifest.dropped + manifest.dropped_activities,
+        "dropped_oldest": manifest.dropped_oldest + manifest.dropped_oldest_activities,
+        "actions": _actions(recording),
+        "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
+        "activities": _activities(recording),
+        "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
+    }
 
 
-def _actions(recording: "Recording") -> "Iterator[str]":
+def _actions(recording: "Recording") -> dict[str, int]:
     import pyarrow.compute as pc
 
     actions = pc.cast(recording.table("memory_events")["action"], "string")
     counts = {row["values"]: row["counts"] for row in pc.value_counts(actions).to_pylist()}
-    for action in sorted(counts, key=lambda action: -counts[action]):
-        yield f"  {action:<16} {counts[action]:>12,}"
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def _levels(recording: "Recording", device: int) -> "Iterator[str]":
-    stats = recording.memory_stats(device=device)
-    yield f"  {'':<16} {'peak':>12} {'at the end':>12}"
-    for name in ("requested", "allocated", "active", "reserved"):
-        peak, end = (
-            format_bytes(stats[f"{name}_bytes.all.{when}"]) for when in ("peak", "current")
-        )
-        yield f"  {name:<16} {peak:>12} {end:>12}"
+def _device(recording: "Recording", row: dict[str, Any]) -> dict[str, Any]:
+    stats = recording.memory_stats(device=row["id"])
+    levels = {
+        name: {"peak": stats[f"{name}.all.peak"], "end": stats[f"{name}.all.current"]}
+        for name in _LEVELS
+    }
+    return {**row, **levels, "num_ooms": stats["num_ooms"]}
 
 
-def _activities(recording: "Recording") -> "Iterator[str]":
-    """Yield what ran on the GPUs; nothing if no activity was recorded."""
+def _activities(recording: "Recording") -> dict[str, Any]:
+    """Return what ran on the GPUs; nothing if no activity was recorded."""
     import pyarrow.compute as pc
 
     if recording.table("activities").num_rows == 0:
-        return
+        return {}
     kernels, copies = recording.kernels(), recording.copies()
     waits = recording.synchronizations()
-    yield ""
-    yield f"Kernels: {pc.sum(kernels['count']).as_py() or 0:,}"
-    size = format_bytes(pc.sum(copies["bytes"]).as_py() or 0)
-    yield f"Copies: {pc.sum(copies['count']).as_py() or 0:,}, {size}"
-    blocked = (pc.sum(waits["total_ns"]).as_py() or 0) / 1e9
-    count = pc.sum(waits["count"]).as_py() or 0
-    yield f"Synchronizations: {count:,}, the host blocked for {blocked:.3f} s"
-    for each in recording.overlap().devices:
-        hidden = f", {each.kernel_copy_overlap:.1%} of copying behind kernels"
-        yield (
-            f"Device {each.device}: busy {each.busy:.1%} of {each.window_ns / 1e9:.3f} s"
-            f"{hidden if each.copy_ns else ''}"
-        )
+    return {
+        "kernels": pc.sum(kernels["count"]).as_py() or 0,
+        "copies": pc.sum(copies["count"]).as_py() or 0,
+        "copied_bytes": pc.sum(copies["bytes"]).as_py() or 0,
+        "synchronizations": pc.sum(waits["count"]).as_py() or 0,
+        "host_blocked_ns": pc.sum(waits["total_ns"]).as_py() or 0,
+        "devices": [
+            {
+                "device": each.device,
+                "window_ns": each.window_ns,
+                "busy": each.busy,
+                "copies_hidden": each.kernel_copy_overlap if each.copy_ns else None,
+            }
+            for each in recording.overlap().devices
+        ],
+    }
+
+
+def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
+    from rich.text import Text
+
+    yield Text(f"{facts['file']} ({format_bytes(facts['bytes'])})", style="bold")
+    yield _origin(facts)
+    events = format_counted(facts["rows"]["memory_events"], "memory event")
+    lost = [
+        f"{format_count(facts[name])} {what}"
+        for name, what in (("dropped", "lost"), ("dropped_oldest", "of the oldest given up"))
+        if facts[name]
+    ]
+    yield Text(", ".join((f"{events} in {format_duration(facts['duration_ns'])}", *lost)))
+    yield Text(
+        "  " + ", ".join(f"{format_count(n)} {name}" for name, n in facts["actions"].items())
+    )
+    for device in facts["devices"]:
+        yield _levels(device)
+    for line in _lines_of(facts["activities"]):
+        yield Text(line)
+    nouns = ("stream", "pool", "stack", "thread", "range")
+    yield Text(", ".join(format_counted(facts["rows"][f"{noun}s"], noun) for noun in nouns))
+
+
+def _origin(facts: dict[str, Any]) -> "RenderableType":
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    for title, name in _ORIGIN.items():
+        value = facts[name]
+        if value:
+            grid.add_row(Text(title, "dim"), Text(value if name != "program" else " ".join(value)))
+    for note in facts["notes"]:
+        grid.add_row(Text("note", "yellow"), Text(note))
+    return grid
+
+
+def _levels(device: dict[str, Any]) -> "RenderableType":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    memory = format_bytes(device["total_memory"] or 0)
+    title = Text(f"Device {device['id']}: {device['name']}, {memory}", "bold")
+    table = Table(
+        title=title, box=box.SIMPLE_HEAD, show_edge=False, title_justify="left", title_style="bold"
+    )
+    table.add_column("")
+    for heading in ("peak", "at the end"):
+        table.add_column(heading, justify="right")
+    for name in _LEVELS:
+        peak, end = (format_bytes(device[name][when]) for when in ("peak", "end"))
+        table.add_row(name.removesuffix("_bytes"), peak, end)
+    if device["num_ooms"]:
+        table.add_row("out of memory", format_counted(device["num_ooms"], "time"), "")
+    return table
+
+
+def _lines_of(activities: dict[str, Any]) -> "Iterator[str]":
+    if not activities:
+        return
+    yield f"Kernels: {format_count(activities['kernels'])}"
+    copied = format_bytes(activities["copied_bytes"])
+    yield f"Copies: {format_count(activities['copies'])}, {copied}"
+    blocked = format_duration(activities["host_blocked_ns"])
+    count = format_count(activities["synchronizations"])
+    yield f"Synchronizations: {count}, the host blocked for {blocked}"
+    for each in activities["devices"]:
+        share = each["copies_hidden"]
+        hidden = "" if share is None else f", {format_share(share)} of copying behind kernels"
+        busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
+        yield f"Device {each['device']}: busy {busy} of {window}{hidden}"

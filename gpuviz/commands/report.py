@@ -1,22 +1,87 @@
 """``gpuviz report``: a recording as a page."""
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import Any
 
 import click
 
+from gpuviz.commands.browser import open_page
 from gpuviz.commands.output import check_free
-from gpuviz.recording import load
+from gpuviz.commands.progress import reading, writing
+from gpuviz.errors import GpuvizError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_UNITS_BYTES = {"b": 1} | {
+    f"{prefix}{suffix}": step**power
+    for power, prefix in enumerate("kmg", 1)
+    for suffix, step in (("b", 1000), ("ib", 1024))
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-zµ]*)")
 
 
-def run(file: "Path", *, output: "Path", force: bool) -> None:
+def run(  # noqa: PLR0913 - a value for each option
+    file: Path,
+    *,
+    output: Path,
+    force: bool,
+    redact: bool,
+    window: tuple[int, int] | None,
+    max_size: int | None,
+    open_browser: bool,
+) -> None:
     """Write the report of a recording.
 
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
     check_free(output, force=force)
-    load(file).report(output, overwrite=force)
+    recording = reading(file)
+    chosen: dict[str, Any] = {"redact": redact, "window": window, "max_size": max_size}
+    asked = {name: value for name, value in chosen.items() if value}
+    try:
+        with writing(output):
+            recording.report(output, overwrite=force, **asked)
+    except ValueError as error:
+        if isinstance(error, GpuvizError):
+            raise
+        raise GpuvizError(str(error)) from None
     click.echo(f"Wrote {output}")
+    if open_browser:
+        open_page(output)
+
+
+def parse_range(text: str) -> tuple[int, int]:
+    """Return a range such as ``1.5s:200ms`` in ns; a number without a unit is in seconds.
+
+    Raises:
+        GpuvizError: It is not a range, or ends before it starts.
+    """
+    start, colon, end = text.partition(":")
+    bounds = (_quantity(start, _UNITS_NS, "s"), _quantity(end, _UNITS_NS, "s"))
+    if not colon or bounds[0] is None or bounds[1] is None:
+        raise GpuvizError(
+            f"--range {text} is not START:END: two times since the start of the recording, in "
+            "seconds or with a unit, as in 1.5:2 or 350ms:0.4s.",
+        )
+    if bounds[0] >= bounds[1]:
+        raise GpuvizError(f"--range {text} ends before it starts.")
+    return bounds[0], bounds[1]
+
+
+def parse_size(text: str) -> int:
+    """Return a size such as ``20MB`` or ``1.5GiB`` in bytes; a number without a unit is in bytes.
+
+    Raises:
+        GpuvizError: It is not a size of at least one byte.
+    """
+    size = _quantity(text, _UNITS_BYTES, "b")
+    if not size:
+        raise GpuvizError(f"--max-size {text} is not a size, as in 5000000, 20MB or 1.5GiB.")
+    return size
+
+
+def _quantity(text: str, units: dict[str, int], default: str) -> int | None:
+    match = _QUANTITY.fullmatch(text.strip())
+    unit = None if match is None else units.get(match[2].lower() or default)
+    return None if match is None or unit is None else round(float(match[1]) * unit)

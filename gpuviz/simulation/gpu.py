@@ -4,7 +4,7 @@ import gc
 import os
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ _COUNTS = 1 << 32
 # A child of a fork must not find one locked by a thread that does not exist there.
 _natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
 _forking: list[_core.SimulatedGpu] = []
+_new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
 
 
 def _before_fork() -> None:
@@ -128,6 +129,8 @@ class SimulatedGPU:
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         self._current = CurrentStream(self._native)
         _natives.add(self._native)
+        for hook in _new_gpu_hooks:
+            hook(self)
 
     def __del__(self) -> None:
         # The allocator gives its memory back when it goes, which would wait for all work.
@@ -337,3 +340,8 @@ def _accesses(
     modes |= dict.fromkeys(written - read, "write")
     modes |= dict.fromkeys(read & written, "read_write")
     return [(address, _MODES.index(mode)) for address, mode in sorted(modes.items()) if address]
+
+
+def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:
+    """Call ``hook`` with each `SimulatedGPU` that is made from now on."""
+    _new_gpu_hooks.append(hook)

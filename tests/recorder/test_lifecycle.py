@@ -304,3 +304,18 @@ def test_one_of_many_threads_that_start_and_stop_at_once_succeeds(source, new_re
     all_at_once([active.stop] * 8)
 
     assert sorted(outcomes) == ["done"] + ["refused"] * 7
+
+
+def test_whoever_records_in_the_background_can_make_room(source, new_recorder, monkeypatch):
+    background, other = new_recorder(source), new_recorder(SimulatedSource())
+    background.start()
+    with pytest.raises(RecorderError, match="Another recorder is active"):
+        other.start()
+    asked = []
+    monkeypatch.setattr(
+        Recorder, "before_start", lambda starting: asked.append(starting) or background.stop()
+    )
+    other.start()
+
+    assert asked == [other]
+    assert (background.is_recording, other.is_recording) == (False, True)

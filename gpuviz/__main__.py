@@ -1,0 +1,5 @@
+"""``python -m gpuviz``: the command line."""
+
+from gpuviz.cli import main
+
+main()

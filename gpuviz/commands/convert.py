@@ -1,0 +1,55 @@
+"""``gpuviz convert``: a recording in another format."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuviz.commands.options import FORMATS
+from gpuviz.commands.output import check_free
+from gpuviz.commands.progress import reading, writing
+from gpuviz.errors import GpuvizError
+
+if TYPE_CHECKING:
+    from gpuviz.recording import Recording
+
+# Written as folders.
+_FOLDERS = {"arrow", "parquet"}
+
+
+def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  # noqa: A002
+    """Write a recording of any format that can be read in one that can be written.
+
+    Raises:
+        GpuvizError: The file cannot be read as a recording, or the output cannot be written.
+    """
+    chosen = format or format_of(output)
+    check_free(output, force=force, is_folder=chosen in _FOLDERS)
+    recording = reading(file)
+    with writing(output):
+        _write(recording, output, chosen, force=force)
+    click.echo(f"Wrote {output}")
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's name means.
+
+    Raises:
+        GpuvizError: It means none.
+    """
+    for name, endings in FORMATS.items():
+        if path.name.lower().endswith(endings):
+            return name
+    known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+    raise GpuvizError(
+        f"The name {path.name} tells no format: let it end in one of {known}, or give --format.",
+    )
+
+
+def _write(recording: "Recording", output: Path, format: str, *, force: bool) -> None:  # noqa: A002
+    if format == "gpuviz":
+        recording.save(output, overwrite=force)
+    elif format == "html":
+        recording.report(output, overwrite=force)
+    else:
+        recording.export(output, format, overwrite=force)

@@ -1,0 +1,64 @@
+"""``gpuviz doctor``: whether this machine can record, and what limits it."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuviz.diagnosis.examination import examine
+from gpuviz.diagnosis.machine import Machine
+
+if TYPE_CHECKING:
+    from gpuviz.diagnosis.finding import Finding
+
+_MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[red]problem[/]"}
+
+
+def run(*, as_json: bool, attempt: bool) -> bool:
+    """Print what is found, and return whether recording is possible.
+
+    Args:
+        as_json: Print it for programs to read.
+        attempt: Whether to use the GPU, too.
+    """
+    found = list(examine(Machine(), use_gpu=attempt))
+    can_record = all(finding.level != "problem" for finding in found)
+    if as_json:
+        findings = [asdict(finding) for finding in found]
+        click.echo(json.dumps({"can_record": can_record, "findings": findings}, indent=1))
+    else:
+        _print(found)
+        click.echo(verdict(found))
+    return can_record
+
+
+def verdict(found: "list[Finding]") -> str:
+    """Return in a sentence whether recording is possible."""
+    problems = [finding for finding in found if finding.level == "problem"]
+    warnings = [finding for finding in found if finding.level == "warning"]
+    if problems:
+        return f"This machine cannot record: {'; '.join(each.topic for each in problems)}."
+    if warnings:
+        topics = dict.fromkeys(each.topic for each in warnings)
+        return f"This machine can record, with limits: {', '.join(topics)}."
+    return "This machine can record."
+
+
+def _print(found: "list[Finding]") -> None:
+    from rich import box
+    from rich.console import Console, Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("", "what", "found, what it means, the way out"):
+        table.add_column(heading, vertical="top", overflow="fold")
+    for finding in found:
+        lines = [Text(finding.found, "bold" if finding.level != "ok" else "")]
+        if finding.meaning:
+            lines.append(Text(finding.meaning, "dim" if finding.level == "ok" else ""))
+        if finding.remedy:
+            lines.append(Text(f"→ {finding.remedy}", "cyan"))
+        table.add_row(_MARKS[finding.level], Text(finding.topic), Group(*lines))
+    Console(highlight=False).print(table)

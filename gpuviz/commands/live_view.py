@@ -1,0 +1,120 @@
+"""The headline numbers of a recorder on the last lines of a terminal, while a program runs."""
+
+import os
+import threading
+import time
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from gpuviz.quantities import format_duration
+from gpuviz.report.live_numbers import LiveNumbers
+from gpuviz.report.summary import Number
+
+if TYPE_CHECKING:
+    from gpuviz.recorder import Recorder
+
+LINES = 4
+_INTERVAL_S = 0.5
+# Of the time between two looks, at most this share is spent on looking.
+_SHARE = 0.02
+_LONGEST_INTERVAL_S = 5.0
+# Columns of the terminal for one number.
+_CELL = 36
+_FEWEST_ROWS = 12
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+
+
+class LiveView:
+    """Shows numbers below a scroll region, in which the program goes on to print as ever.
+
+    The program's streams are left alone: what it prints, and whether it prints to a terminal, is as
+    without. Where the terminal is too low, nothing is shown.
+
+    Args:
+        recorder: Records.
+        terminal: File descriptor of the terminal.
+    """
+
+    def __init__(self, recorder: "Recorder", terminal: int) -> None:
+        self._recorder = recorder
+        self._terminal = terminal
+        self._numbers = LiveNumbers()
+        self._stop = threading.Event()
+        self._size = os.terminal_size((0, 0))
+        self._thread = threading.Thread(target=self._run, name="gpuviz-live", daemon=True)
+
+    def start(self) -> None:
+        """Show the numbers until `stop`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Give the lines back to the program."""
+        self._stop.set()
+        self._thread.join()
+        if self._size.lines:
+            below = "".join(f"\x1b[{self._size.lines - line};1H\x1b[2K" for line in range(LINES))
+            self._write(f"{_SAVE}\x1b[r{below}{_RESTORE}")
+
+    def _run(self) -> None:
+        pause, is_first = 0.0, True
+        while not self._stop.wait(pause):
+            began = time.perf_counter()
+            try:
+                self._show()
+            except (OSError, ValueError):
+                return
+            # The first look imports libraries.
+            took, is_first = 0.0 if is_first else time.perf_counter() - began, False
+            pause = min(max(_INTERVAL_S, took / _SHARE), _LONGEST_INTERVAL_S)
+
+    def _show(self) -> None:
+        size = os.get_terminal_size(self._terminal)
+        if size.lines < _FEWEST_ROWS:
+            return
+        begin = "" if size == self._size else self._reserve(size)
+        lines = rendered(self._now(), size.columns)
+        first = size.lines - LINES + 1
+        painted = "".join(f"\x1b[{first + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
+        self._write(f"{begin}{_SAVE}{painted}{_RESTORE}")
+
+    def _reserve(self, size: os.terminal_size) -> str:
+        self._size = size
+        # Scrolled up first, so that the cursor is above the lines.
+        room = "\n" * LINES + f"\x1b[{LINES}A"
+        return f"{room}{_SAVE}\x1b[1;{size.lines - LINES}r{_RESTORE}"
+
+    def _now(self) -> list[Number]:
+        recording = self._recorder.recording
+        numbers = self._numbers.of(recording, self._recorder.status())
+        recorded = format_duration(recording.duration_ns)
+        events = f"{recording.table('memory_events').num_rows:,} events"
+        return [Number("Recorded", recorded, events), *numbers]
+
+    def _write(self, text: str) -> None:
+        # One write, so that the program's own output cannot come in between.
+        os.write(self._terminal, text.encode())
+
+
+def rendered(numbers: list[Number], width: int) -> list[str]:
+    """Return `LINES` lines of terminal text, at most ``width`` wide: a rule, then a table."""
+    from rich.console import Console, Group
+    from rich.rule import Rule
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = max(1, width // _CELL)
+    table = Table.grid(padding=(0, 2), expand=True)
+    for _ in range(columns):
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    cells = [
+        Text.assemble(
+            (number.name, "dim"), " ", (number.value, "bold"), " ", (number.detail, "dim")
+        )
+        for number in numbers
+    ]
+    for line in range(LINES - 1):
+        table.add_row(*cells[line * columns : (line + 1) * columns])
+    console = Console(file=StringIO(), force_terminal=True, width=width, height=LINES)
+    with console.capture() as capture:
+        console.print(Group(Rule("gpuviz", style="dim"), table))
+    return capture.get().split("\n")[:LINES]

@@ -1,0 +1,87 @@
+"""The options that commands have in common, and where the command line leaves a program alone."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click.shell_completion import CompletionItem
+
+from gpuviz.formats import exports
+
+# Files are checked by the readers and writers, whose errors say more than click's.
+FILE = click.Path(path_type=Path)
+
+_Function = Callable[..., Any]
+_RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--observe", {"help": "Leave the program's own allocator in place, and record what it does."}),
+    ("--no-stacks", {"help": "Do not record call stacks."}),
+    ("--no-streams", {"help": "Record memory only."}),
+    ("--no-launch-sites", {"help": "Do not record which call caused each GPU activity."}),
+    ("--no-launch-blocks", {"help": "Do not record which memory each launch got pointers to."}),
+    ("--api-calls", {"help": "Record every CUDA driver call."}),
+    ("--no-graph-nodes", {"help": "Show each launch of a CUDA graph as a whole."}),
+)
+DEFAULT_MAX_EVENTS = 10_000_000
+# A format to convert to, and the endings of file names that mean it.
+FORMATS = {"gpuviz": (".gpuviz",), "html": (".html", ".htm")} | {
+    name: endings for name, (_, _, endings) in exports.FORMATS.items()
+}
+
+
+def recording_options(function: _Function) -> _Function:
+    """Add the options of `gpuviz.record` to a command."""
+    for name, settings in reversed(_RECORDING):
+        function = click.option(name, is_flag=True, **settings)(function)
+    return click.option(
+        "--max-events",
+        type=click.IntRange(min=1),
+        default=DEFAULT_MAX_EVENTS,
+        show_default=True,
+        help="How many events may wait in memory.",
+    )(function)
+
+
+class ProgramCommand(click.RichCommand):
+    """A command whose last argument is a program, from which on nothing is an option of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``--`` before the program: the first of ``-m``, ``-c`` and what is no option."""
+        return super().parse_args(ctx, self._separated(args))
+
+    def _separated(self, args: list[str]) -> list[str]:
+        takes_value = {
+            name
+            for option in self.params
+            if isinstance(option, click.Option) and not option.is_flag
+            for name in option.opts
+        }
+        at = 0
+        while at < len(args):
+            name = args[at]
+            if name == "--":
+                return args
+            if name == "-" or not name.startswith("-") or name[:2] in {"-m", "-c"}:
+                return [*args[:at], "--", *args[at:]]
+            at += 2 if name in takes_value else 1
+        return args
+
+
+def complete_files(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Let the shell complete names of files."""
+    del ctx, param
+    return [CompletionItem(incomplete, type="file")]
+
+
+def examples(*lines: str) -> Callable[[_Function], _Function]:
+    """Add command lines to the end of a command's help."""
+    text = "\n".join(("\b", "Examples:", *(f"$ {line}" for line in lines)))
+
+    def add(function: _Function) -> _Function:
+        function.__doc__ = f"{inspect.getdoc(function)}\n\n{text}"
+        return function
+
+    return add

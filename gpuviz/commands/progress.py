@@ -1,0 +1,91 @@
+"""What a person at a terminal sees of work that takes long; nothing anywhere else."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz.quantities import format_bytes
+from gpuviz.recording import load
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from gpuviz.recording import Recording
+
+ProgressCallback = Callable[[int, int], None]
+"""Is told how much is done, and of how much, in whatever unit."""
+
+
+def reading(file: Path) -> "Recording":
+    """Return the recording in a file of any format that `gpuviz.load` reads.
+
+    Raises:
+        OSError: The file cannot be opened.
+        FormatError: It cannot be read.
+    """
+    with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})"):
+        return load(file)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[ProgressCallback]:
+    """Show that a file is written; what comes can be told of how far that is."""
+    with _shown(f"Writing {path.name}") as tell:
+        yield tell
+
+
+def size_on_disk(file: Path) -> int:
+    """Return the bytes of a file, or of the files in a folder.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    parts = file.rglob("*") if file.is_dir() else [file]
+    return sum(part.stat().st_size for part in parts)
+
+
+@contextmanager
+def _shown(task: str) -> Iterator[ProgressCallback]:
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with _bars() as bars:
+        bar = bars.add_task(task, total=None)
+
+        def tell(done: int, total: int) -> None:
+            bars.update(bar, completed=done, total=total)
+
+        yield tell
+
+
+def _bars() -> "Progress":
+    """Return what shows time from the start, and a share, a rate and the time left if told them."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Task as Row
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Row) -> Text:
+            if task.total is None or task.speed is None:
+                return Text("")
+            return Text(f"{task.percentage:.0f} %, {task.speed:,.0f}/s")
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        Rate(),
+    )
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*columns, *times, console=Console(stderr=True), transient=True)

@@ -1,0 +1,203 @@
+"""The recording of the program that runs in this process, under ``gpuviz run``."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz.assembly import record
+from gpuviz.commands.run_options import RunOptions
+from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.recorder import Recorder
+
+if TYPE_CHECKING:
+    from gpuviz.assembly import AllocatorMode
+    from gpuviz.commands.live_view import LiveView
+    from gpuviz.frameworks.cupy_start import FirstAllocation
+    from gpuviz.simulation.gpu import SimulatedGPU
+
+_runs: "list[RecordedRun]" = []
+
+
+def after_import(name: str, options: str) -> None:
+    """Prepare to record what will be done with a module that has been imported just now."""
+    if not _runs:
+        _runs.append(RecordedRun(RunOptions.from_json(options)))
+    if name == "cupy":
+        _runs[0].await_cupy()
+    else:
+        _runs[0].await_simulated_gpu()
+
+
+def finish() -> None:
+    """Write what is to be written at the end of the program, and say where."""
+    try:
+        for run in _runs:
+            run.finish()
+    except KeyboardInterrupt:
+        _say("interrupted")
+    except Exception as error:  # noqa: BLE001 - the program's exit code must stay
+        _say(f"{type(error).__name__}: {error}")
+
+
+class RecordedRun:
+    """Records from CuPy's first allocation, or the first `SimulatedGPU`, to the program's end.
+
+    Nothing that goes wrong here reaches the program: it is told on stderr.
+    """
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._process = os.getpid()
+        self._own: Recorder | None = None
+        self._is_over = False
+        self._path = Path(options.output)
+        self._live: LiveView | None = None
+        self._reason = "the program did not import CuPy"
+        self._awaited: FirstAllocation | None = None
+        Recorder.before_start = self._give_way
+
+    def await_cupy(self) -> None:
+        """Record as soon as CuPy is asked for memory."""
+        from gpuviz.frameworks.cupy_start import FirstAllocation, has_driver
+
+        if not has_driver():
+            self._reason = ""
+            _say("not recorded: there is no NVIDIA driver here (libcuda.so.1 was not found)")
+            return
+        self._reason = "the program allocated nothing with CuPy"
+        self._awaited = FirstAllocation(self._record_cupy)
+
+    def await_simulated_gpu(self) -> None:
+        """Record the first simulated GPU as soon as there is one."""
+        from gpuviz.simulation.gpu import add_new_gpu_hook
+
+        self._reason = "the program made no SimulatedGPU"
+        add_new_gpu_hook(self._record_simulated)
+
+    def _record_cupy(self, is_programs_choice: bool) -> None:
+        observed = is_programs_choice or self._options.allocator == "observe"
+        self._record(None, "observe" if observed else "caching")
+
+    def _record_simulated(self, gpu: "SimulatedGPU") -> None:
+        self._record(gpu, "caching")
+
+    def _record(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> None:
+        is_done = self._is_over or self._own is not None or Recorder.active() is not None
+        if is_done or os.getpid() != self._process:
+            return
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                self._start(gpu, allocator)
+            except Exception as error:  # noqa: BLE001 - the program must go on
+                self._own = None
+                self._reason = ""
+                _say(f"not recorded: {error}")
+        for warning in caught:
+            _say(str(warning.message))
+
+    def _start(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> None:
+        options = self._options
+        self._path = options.free_path()
+        recorder = record(
+            self._path,
+            device=gpu,
+            allocator=allocator,
+            streams=options.streams,
+            stacks=options.stacks,
+            launch_sites=options.launch_sites,
+            launch_blocks=options.launch_blocks,
+            api_calls=options.api_calls,
+            graph_nodes=options.graph_nodes,
+            max_events=options.max_events,
+        )
+        self._own = recorder
+        recorder.start()
+        stderr = _stderr()
+        if options.live and stderr is not None and os.isatty(stderr):
+            from gpuviz.commands.live_view import LiveView
+
+            # Its own, whatever the program does with stderr.
+            self._live = LiveView(recorder, os.dup(stderr))
+            self._live.start()
+
+    def _give_way(self, starting: Recorder) -> None:
+        """Stop for good when the program starts a recorder of its own."""
+        if starting is self._own or os.getpid() != self._process:
+            return
+        self._is_over = True
+        if self._awaited is not None:
+            self._awaited.cancel()
+        if self._own is None:
+            self._reason = "the program records itself"
+        elif self._own.is_recording:
+            _say("the program records itself: gpuviz run recorded until it began to")
+            self._own.stop()
+
+    def finish(self) -> None:
+        """Say where the recording is, and write its report."""
+        if self._live is not None:
+            self._live.stop()
+        if self._own is None:
+            if self._reason:
+                self._tell(f"nothing was recorded: {self._reason}")
+            return
+        self._summarize(self._own)
+        if self._options.report:
+            self._write_report()
+
+    def _summarize(self, recorder: Recorder) -> None:
+        status = recorder.status()
+        for note in status.notes:
+            _say(note)
+        if not self._path.exists():
+            self._path = Path(tempfile.mkdtemp(prefix="gpuviz-run-"), self._path.name)
+            recorder.recording.save(self._path)
+        counts = format_counted(status.events, "memory event")
+        if status.activities:
+            counts += f" and {format_counted(status.activities, 'row')} of GPU activity"
+        size = format_bytes(self._path.stat().st_size)
+        length = format_duration(recorder.elapsed_ns)
+        self._tell(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
+
+    def _write_report(self) -> None:
+        command = [sys.executable, "-P", "-m", "gpuviz", "report", str(self._path)]
+        force = ["--force"] if self._options.force else []
+        stdout = None if self._options.quiet else _stderr()
+        # A process of its own: this one is at its end, and holds the program's memory.
+        subprocess.run(  # noqa: S603 - our own command
+            [*command, "-o", self._options.report, *force],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if stdout is None else stdout,
+            stderr=subprocess.DEVNULL if _stderr() is None else None,
+            check=False,
+        )
+
+    def _tell(self, sentence: str) -> None:
+        if not self._options.quiet:
+            _say(sentence)
+
+
+def _stderr() -> int | None:
+    """Return the file descriptor of stderr, which the program may have closed or replaced."""
+    if sys.__stderr__ is None or sys.__stderr__.closed:
+        return None
+    return sys.__stderr__.fileno()
+
+
+def _say(sentence: str) -> None:
+    if sys.__stderr__ is not None and not sys.__stderr__.closed:
+        sys.__stderr__.write(f"gpuviz: {sentence}\n")
+        sys.__stderr__.flush()
+
+
+def _shown(path: Path) -> Path:
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return path
+    return path.relative_to(here) if path.is_relative_to(here) else path

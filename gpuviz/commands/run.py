@@ -1,0 +1,97 @@
+"""``gpuviz run``: a program as ``python`` runs it, and a recording of it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from gpuviz.commands.output import check_free
+from gpuviz.commands.run_options import RunOptions, part_of
+from gpuviz.commands.startup import sitecustomize as startup
+from gpuviz.errors import GpuvizError
+
+SUFFIX = ".gpuviz"
+
+
+def default_output(program: tuple[str, ...]) -> Path:
+    """Return what the recording of a program is called unless told: ``train.gpuviz``.
+
+    Args:
+        program: What would stand after ``python``.
+    """
+    first = program[0]
+    if first.startswith("-m"):
+        name = (first[2:] or "".join(program[1:2])).removesuffix(".__main__")
+    elif first.startswith("-c"):
+        name = "command"
+    else:
+        name = "stdin" if first == "-" else Path(first).resolve().stem
+    return Path(f"{name}{SUFFIX}")
+
+
+def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
+    """Become ``python PROGRAM``: its exit code is that of this process.
+
+    Raises:
+        GpuvizError: The recording or the report cannot be written where it should be.
+    """
+    _check_output(options)
+    if options.report:
+        check_free(Path(options.report), force=options.force)
+    environment = dict(os.environ)
+    if "PYTHONPATH" in environment:
+        environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
+    paths = [str(Path(startup.__file__).parent), environment.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    environment[startup.OPTIONS] = options.to_json()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
+
+
+def _check_output(options: RunOptions) -> None:
+    path = Path(options.output)
+    check_free(path, force=options.force or options.numbered)
+    if not options.numbered and not options.force and part_of(path).exists():
+        raise GpuvizError(
+            f"{part_of(path)} exists: a recording to {path.name} is running or was cut off; give "
+            "another name, or --force to remove it.",
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise GpuvizError(f"The folder {path.parent} cannot be written.")
+
+
+def options_of(  # noqa: PLR0913 - a value for each option
+    program: tuple[str, ...],
+    *,
+    output: Path | None,
+    report: Path | None,
+    live: bool,
+    force: bool,
+    quiet: bool,
+    max_events: int,
+    observe: bool,
+    no_stacks: bool,
+    no_streams: bool,
+    no_launch_sites: bool,
+    no_launch_blocks: bool,
+    api_calls: bool,
+    no_graph_nodes: bool,
+) -> RunOptions:
+    """Return what the options of the command line mean for a program."""
+    return RunOptions(
+        output=str((output or default_output(program)).absolute()),
+        numbered=output is None and not force,
+        report="" if report is None else str(report.absolute()),
+        force=force,
+        live=live,
+        quiet=quiet,
+        max_events=max_events,
+        allocator="observe" if observe else "caching",
+        streams=not no_streams,
+        stacks=not no_stacks,
+        launch_sites=not no_launch_sites,
+        launch_blocks=not no_launch_blocks,
+        api_calls=api_calls,
+        graph_nodes=not no_graph_nodes,
+    )

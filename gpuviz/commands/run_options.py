@@ -1,0 +1,79 @@
+"""What the process of ``gpuviz run`` hands on to the program's."""
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from gpuviz.assembly import AllocatorMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How to record a program.
+
+    Attributes:
+        output: The file to record to.
+        numbered: Whether another name is taken where there is such a file.
+        force: Whether what is there is replaced.
+        report: The HTML file to write at the end; empty for none.
+        live: Whether the headline numbers are shown while it runs.
+        quiet: Whether to say nothing that is not a warning.
+
+    The rest is as for `gpuviz.record`.
+    """
+
+    output: str
+    numbered: bool
+    max_events: int
+    force: bool = False
+    report: str = ""
+    live: bool = False
+    quiet: bool = False
+    allocator: "AllocatorMode" = "caching"
+    streams: bool = True
+    stacks: bool = True
+    launch_sites: bool = True
+    launch_blocks: bool = True
+    api_calls: bool = False
+    graph_nodes: bool = True
+
+    def to_json(self) -> str:
+        """Return them as a text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return them from that text."""
+        return cls(**json.loads(text))
+
+    def free_path(self) -> Path:
+        """Return the path to record to; with ``force`` nothing is there any more."""
+        path = Path(self.output)
+        if self.force:
+            remove(path)
+        number = 2
+        while self.numbered and not is_free(path):
+            path = Path(self.output).with_stem(f"{Path(self.output).stem}-{number}")
+            number += 1
+        return path
+
+
+def part_of(path: Path) -> Path:
+    """Return the folder in which a recording to a path grows."""
+    return path.with_name(f"{path.name}.part")
+
+
+def is_free(path: Path) -> bool:
+    """Return whether neither a recording nor one that grows, or was cut off, is at a path."""
+    return not any(os.path.lexists(each) for each in (path, part_of(path)))
+
+
+def remove(path: Path) -> None:
+    """Remove a recording, and one that was cut off."""
+    path.unlink(missing_ok=True)
+    if part_of(path).exists():
+        shutil.rmtree(part_of(path))

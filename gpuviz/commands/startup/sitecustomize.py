@@ -1,0 +1,112 @@
+"""What Python runs before the program of ``gpuviz run``, which then runs as without it.
+
+Python finds this file by ``PYTHONPATH``, which is put back here, so that no child of the program
+sees it. It imports only what every Python has imported by then: the program must find its own
+modules, and one that never imports CuPy must not wait for ours.
+"""
+
+import atexit
+import os
+import sys
+
+# What type checkers take for typing's, which is not imported by then.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+OPTIONS = "GPUVIZ_RUN"
+PYTHONPATH = "GPUVIZ_RUN_PYTHONPATH"
+WATCHED = ("cupy", "gpuviz.simulation.gpu")
+_RECORDING = "gpuviz.commands.recorded_run"
+_IMPORTLIB = "<frozen importlib._bootstrap>"
+
+
+class ImportWatcher:
+    """Tells of modules right after they were imported; for `sys.meta_path`.
+
+    Args:
+        names: The modules.
+        then: Is called with the name of each.
+    """
+
+    def __init__(self, names: tuple[str, ...], then: "Callable[[str], None]") -> None:
+        self._names = set(names)
+        self._then = then
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        """Return what the other finders find, prepared to tell when it has been imported."""
+        if name not in self._names:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(name, path, target)
+            if found is not None:
+                if found.loader is not None:
+                    self._watch(name, found.loader)
+                return found
+        return None
+
+    def _watch(self, name: str, loader: "Any") -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: "Any") -> None:
+            loader.exec_module = execute
+            execute(module)
+            self._names.discard(name)
+            self._then(name)
+
+        # Python leaves frames of importlib out of the traceback of an import that fails.
+        exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORTLIB)
+        loader.exec_module = exec_module
+
+
+def _begin(options: str) -> None:
+    process = os.getpid()
+
+    def tell(name: str) -> None:
+        if os.getpid() != process:
+            return
+        try:
+            from gpuviz.commands import recorded_run
+
+            recorded_run.after_import(name, options)
+        except Exception as error:  # noqa: BLE001 - the program must go on
+            sys.stderr.write(f"gpuviz: not recorded: {type(error).__name__}: {error}\n")
+
+    def end() -> None:
+        if os.getpid() != process:
+            return
+        if _RECORDING not in sys.modules and '"quiet": true' not in options and sys.stderr:
+            sys.stderr.write("gpuviz: nothing was recorded: the program did not import CuPy\n")
+        elif _RECORDING in sys.modules:
+            sys.modules[_RECORDING].finish()
+
+    sys.meta_path.insert(0, ImportWatcher(WATCHED, tell))
+    atexit.register(end)
+
+
+def _restore_path() -> None:
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is not imported by then
+    sys.path.remove(folder)
+    sys.path_importer_cache.pop(folder, None)
+    if PYTHONPATH in os.environ:
+        os.environ["PYTHONPATH"] = os.environ.pop(PYTHONPATH)
+    else:
+        os.environ.pop("PYTHONPATH", None)
+
+
+def _run_own() -> None:
+    """Run the ``sitecustomize`` that Python would have found."""
+    this = sys.modules.pop(__name__)
+    try:
+        import sitecustomize  # type: ignore[import-not-found] # noqa: F401 - the next one
+    except ModuleNotFoundError as error:
+        sys.modules[__name__] = this
+        if error.name != __name__:
+            raise
+
+
+if OPTIONS in os.environ:
+    _restore_path()
+    _begin(os.environ.pop(OPTIONS))
+    _run_own()

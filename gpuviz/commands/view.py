@@ -1,0 +1,27 @@
+"""``gpuviz view``: a recording in a browser."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from gpuviz.commands.browser import open_page
+from gpuviz.commands.progress import reading, writing
+from gpuviz.formats.html import is_html
+
+
+def run(file: Path) -> None:
+    """Open the report of a recording; a report is opened as it is.
+
+    Raises:
+        GpuvizError: The file cannot be read as a recording.
+    """
+    if file.is_file() and is_html(file):
+        open_page(file)
+        return
+    recording = reading(file)
+    path = Path(tempfile.mkdtemp(prefix="gpuviz-view-"), f"{file.stem}.html")
+    with writing(path):
+        recording.report(path)
+    click.echo(f"Wrote {path}")
+    open_page(path)

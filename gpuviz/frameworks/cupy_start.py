@@ -1,0 +1,88 @@
+"""The moment of CuPy's first allocation."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gpuviz.frameworks.cupy import Allocator, import_cupy
+
+
+def has_driver() -> bool:
+    """Return whether there is a CUDA driver, without making use of it."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+class FirstAllocation:
+    """Calls back when CuPy is asked for memory for the first time.
+
+    Until then nothing has touched the GPU: a program may fork processes that use it, and choose its
+    allocator, as ever. In a process that it forks before, nothing is called.
+
+    Args:
+        begin: Is called once, on the thread that allocates, before it does; with True if the
+            program has chosen an allocator, which is then CuPy's, as everything is as it left it.
+    """
+
+    def __init__(self, begin: Callable[[bool], None]) -> None:
+        self._begin = begin
+        self._cuda = import_cupy().cuda
+        self._set_allocator = self._cuda.set_allocator
+        self._get_allocator = self._cuda.get_allocator
+        self._chosen: Allocator = self._get_allocator()
+        self._is_programs_choice = False
+        self._is_awaited = True
+        self._lock = threading.RLock()
+        self._set_allocator(self._allocate)
+        self._replace(self._choose, self._choice)
+        os.register_at_fork(after_in_child=self._forget)
+
+    def cancel(self) -> None:
+        """Call back no more; everything is as the program left it."""
+        with self._lock:
+            if self._is_awaited:
+                self._restore()
+
+    def _choose(self, allocator: Allocator | None = None) -> None:
+        """Stand in for `cupy.cuda.set_allocator`."""
+        self._set_allocator(allocator)
+        with self._lock:
+            if self._is_awaited:
+                self._chosen, self._is_programs_choice = self._get_allocator(), True
+                self._set_allocator(self._allocate)
+
+    def _choice(self) -> Allocator:
+        """Stand in for `cupy.cuda.get_allocator`."""
+        current = self._get_allocator()
+        return self._chosen if current == self._allocate else current
+
+    def _allocate(self, size: int) -> Any:
+        with self._lock:
+            if self._is_awaited:
+                self._restore()
+                self._begin(self._is_programs_choice)
+        return self._choice()(size)
+
+    def _restore(self) -> None:
+        self._is_awaited = False
+        self._replace(self._set_allocator, self._get_allocator)
+        if self._get_allocator() != self._allocate:
+            return
+        try:
+            self._set_allocator(self._chosen)
+        except ValueError:
+            # Within `using_allocator` CuPy refuses: ours stays, and hands on what it is asked for.
+            return
+
+    def _replace(self, setter: Callable[..., None], getter: Callable[[], Allocator]) -> None:
+        for module in (self._cuda, self._cuda.memory):
+            module.set_allocator, module.get_allocator = setter, getter
+
+    def _forget(self) -> None:
+        self._lock = threading.RLock()
+        self.cancel()

@@ -1,0 +1,54 @@
+"""Runs programs by ``python`` and by ``gpuviz run``, and compares."""
+
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+GPUVIZ = Path(sysconfig.get_path("scripts"), "gpuviz")
+# By the name by which the command finds it, which stands in some of its messages.
+PYTHON = GPUVIZ.read_text().splitlines()[0].removeprefix("#!")
+SIMULATED = """\
+import sys, os, time
+import gpuviz
+gpu = gpuviz.SimulatedGPU(memory=1 << 30)
+
+def step(size):
+    array = gpu.empty(size)
+    gpu.launch("step", writes=[array], duration=1e-4)
+    gpu.null_stream.synchronize()
+    return array
+"""
+
+
+def run(command, folder, *, text="", environment=None):
+    """Return the completed process of a command in a folder."""
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        input=text,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def outcome(done):
+    """Return exit code, stdout and stderr, without the lines that are gpuviz's own."""
+    lines = done.stderr.splitlines(keepends=True)
+    return (
+        done.returncode,
+        done.stdout,
+        "".join(line for line in lines if not line.startswith("gpuviz: ")),
+    )
+
+
+def said(done):
+    """Return what gpuviz says on stderr, a line each."""
+    return [
+        line.removeprefix("gpuviz: ")
+        for line in done.stderr.splitlines()
+        if line.startswith("gpuviz: ")
+    ]

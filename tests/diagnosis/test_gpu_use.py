@@ -1,0 +1,151 @@
+from types import SimpleNamespace
+
+import pytest
+
+from gpuviz.diagnosis import gpu_use, nvml
+from gpuviz.diagnosis.machine import Machine
+from gpuviz.diagnosis.nvml import Gpu
+from gpuviz.frameworks.cupy_start import has_driver
+
+GIB = 1 << 30
+
+
+class FakeNvmlError(Exception):
+    """As NVML's."""
+
+
+def refuse(*_):
+    raise FakeNvmlError("Not Supported")
+
+
+def fake_nvml(monkeypatch, **changed):
+    functions = {
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetName": lambda handle: f"NVIDIA {handle}",
+        "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+        "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=80 * GIB, used=3 * GIB),
+        "nvmlDeviceGetComputeRunningProcesses": lambda handle: (
+            [SimpleNamespace(pid=11, usedGpuMemory=2 * GIB)] if handle == 0 else []
+        ),
+        "nvmlDeviceGetMigMode": lambda handle: [handle, handle],
+        "nvmlDeviceGetComputeMode": lambda handle: 3 * handle,
+    }
+    fake = SimpleNamespace(NVMLError=FakeNvmlError, **(functions | changed))
+    monkeypatch.setattr(nvml, "pynvml", fake)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    (tmp_path / "proc/11").mkdir(parents=True)
+    (tmp_path / "proc/11/cmdline").write_text("python\0train.py\0")
+    return Machine(root=tmp_path, environment={})
+
+
+def told(findings):
+    return [(finding.topic, finding.level, finding.found) for finding in findings]
+
+
+def test_gpus_are_told_as_nvml_knows_them(monkeypatch):
+    fake_nvml(monkeypatch)
+
+    assert nvml.gpus() == [
+        Gpu(
+            index=0,
+            name="NVIDIA 0",
+            uuid="GPU-0",
+            total=80 * GIB,
+            used=3 * GIB,
+            processes=((11, 2 * GIB),),
+        ),
+        Gpu(
+            index=1,
+            name="NVIDIA 1",
+            uuid="GPU-1",
+            total=80 * GIB,
+            used=3 * GIB,
+            mig=True,
+            compute_mode="exclusive process",
+        ),
+    ]
+
+
+def test_questions_that_a_gpu_does_not_answer_are_left_open(monkeypatch):
+    names = ("MemoryInfo", "ComputeRunningProcesses", "MigMode", "ComputeMode", "Name", "UUID")
+    fake_nvml(monkeypatch, **{f"nvmlDeviceGet{name}": refuse for name in names})
+
+    assert nvml.gpus()[0] == Gpu(index=0, name="unnamed", uuid="")
+
+
+def test_a_machine_without_nvml_says_why(monkeypatch):
+    fake_nvml(monkeypatch, nvmlInit=refuse)
+
+    assert nvml.gpus() == "Not Supported"
+
+
+def test_nvml_is_missed_only_where_there_is_a_driver(machine):
+    assert told(gpu_use.findings(machine, "NVML Shared Library Not Found", has_driver=False)) == []
+    assert told(gpu_use.findings(machine, "Not Found", has_driver=True)) == [
+        ("NVML", "warning", "Not Found")
+    ]
+
+
+def test_memory_is_told_by_process(machine, monkeypatch):
+    fake_nvml(monkeypatch)
+    [first, *_] = gpu_use.findings(machine, nvml.gpus(), has_driver=True)
+
+    assert (first.topic, first.level) == ("GPU 0, NVIDIA 0", "ok")
+    assert first.found == ("3.00 GiB of 80.0 GiB used: process 11 (python train.py) 2.00 GiB")
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"),
+    [
+        ((), ", by processes that are not shown here"),
+        (((99, None),), ": process 99 (of another container or user) an unknown size"),
+    ],
+)
+def test_a_full_gpu_is_a_warning(machine, processes, expected):
+    gpu = Gpu(index=0, name="L4", uuid="", total=24 * GIB, used=18 * GIB, processes=processes)
+    [finding] = gpu_use.findings(machine, [gpu], has_driver=True)
+
+    assert finding.level == "warning"
+    assert finding.found == f"18.0 GiB of 24.0 GiB used{expected}"
+    assert finding.meaning == "75 % is taken; 6.00 GiB is left."
+
+
+def test_mig_and_compute_modes_are_told(machine):
+    gpus = [
+        Gpu(index=0, name="A", uuid="", mig=True, compute_mode="exclusive process"),
+        Gpu(index=1, name="B", uuid="", compute_mode="prohibited"),
+    ]
+    found = told(gpu_use.findings(machine, gpus, has_driver=True))
+
+    assert [each[:2] for each in found] == [
+        ("GPU 0, A", "ok"),
+        ("MIG on GPU 0", "warning"),
+        ("compute mode of GPU 0", "warning"),
+        ("GPU 1, B", "ok"),
+        ("compute mode of GPU 1", "problem"),
+    ]
+
+
+@pytest.mark.parametrize("variable", [None, "/run/mps"])
+def test_the_daemon_of_mps_is_seen_by_its_pipe(tmp_path, variable):
+    environment = {} if variable is None else {"CUDA_MPS_PIPE_DIRECTORY": variable}
+    machine = Machine(root=tmp_path, environment=environment)
+    before = list(gpu_use.findings(machine, [], has_driver=True))
+    pipes = tmp_path / (variable or "/tmp/nvidia-mps").lstrip("/")  # noqa: S108 - MPS's own
+    pipes.mkdir(parents=True)
+    (pipes / "control").touch()
+
+    assert before == []
+    assert told(gpu_use.findings(machine, [], has_driver=True)) == [
+        ("MPS", "warning", "its daemon runs")
+    ]
+
+
+def test_the_real_library_answers_where_there_is_a_driver():
+    assert isinstance(nvml.gpus(), list) == has_driver()
