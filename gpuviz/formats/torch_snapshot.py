@@ -3,13 +3,15 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuviz import _core
 from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError
+from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
 from gpuviz.formats.torch_tables import SnapshotTables
+from gpuviz.formats.whole_file import check_free, write_whole
 from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
@@ -49,6 +51,35 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
         place, problem = error.args
         raise FormatError(name, place, f"{problem}; expected a torch memory snapshot") from None
     return _recording(snapshot, name)
+
+
+def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
+    """Write a recording as a torch memory snapshot, whole or not at all; return its path.
+
+    The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `read` gives
+    every event back; what torch's form has no place for is lost: times below a microsecond and of
+    what existed before; threads; the text of source lines; the kind, parent and thread of ranges;
+    names, kinds and lifetimes of streams and devices; GPU activities, CUDA calls,
+    synchronizations and samples of device memory. The order of events is kept on each device, not
+    between them.
+
+    Keys that torch does not know, and whose readers pass over: ``block_size`` of an event whose
+    block torch's rounding would not give, ``requested_size`` of ``oom``, the action
+    ``record_stream``, ``synthetic`` on segments around blocks that lie in none, and ``gpuviz``
+    with what is true of the recording.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        OSError: The file cannot be written.
+    """
+    path = Path(path)
+    check_free(path, overwrite=overwrite)
+    arguments = SnapshotColumns(recording).arguments()
+
+    def pickle_to(file: BinaryIO) -> None:
+        _core.write_torch_snapshot(file.write, **arguments)
+
+    return write_whole(path, pickle_to, overwrite=overwrite)
 
 
 def _recording(snapshot: "_core.TorchSnapshot", name: str) -> Recording:

@@ -45,6 +45,7 @@ enum class Key : std::uint32_t {
     line,
     name,
     stage,
+    synthetic,
     beyond,
 };
 

@@ -52,7 +52,9 @@ void TorchDevice::take_segments() {
                             pool,
                             blocks.stack[block],
                             state == BlockState::active_pending_free,
-                            true};
+                            true,
+                            unsigned_of(size),
+                            blocks.address[block] + unsigned_of(size)};
             last_lives_.insert_or_assign(blocks.address[block], live);
         }
     }
@@ -94,7 +96,9 @@ void TorchDevice::undo_alloc(std::size_t row) {
         ++history_->contradictions;
         return;
     }
-    if (block->second.is_exact) history_->size[row] = bytes(block->second.size);
+    // redo_alloc() reads it: a size, or minus the most that it can be.
+    history_->size[row] = block->second.is_exact ? bytes(block->second.size)
+                                                 : -bytes(block->second.limit - block->first);
     lives_.erase(block);
 }
 
@@ -107,18 +111,36 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
         return;
     }
     const std::uint64_t size = rounded(row);
-    if (is_taken(address, address + size)) {
+    if (!make_room(address, address + size)) {
         ++history_->contradictions;
         return;
     }
     const auto home = home_of(address);
+    const auto next = lives_.lower_bound(address);
+    const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
     const std::uint32_t pool =
         home != homes_.end() ? home->second.pool : pool_code(events_->pool[row], size > kSmallSize);
-    const Live live{size, events_->size[row], events_->stream[row],        pool,
-                    0,    completed,          events_->block_size[row] > 0};
-    const auto block = lives_.emplace(address, live).first;
+    const bool is_exact = events_->block_size[row] > 0;
+    const auto block = lives_
+                           .emplace(address, Live{size, events_->size[row], events_->stream[row],
+                                                  pool, 0, completed, is_exact, size, limit})
+                           .first;
     settle(block);
-    if (block != lives_.begin()) settle(std::prev(block));
+    if (block == lives_.begin()) return;
+    const auto previous = std::prev(block);
+    previous->second.limit = std::min(previous->second.limit, address);
+    settle(previous);
+}
+
+// A block that was taken to reach further than it must gives that up for one that began there.
+bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
+    const auto block = first_overlapping(lives_, address);
+    if (block == lives_.end() || block->first >= end) return true;
+    Live& before = block->second;
+    if (before.is_exact || block->first + before.least > address) return false;
+    before.size = before.least;
+    before.is_exact = true;
+    return !is_taken(address, end);
 }
 
 // A large pool has no block of 1 MiB or less, taken or free: a smaller gap belongs to the block

@@ -44,7 +44,9 @@ class TorchDevice {
         std::uint32_t pool;
         std::uint32_t stack;
         bool is_pending;
-        bool is_exact;  // the file has the size
+        bool is_exact;        // the size is certain
+        std::uint64_t least;  // the size if it was split off
+        std::uint64_t limit;  // where the next block began, the closest of its lifetime
     };
     using Homes = std::map<std::uint64_t, Home>;
     using Lives = std::map<std::uint64_t, Live>;
@@ -58,10 +60,12 @@ class TorchDevice {
     void undo_map(std::size_t row);
     void undo_unmap(std::size_t row);
     void settle(Lives::iterator block);
+    [[nodiscard]] bool make_room(std::uint64_t address, std::uint64_t end);
 
     void redo_alloc(std::size_t row);
     void redo_free(std::size_t row);
     [[nodiscard]] std::uint64_t block_size(std::size_t row, Homes::const_iterator home) const;
+    void notice_setting(std::size_t row);
 
     [[nodiscard]] Homes::iterator home_of(std::uint64_t address);
     [[nodiscard]] bool is_taken(std::uint64_t address, std::uint64_t end);
@@ -83,6 +87,7 @@ class TorchDevice {
     const TorchRounding* rounding_;
     TorchHistory* history_;
     std::int16_t device_;
+    bool is_expandable_ = false;  // whether the setting is on, as far as events tell
     Homes homes_;
     Lives lives_;
     Homes last_homes_;  // as the snapshot has them

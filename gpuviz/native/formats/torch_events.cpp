@@ -77,6 +77,7 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
     std::uint32_t action = 0;
     std::uint64_t address = 0;
     std::int64_t size = 0;
+    std::int64_t requested_size = -1;
     std::int64_t block_size = 0;
     std::uint64_t stream = 0;
     std::int64_t time_us = 0;
@@ -97,6 +98,11 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
             case Key::size:
                 size = size_of(value, place, "size");
                 break;
+            case Key::requested_size:
+                requested_size = size_of(value, place, "requested_size");
+                break;
+            case Key::synthetic:
+                return;
             case Key::block_size:
                 block_size = size_of(value, place, "block_size");
                 break;
@@ -122,6 +128,11 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
     }
     if (action == 0) fail_at(place, "action", "there");
     if (address >= end_of_memory) fail_at(place, "addr", "below 2**60");
+    if (requested_size >= 0) {
+        // gpuviz's own, of failed requests, of which torch tells only what they came to.
+        block_size = size;
+        size = requested_size;
+    }
     const auto push = [&](Action code) {
         events.action.push_back(code);
         events.device.push_back(device);

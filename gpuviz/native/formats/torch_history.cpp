@@ -45,7 +45,8 @@ TorchHistory torch_history(const TorchSnapshot& snapshot, const TorchRounding& r
     history.pool.assign(events.count(), 0);
     history.size.assign(events.count(), 0);
     for (std::size_t row = 0; row < events.count(); ++row) {
-        if (events.action[row] >= Action::segment_alloc) history.size[row] = events.size[row];
+        if (events.action[row] < Action::segment_alloc) continue;
+        history.size[row] = std::max(events.size[row], events.block_size[row]);
     }
     std::set<std::int16_t> devices(events.device.begin(), events.device.end());
     devices.insert(snapshot.segments.device.begin(), snapshot.segments.device.end());

@@ -18,6 +18,7 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
         const std::uint64_t address = events_->address[row];
         const Home home{unsigned_of(events_->size[row]), events_->stream[row], history_->pool[row],
                         events_->stack[row], events_->action[row] == Action::segment_map};
+        notice_setting(row);
         switch (events_->action[row]) {
             case Action::alloc:
                 redo_alloc(row);
@@ -62,7 +63,18 @@ void TorchDevice::redo_alloc(std::size_t row) {
     history_->size[row] = bytes(size);
     history_->pool[row] = pool;
     lives_.insert_or_assign(address, Live{size, events_->size[row], events_->stream[row], pool,
-                                          events_->stack[row], false, is_exact});
+                                          events_->stack[row], false, is_exact, size, 0});
+}
+
+// With expandable segments on, torch makes no others, and with them off it takes nothing of those
+// that it has.
+void TorchDevice::notice_setting(std::size_t row) {
+    const Action action = events_->action[row];
+    if (action == Action::segment_map) is_expandable_ = true;
+    if (action == Action::segment_alloc) is_expandable_ = false;
+    if (action != Action::alloc || is_expandable_) return;
+    const auto home = home_of(events_->address[row]);
+    is_expandable_ = home != homes_.end() && home->second.is_expandable;
 }
 
 // As torch splits the free block that the address lies in.
@@ -75,7 +87,9 @@ std::uint64_t TorchDevice::block_size(std::size_t row, Homes::const_iterator hom
     const std::uint64_t limit = next == lives_.end() ? home_end : std::min(home_end, next->first);
     if (limit - address <= size) return size;
     const std::uint64_t rest = limit - address - size;
-    const bool is_fine = home->second.is_expandable || home->second.pool % 2 == 0;
+    const std::int64_t most = -history_->size[row];
+    if (most > 0 && limit - address > unsigned_of(most)) return size;
+    const bool is_fine = is_expandable_ || home->second.is_expandable || home->second.pool % 2 == 0;
     const bool splits =
         is_fine ? rest >= kMinBlockSize : rest > kSmallSize && size < rounding_->max_split_size;
     return splits ? size : limit - address;
