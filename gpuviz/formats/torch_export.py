@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _NS = 1000
 _BLOCK_UNIT = 512
 _UNKNOWN_SEGMENT = 2
+# torch's rules for what goes to which pool.
+_SMALL_BLOCK = 1 << 20
+_SMALL_SEGMENT = 2 << 20
+_LARGE_PAGE = 20 << 20
+_FIRST_SEGMENT = ACTIONS.index("segment_alloc")
+_LAST_SEGMENT = ACTIONS.index("segment_unmap")
 _PROTOCOL = 3  # as 4, but without frames around its bytes
 _NO_SEGMENT = -1
 
@@ -60,9 +66,7 @@ class SnapshotColumns:
             for name in ("address", "size", "requested_size", "time")
         }
         action = _codes(table["action"])[order]
-        is_segment = (action >= ACTIONS.index("segment_alloc")) & (
-            action <= ACTIONS.index("segment_unmap")
-        )
+        is_segment = (action >= _FIRST_SEGMENT) & (action <= _LAST_SEGMENT)
         sizes = np.where(is_segment, columns["size"], columns["requested_size"])
         has_block = ~is_segment & (columns["size"] > 0)
         implied = np.maximum(-(-sizes // _BLOCK_UNIT), 1) * _BLOCK_UNIT
@@ -79,8 +83,24 @@ class SnapshotColumns:
             "pool": self._pool_positions(table["pool"].to_numpy()[order]),
             "stack": self._known_stacks(table["stack"].to_numpy()[order]),
             "metadata": self._metadata(table["range"].to_numpy()[order]),
+            "kind": self._kinds(table["pool"].to_numpy()[order], action, columns["size"]),
             "needs_segment": self._needs_segment(device[order]),
         }
+
+    def _kinds(
+        self, pools: "NDArray[Any]", actions: "NDArray[Any]", sizes: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return small or large where a reader would not find it by torch's rules."""
+        import numpy as np
+
+        is_segment = (actions >= _FIRST_SEGMENT) & (actions <= _LAST_SEGMENT)
+        is_unmap = actions == _LAST_SEGMENT
+        guess = np.where(is_segment, sizes != _SMALL_SEGMENT, sizes > _SMALL_BLOCK)
+        guess = np.where(is_unmap, sizes % _LARGE_PAGE == 0, guess)
+        kinds = (pools % 2).astype(np.uint8)
+        if self._recording.manifest.allocator == "caching":
+            kinds[kinds == guess] = _UNKNOWN_SEGMENT
+        return kinds
 
     def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
         """Return 1 for each event of a device of which no segment is known."""

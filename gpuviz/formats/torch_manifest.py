@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.manifest import Manifest
+from gpuviz.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from gpuviz._core import TorchSnapshot
     from gpuviz.formats.torch_tables import SnapshotTables
@@ -62,6 +65,13 @@ def manifest_of(
     return Manifest(**(fields | kept))
 
 
+def _existed(actions: "NDArray[Any]") -> str:
+    """Return the rows that lead to what existed before as counts."""
+    blocks = int((actions == ACTIONS.index("alloc")).sum())
+    pending = int((actions == ACTIONS.index("free_requested")).sum())
+    return f"segments: {len(actions) - blocks - pending}, blocks: {blocks}"
+
+
 def _iso(unix_ns: int) -> str:
     if not unix_ns:
         return ""
@@ -75,8 +85,9 @@ def _notes(
         yield "The torch snapshot has no trace, only the state of memory when it was taken."
     elif tables.before:
         yield (
-            f"The torch snapshot's trace begins in the middle: {tables.before} rows stand for what "
-            "existed before, worked out from what came after; when it was made is not known."
+            "The torch snapshot's trace begins in the middle: what existed before "
+            f"({_existed(history['before']['action'])}) was worked out from what came after; "
+            "when and where it was made is not known."
         )
     if tables.times.are_missing:
         yield "The torch snapshot has no times: its events are shown 1 µs apart, in their order."

@@ -64,7 +64,8 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
     between them.
 
     Keys that torch does not know, and whose readers pass over: ``block_size`` of an event whose
-    block torch's rounding would not give, ``requested_size`` of ``oom``, the action
+    block torch's rounding would not give, ``pool_is_large`` of one under another allocator,
+    ``requested_size`` of ``oom``, the action
     ``record_stream``, ``synthetic`` on segments around blocks that lie in none, and ``gpuviz``
     with what is true of the recording.
 

@@ -77,6 +77,7 @@ void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
         .take("pool", events.pool)
         .take("stack", events.stack)
         .take("metadata", events.metadata)
+        .take("kind", events.kind)
         .take("needs_segment", events.needs_segment);
     for (const std::int8_t code : events.action) {
         if (code < 0 || code > 10) throw std::invalid_argument("an action that is none");

@@ -60,7 +60,7 @@ void ByteSource::fill(std::uint64_t count) {
             std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());
         if (got == 0) {
             if (std::ferror(file_.get()) != 0)
-                throw std::system_error(EIO, std::generic_category());
+                throw_errno("");
             throw FormatError("byte " + std::to_string(before_ + end_),
                               "truncated (the file became shorter while it was read)");
         }

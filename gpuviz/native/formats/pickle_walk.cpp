@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Key::beyond) - 1
     "name",
     "stage",
     "synthetic",
+    "pool_is_large",
 };
 constexpr int deepest_json = 16;
 constexpr std::size_t longest_json = std::size_t{1} << 20;

@@ -46,6 +46,7 @@ enum class Key : std::uint32_t {
     name,
     stage,
     synthetic,
+    pool_is_large,
     beyond,
 };
 

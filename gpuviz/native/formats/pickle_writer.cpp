@@ -29,7 +29,8 @@ void PickleWriter::unsigned_integer(std::uint64_t value) {
         opcode('J');
         little_endian(value, 4);
     } else {
-        const int width = static_cast<int>(std::bit_width(value)) / 8 + 1;  // the highest bit is the sign
+        const int width =
+            static_cast<int>(std::bit_width(value)) / 8 + 1;  // the highest bit is the sign
         opcode(0x8a);
         opcode(width);
         little_endian(value, width < 8 ? width : 8);

@@ -119,7 +119,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     const auto next = lives_.lower_bound(address);
     const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
     const std::uint32_t pool =
-        home != homes_.end() ? home->second.pool : pool_code(events_->pool[row], size > kSmallSize);
+        home != homes_.end() ? home->second.pool : pool_of(row, size > kSmallSize);
     const bool is_exact = events_->block_size[row] > 0;
     const auto block = lives_
                            .emplace(address, Live{size, events_->size[row], events_->stream[row],
@@ -160,8 +160,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
     const auto home = homes_.find(events_->address[row]);
     if (home == homes_.end() || home->second.is_expandable) {
         ++history_->contradictions;
-        history_->pool[row] =
-            pool_code(events_->pool[row], unsigned_of(events_->size[row]) != kSmallBuffer);
+        history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]) != kSmallBuffer);
         return;
     }
     history_->pool[row] = home->second.pool;
@@ -170,8 +169,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
 }
 
 void TorchDevice::undo_segment_free(std::size_t row) {
-    const std::uint32_t pool =
-        pool_code(events_->pool[row], unsigned_of(events_->size[row]) != kSmallBuffer);
+    const std::uint32_t pool = pool_of(row, unsigned_of(events_->size[row]) != kSmallBuffer);
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -214,7 +212,7 @@ std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
     }
     const std::uint64_t size = unsigned_of(events_->size[row]);
     const bool is_large = mapped ? size != kSmallBuffer : size % large_page == 0;
-    return pool_code(events_->pool[row], is_large);
+    return pool_of(row, is_large);
 }
 
 TorchDevice::Homes::iterator TorchDevice::home_of(std::uint64_t address) {
@@ -284,6 +282,13 @@ std::uint64_t TorchDevice::rounded(std::size_t row) const {
 
 std::uint64_t TorchDevice::end(std::size_t row) const {
     return events_->address[row] + unsigned_of(events_->size[row]);
+}
+
+std::uint32_t TorchDevice::pool_of(std::size_t row, bool is_large_guess) const {
+    const SegmentKind kind = events_->kind[row];
+    const bool is_large =
+        kind == SegmentKind::unknown ? is_large_guess : kind == SegmentKind::large;
+    return pool_code(events_->pool[row], is_large);
 }
 
 std::uint32_t TorchDevice::pool_code(std::uint32_t pool, bool is_large) const {

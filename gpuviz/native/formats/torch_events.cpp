@@ -82,6 +82,7 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
     std::uint64_t stream = 0;
     std::int64_t time_us = 0;
     std::uint32_t pool = 0;
+    auto kind = SegmentKind::unknown;
     std::uint32_t stack = 0;
     std::uint32_t metadata = 0;
     const auto items = dict_of(event, place, "").items();
@@ -100,6 +101,11 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
                 break;
             case Key::requested_size:
                 requested_size = size_of(value, place, "requested_size");
+                break;
+            case Key::pool_is_large:
+                if (value.kind() == Kind::boolean) {
+                    kind = value.boolean() ? SegmentKind::large : SegmentKind::small;
+                }
                 break;
             case Key::synthetic:
                 return;
@@ -142,6 +148,7 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
         events.stream.push_back(stream);
         events.time_us.push_back(time_us);
         events.pool.push_back(pool);
+        events.kind.push_back(kind);
         events.stack.push_back(stack);
         events.metadata.push_back(metadata);
     };

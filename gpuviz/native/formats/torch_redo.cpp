@@ -29,6 +29,9 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
             case Action::annotate:
                 redo_free(row);
                 break;
+            case Action::oom:
+                history_->pool[row] = pool_of(row, events_->size[row] > bytes(kSmallSize));
+                break;
             case Action::segment_alloc:
                 if (home.size > 0) homes_.insert_or_assign(address, home);
                 break;
@@ -58,8 +61,9 @@ void TorchDevice::redo_alloc(std::size_t row) {
     std::uint64_t size = is_exact ? unsigned_of(history_->size[row]) : rounded(row);
     forget_live(address, address + std::max<std::uint64_t>(size, 1));
     if (!is_exact && events_->block_size[row] == 0) size = block_size(row, home);
-    const std::uint32_t pool =
-        home != homes_.end() ? home->second.pool : pool_code(events_->pool[row], size > kSmallSize);
+    const std::uint32_t pool = home != homes_.end() && events_->kind[row] == SegmentKind::unknown
+                                   ? home->second.pool
+                                   : pool_of(row, size > kSmallSize);
     history_->size[row] = bytes(size);
     history_->pool[row] = pool;
     lives_.insert_or_assign(address, Live{size, events_->size[row], events_->stream[row], pool,

@@ -33,6 +33,7 @@ void TorchEvents::reserve(std::size_t count) {
     stream.reserve(count);
     time_us.reserve(count);
     pool.reserve(count);
+    kind.reserve(count);
     stack.reserve(count);
     metadata.reserve(count);
 }

@@ -13,6 +13,8 @@ namespace gpuviz {
 // What is in a file of torch.cuda.memory._snapshot(), column by column. Texts, stacks, frames and
 // pools are positions + 1 in their own columns; 0 means none.
 
+enum class SegmentKind : std::uint8_t { small, large, unknown };
+
 struct TorchEvents {
     std::vector<Action> action;
     std::vector<std::int16_t> device;
@@ -22,6 +24,7 @@ struct TorchEvents {
     std::vector<std::uint64_t> stream;     // raw handle
     std::vector<std::int64_t> time_us;     // since 1970; 0 where the file does not say
     std::vector<std::uint32_t> pool;
+    std::vector<SegmentKind> kind;  // unknown where the file does not say
     std::vector<std::uint32_t> stack;
     std::vector<std::uint32_t> metadata;  // a text
 
@@ -41,8 +44,6 @@ struct TorchSegments {
 
     [[nodiscard]] std::size_t count() const noexcept { return address.size(); }
 };
-
-enum class SegmentKind : std::uint8_t { small, large, unknown };
 
 struct TorchBlocks {
     std::vector<std::uint32_t> segment;  // row of TorchSegments

@@ -153,6 +153,10 @@ class Writer {
         pool(events.pool[row]);
         key(frames_key_);
         stack(events.stack[row]);
+        if (events.kind[row] < 2) {
+            key(pool_is_large_);
+            pickle_.boolean(events.kind[row] == 1);
+        }
         if (is_synthetic) {
             key(synthetic_);
             pickle_.boolean(true);
@@ -258,6 +262,7 @@ class Writer {
     Constant frames_key_{"frames"};
     Constant block_size_{"block_size"};
     Constant synthetic_{"synthetic"};
+    Constant pool_is_large_{"pool_is_large"};
     Constant requested_size_{"requested_size"};
     Constant device_{"device"};
     Constant address_{"address"};

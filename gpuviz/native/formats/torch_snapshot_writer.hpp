@@ -23,6 +23,7 @@ struct SnapshotToWrite {
         std::span<const std::uint32_t> pool;  // position in `pools`
         std::span<const std::uint32_t> stack;
         std::span<const std::uint32_t> metadata;      // a text
+        std::span<const std::uint8_t> kind;           // SegmentKind; unknown is not written
         std::span<const std::uint8_t> needs_segment;  // 1: lies in none; one is written around it
     };
     struct Segments {
