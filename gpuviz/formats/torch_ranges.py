@@ -1,5 +1,6 @@
 """The ranges of a torch memory snapshot: what the user named."""
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.tables import schemas
@@ -26,9 +27,11 @@ class SnapshotRanges:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._pair(annotations, times)
-        self._annotated: dict[int, list[int]] = {}
+        self._annotated: dict[int, list[tuple[int, int]]] = {}
         for row, name in enumerate(self._names):
-            self._annotated.setdefault(name, []).append(row)
+            self._annotated.setdefault(name, []).append((self._starts[row], row))
+        for rows in self._annotated.values():
+            rows.sort()
 
     def of_events(
         self, metadata: "NDArray[Any]", devices: "NDArray[Any]", times: "NDArray[Any]"
@@ -99,7 +102,10 @@ class SnapshotRanges:
         return len(self._names) - 1
 
     def _covering(self, name: int, start: int, end: int) -> int:
-        for row in self._annotated.get(name, ()):
-            if self._starts[row] <= start and (self._ends[row] >= end or self._ends[row] == _OPEN):
+        rows = self._annotated.get(name, [])
+        place = bisect_right(rows, (start, len(self._starts))) - 1
+        if place >= 0:
+            row = rows[place][1]
+            if self._ends[row] >= end or self._ends[row] == _OPEN:
                 return row + 1
         return self._add(name, start, end) + 1
