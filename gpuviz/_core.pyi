@@ -649,6 +649,34 @@ class ClockedSink(MemoryEventSink):
 
     def __init__(self, gpu: SimulatedGpu, sink: MemoryEventSink) -> None: ...
 
+class TraceRows:
+    """
+    Rows of one category for a trace viewer, looked at without a copy. Times are within 2**60 ns, `end` is never before `time`.
+    """
+
+    def __init__(self, *, category: int, contains: bool, instant: bool, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], track: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], name: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], flow: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], first_flow: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], flow_count: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], arguments: Sequence[tuple[int, bool, Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> None: ...
+
+def trace_lanes(tables: Sequence[TraceRows]) -> list[Any]:
+    """
+    Return for each table the lane of its track, from 0, of each row: what overlaps on a lane lies within a row whose table `contains` others.
+    """
+
+def write_perfetto_rows(tables: Sequence[TraceRows], sequence: int, zero_ns: int, write: Callable[[bytes], object]) -> None:
+    """
+    Write rows as TracePackets of Perfetto, by time; `zero_ns` is the clock at time 0.
+    """
+
+def write_perfetto_counter(track: int, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sequence: int, zero_ns: int, write: Callable[[bytes], object]) -> None:
+    """Write the values of a counter as TracePackets of Perfetto."""
+
+def write_chrome_rows(tables: Sequence[TraceRows], tracks: Sequence[tuple[int, int]], names: Sequence[str], argument_names: Sequence[str], argument_texts: Sequence[str], write: Callable[[bytes], object]) -> None:
+    """
+    Write rows as events of Chrome's JSON, by time, each after a comma. `tracks` are process and thread ids, texts are JSON strings.
+    """
+
+def write_chrome_counter(process: int, name: str, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], write: Callable[[bytes], object]) -> None:
+    """Write the values of a counter as events of Chrome's JSON."""
+
 class TorchSnapshot:
     """
     The contents of a file of torch.cuda.memory._snapshot(). Texts, stacks, frames and pools have ids from 1; 0 is none.

@@ -1,10 +1,9 @@
 """Which format a file or a folder has, by what is in it."""
 
-import json
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import FormatError
-from gpuviz.formats import gpuviz, html, rmm_csv, torch_snapshot
+from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,12 +40,6 @@ def recognize(path: "Path") -> str:
 
 
 def _recognize_folder(path: "Path") -> str:
-    manifest = path / gpuviz.MANIFEST
-    if not manifest.is_file():
+    if not (path / gpuviz.MANIFEST).is_file():
         raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
-    try:
-        values = json.loads(manifest.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(str(path), gpuviz.MANIFEST, f"damaged ({error})") from None
-    is_exported = isinstance(values, dict) and "layout" in values
-    return "arrow_directory" if is_exported else "part"
+    return "arrow_directory" if arrow_directory.layout(path) else "part"

@@ -1,7 +1,5 @@
 """Files and folders are told by what is in them."""
 
-import json
-
 import pytest
 
 from gpuviz.errors import FormatError
@@ -23,17 +21,13 @@ def paths(tmp_path):
     pickled.write_bytes(snapshot_bytes("oom"))
     part = PartWriter(tmp_path / "growing", Manifest())
     part.close()
-    exported = tmp_path / "exported"
-    exported.mkdir()
-    manifest = json.loads(Manifest().to_json()) | {"layout": "parquet"}
-    (exported / "manifest.json").write_text(json.dumps(manifest))
     return {
         "gpuviz": recording.save(tmp_path / "saved"),
         "html": recording.report(tmp_path / "page"),
         "rmm_csv": log,
         "torch_snapshot": pickled,
         "part": part.directory,
-        "arrow_directory": exported,
+        "arrow_directory": recording.export(tmp_path / "exported", "arrow"),
     }
 
 
@@ -44,7 +38,9 @@ def test_a_format_is_told_by_content(name, paths):
     assert recognize(paths[name]) == name
 
 
-@pytest.mark.parametrize("name", ["gpuviz", "html", "rmm_csv", "torch_snapshot", "part"])
+@pytest.mark.parametrize(
+    "name", ["gpuviz", "html", "rmm_csv", "torch_snapshot", "part", "arrow_directory"]
+)
 def test_load_reads_each(name, paths):
     recording = load(paths[name])
 

@@ -188,9 +188,9 @@ def test_a_file_that_is_there_stays(simulated, tmp_path):
     path.write_text("precious")
 
     with pytest.raises(RecordingExistsError, match=r"out\.pickle exists"):
-        torch_snapshot.write(simulated, path)
+        simulated.export(path)
 
     assert path.read_text() == "precious"
-    torch_snapshot.write(simulated, path, overwrite=True)
+    simulated.export(path, overwrite=True)
     assert load(path).manifest.simulated is True
     assert [file.name for file in tmp_path.iterdir()] == ["out.pickle"]
