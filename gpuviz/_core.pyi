@@ -676,3 +676,63 @@ def write_chrome_rows(tables: Sequence[TraceRows], tracks: Sequence[tuple[int, i
 
 def write_chrome_counter(process: int, name: str, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], write: Callable[[bytes], object]) -> None:
     """Write the values of a counter as events of Chrome's JSON."""
+
+class TorchSnapshot:
+    """
+    The contents of a file of torch.cuda.memory._snapshot(). Texts, stacks, frames and pools have ids from 1; 0 is none.
+    """
+
+    @staticmethod
+    def read(path: str, memory_limit: int, progress: object | None = None) -> TorchSnapshot:
+        """
+        Read a file; nothing in it is executed. `progress` gets bytes done and in all. Raises ValueError(place, problem).
+        """
+
+    def history(self, max_split_size: int | None, divisions: Sequence[int]) -> dict[str, Any]:
+        """
+        Return the `size` and `pool` of each event, the rows `before` and `after` them, the `owners` of the pools, and the number of `contradictions`.
+        """
+
+    def take_events(self) -> dict[str, Any]:
+        """Return the trace as columns, and keep none."""
+
+    @property
+    def texts(self) -> list[bytes]: ...
+
+    @property
+    def annotations(self) -> dict[str, Any]: ...
+
+    @property
+    def settings(self) -> dict[bytes, bytes]: ...
+
+    @property
+    def recorder(self) -> dict[bytes, bytes]: ...
+
+    @property
+    def left_out(self) -> list[tuple[str, int]]: ...
+
+    @property
+    def pools(self) -> list[tuple[int, int]]: ...
+
+    @property
+    def has_traces(self) -> bool: ...
+
+    @property
+    def stack_offsets(self) -> object: ...
+
+    @property
+    def stack_frames(self) -> object: ...
+
+    @property
+    def frame_names(self) -> object: ...
+
+    @property
+    def frame_files(self) -> object: ...
+
+    @property
+    def frame_lines(self) -> object: ...
+
+def write_torch_snapshot(write: object, devices: Sequence[int], events: dict[str, Any], segments: dict[str, Any], blocks: dict[str, Any], frames: dict[str, Any], stacks: dict[str, Any], texts: Sequence[str], pools: Sequence[tuple[int, int]], rest: bytes) -> None:
+    """
+    Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are positions from 1, 0 is none; `devices` has the events of each device, which follow each other; `rest` are further keys and values, pickled without memo.
+    """

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,20 +27,21 @@ Moment = int | Literal["peak", "end"] | None
 
 
 def load(path: str | os.PathLike[str]) -> "Recording":
-    """Return the recording in a ``.gpuviz`` file, a ``.gpuviz.part`` directory or an HTML report.
+    """Return the recording in a file or a folder, whose content tells which format it has.
+
+    Read are ``.gpuviz`` files, ``.gpuviz.part`` folders, HTML reports, PyTorch's memory snapshots
+    (pickles, of which nothing is executed), RMM's CSV logs, and exported Arrow or Parquet folders.
 
     Raises:
         FileNotFoundError: There is no such file.
         FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
     """
-    from gpuviz.formats import gpuviz, html, part
+    from gpuviz.formats.recognition import recognize
 
     path = Path(path)
-    if path.is_dir():
-        return part.read(path)
-    if html.is_html(path):
-        return html.read(path)
-    return gpuviz.read(path)
+    reader = import_module(f"gpuviz.formats.{recognize(path)}")
+    recording: Recording = reader.read(path)
+    return recording
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,7 +20,8 @@ CPP = {
     "activity": {"record", "device"},
     "replay": {"device", "record", "allocator"},
     "trace": set[str](),
-    "bindings": {"device", "record", "allocator", "activity", "replay", "trace"},
+    "formats": {"record", "allocator"},
+    "bindings": {"device", "record", "allocator", "activity", "replay", "trace", "formats"},
     "testing": {"device", "record", "allocator", "activity", "replay"},
 }
 TS = {
@@ -44,7 +45,7 @@ PYTHON = {
     "manifest": {"errors"},
     "conformity": {"errors", "tables"},
     "recording": _FLOOR,
-    "formats": _RECORDING | {"analysis"},
+    "formats": _RECORDING | {"analysis", "stream_handle"},
     "analysis": _RECORDING,
     "figures": _RECORDING | {"analysis"},
     "environment": set[str](),

@@ -64,6 +64,11 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
     return write_whole(path, archive, overwrite=overwrite)
 
 
+def is_archive(start: bytes) -> bool:
+    """Return whether a file that starts so is a ZIP."""
+    return start.startswith(_ZIP_START)
+
+
 def read(path: Path) -> Recording:
     """Return the recording in a ``.gpuviz`` file.
 

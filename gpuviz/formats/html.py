@@ -15,11 +15,9 @@ _OPENING = re.compile(rb'<script\b[^>]*\bid="gpuviz-recording"[^>]*>')
 _HTML_START = re.compile(rb"\s*<(!doctype\s+html|html|!--|head|body|script)\b", re.IGNORECASE)
 
 
-def is_html(path: Path) -> bool:
-    """Return whether the file starts as an HTML page does."""
-    with path.open("rb") as file:
-        start = file.read(1024).removeprefix(b"\xef\xbb\xbf")
-    return _HTML_START.match(start) is not None
+def is_page(start: bytes) -> bool:
+    """Return whether a file that starts so is an HTML page."""
+    return _HTML_START.match(start.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def read(path: Path) -> Recording:

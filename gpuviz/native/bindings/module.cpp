@@ -20,4 +20,6 @@ NB_MODULE(_core, m) {
     gpuviz::bind_cupy_observer(m);
     gpuviz::bind_simulated_gpu(m);
     gpuviz::bind_trace(m);
+    gpuviz::bind_torch_snapshot(m);
+    gpuviz::bind_torch_writer(m);
 }

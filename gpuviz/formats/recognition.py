@@ -1,0 +1,45 @@
+"""Which format a file or a folder has, by what is in it."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.errors import FormatError
+from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Modules of this package; each has `read(path)`.
+FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
+_START_BYTES = 1024
+_EXPECTED = (
+    "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
+    "(pickle), a CSV log of RMM, or a folder of Arrow or Parquet files"
+)
+
+
+def recognize(path: "Path") -> str:
+    """Return which of ``FORMATS`` a file or folder has; its name does not matter.
+
+    Raises:
+        FormatError: It has none of them.
+        OSError: It is not there or cannot be read.
+    """
+    if path.is_dir():
+        return _recognize_folder(path)
+    with path.open("rb") as file:
+        start = file.read(_START_BYTES)
+    if gpuviz.is_archive(start):
+        return "gpuviz"
+    if torch_snapshot.is_pickle(start):
+        return "torch_snapshot"
+    if html.is_page(start):
+        return "html"
+    if rmm_csv.is_log(start):
+        return "rmm_csv"
+    raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
+
+
+def _recognize_folder(path: "Path") -> str:
+    if not (path / gpuviz.MANIFEST).is_file():
+        raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
+    return "arrow_directory" if arrow_directory.layout(path) else "part"

@@ -1,0 +1,88 @@
+"""The CSV log that RMM's ``logging_resource_adaptor`` writes."""
+
+import csv
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz.conformity import NonconformingTableError
+from gpuviz.errors import FormatError
+from gpuviz.formats.rmm_rows import LogRows, RowError
+from gpuviz.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+COLUMNS = ("thread", "time", "action", "pointer", "size", "stream")
+_DEVICE = re.compile(r"\.dev(\d{1,3})(?=\.|$)")
+_LONGEST_LINE = 4096
+_BETWEEN_REPORTS_S = 0.05
+
+
+def is_log(start: bytes) -> bool:
+    """Return whether a file that starts so has the columns of RMM's log."""
+    header = start.removeprefix(b"\xef\xbb\xbf").splitlines()[:1]
+    names = header[0].decode("utf-8", "replace").split(",") if header else []
+    return set(COLUMNS) <= {_plain(name) for name in names}
+
+
+def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
+    """Return the recording that RMM's log is: allocations and frees, without segments.
+
+    The device is the one in a name such as ``log.dev1.csv``, else 0. Blocks that are freed and
+    were never allocated existed before.
+
+    Args:
+        path: The log.
+        progress: Gets the bytes that were read and the bytes in all, at most 20 times a second.
+
+    Raises:
+        FormatError: A line is not one of the log; the text names it.
+        OSError: The file cannot be read.
+    """
+    name = str(path)
+    device = _DEVICE.search(path.name)
+    rows = LogRows(int(device[1]) if device else 0)
+    with path.open("rb") as file:
+        reader = csv.reader(_lines(file, path.stat().st_size, progress), strict=True)
+        try:
+            order = _column_order(next(reader, []))
+            for values in reader:
+                if values:
+                    rows.add([values[column] for column in order])
+        except IndexError:
+            problem = f"too few values; expected {', '.join(COLUMNS)}"
+            raise FormatError(name, f"line {max(reader.line_num, 1)}", problem) from None
+        except (RowError, csv.Error) as error:
+            raise FormatError(name, f"line {max(reader.line_num, 1)}", str(error)) from None
+    try:
+        return Recording(rows.tables(), rows.manifest())
+    except NonconformingTableError as error:
+        raise FormatError(name, error.table, error.problem) from None
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip('"').lower()
+
+
+def _column_order(header: list[str]) -> list[int]:
+    names = [_plain(name.removeprefix("\ufeff")) for name in header]
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise RowError(f"no column {missing[0]}; expected {', '.join(COLUMNS)}")
+    return [names.index(name) for name in COLUMNS]
+
+
+def _lines(
+    file: "BinaryIO", size: int, progress: "Callable[[int, int], None] | None"
+) -> "Iterator[str]":
+    reported = time.monotonic()
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise RowError(f"longer than {_LONGEST_LINE} bytes")
+        yield line.decode("utf-8", "replace")
+        if progress is not None and time.monotonic() - reported >= _BETWEEN_REPORTS_S:
+            reported = time.monotonic()
+            progress(file.tell(), size)

@@ -1,0 +1,107 @@
+"""The manifest of a recording that is read from a torch memory snapshot."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.manifest import Manifest
+from gpuviz.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz._core import TorchSnapshot
+    from gpuviz.formats.torch_tables import SnapshotTables
+
+EXTRA = "torch_snapshot"
+ALLOCATOR_NAME = "PyTorch's caching allocator"
+# Of a recording's manifest, what its snapshot keeps beside what torch's form has.
+KEPT = (
+    "gpuviz_version",
+    "python",
+    "platform",
+    "cupy",
+    "driver",
+    "runtime",
+    "allocator",
+    "allocator_name",
+    "label",
+)
+
+
+def manifest_of(
+    snapshot: "TorchSnapshot",
+    tables: "SnapshotTables",
+    history: dict[str, Any],
+    settings: dict[str, Any],
+    recorder: dict[str, Any],
+) -> Manifest:
+    """Return what is true of all of the recording, with notes on what is not known."""
+    times = tables.times
+    kept = {name: recorder[name] for name in KEPT if isinstance(recorder.get(name), str)}
+    program = recorder.get("program")
+    if isinstance(program, list) and all(isinstance(each, str) for each in program):
+        kept["program"] = tuple(program)
+    configuration = settings.get("PYTORCH_CUDA_ALLOC_CONF")
+    owners = zip(history["owners"].tolist(), snapshot.pools, strict=True)
+    fields: dict[str, Any] = {
+        "created": _iso(times.start_unix_ns),
+        "start_unix_ns": times.start_unix_ns,
+        "duration_ns": times.end,
+        "allocator": "observe",
+        "allocator_name": ALLOCATOR_NAME,
+        "settings": configuration if isinstance(configuration, str) else "",
+        "simulated": recorder.get("simulated") is True,
+        "initial_events": tables.before,
+        "notes": tuple(_notes(snapshot, tables, history)),
+        "extra": {
+            EXTRA: {
+                "allocator_settings": settings,
+                "pools": {str(owner): list(pool) for owner, pool in owners if owner},
+            },
+        },
+    }
+    return Manifest(**(fields | kept))
+
+
+def _existed(actions: "NDArray[Any]") -> str:
+    """Return the rows that lead to what existed before as counts."""
+    blocks = int((actions == ACTIONS.index("alloc")).sum())
+    pending = int((actions == ACTIONS.index("free_requested")).sum())
+    return f"segments: {len(actions) - blocks - pending}, blocks: {blocks}"
+
+
+def _iso(unix_ns: int) -> str:
+    if not unix_ns:
+        return ""
+    return datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).isoformat()
+
+
+def _notes(
+    snapshot: "TorchSnapshot", tables: "SnapshotTables", history: dict[str, Any]
+) -> "Iterator[str]":
+    if not tables.count:
+        yield "The torch snapshot has no trace, only the state of memory when it was taken."
+    elif tables.before:
+        yield (
+            "The torch snapshot's trace begins in the middle: what existed before "
+            f"({_existed(history['before']['action'])}) was worked out from what came after; "
+            "when and where it was made is not known."
+        )
+    if tables.times.are_missing:
+        yield "The torch snapshot has no times: its events are shown 1 µs apart, in their order."
+    if tables.times.moved:
+        yield f"{tables.times.moved} events were earlier than their predecessors and were moved."
+    if history["contradictions"]:
+        yield (
+            f"{history['contradictions']} events of the torch snapshot contradict others: its "
+            "trace seems to lack events."
+        )
+    if tables.after:
+        yield (
+            "The torch snapshot's trace does not lead to its segments: "
+            f"{tables.after} events were added at its end that lead there."
+        )
+    for what, count in snapshot.left_out:
+        yield f"{count} {what} in the torch snapshot are left out."

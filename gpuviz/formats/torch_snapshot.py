@@ -1,0 +1,122 @@
+"""Memory snapshots of PyTorch: what ``torch.cuda.memory._dump_snapshot`` writes."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gpuviz import _core
+from gpuviz.conformity import NonconformingTableError
+from gpuviz.errors import FormatError
+from gpuviz.formats.torch_export import SnapshotColumns
+from gpuviz.formats.torch_manifest import manifest_of
+from gpuviz.formats.torch_tables import SnapshotTables
+from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Of the values of a pickle while it is read; a snapshot needs 2 to 4 bytes for each of its own.
+MEMORY_LIMIT = 6 << 30
+_DIVISIONS = tuple(str(1 << power) for power in range(16))
+
+
+def is_pickle(start: bytes) -> bool:
+    """Return whether a file that starts so is a pickle of protocol 2 to 5."""
+    return len(start) >= 2 and start[0] == 0x80 and 2 <= start[1] <= 5  # noqa: PLR2004
+
+
+def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
+    """Return the recording that a torch memory snapshot is.
+
+    Nothing in the file is executed: the reader knows plain values only and refuses the rest. The
+    state at the end is exactly the snapshot's. What existed before the trace is worked out
+    backwards from it; where a trace does not tell enough, the recording's notes say so.
+
+    Args:
+        path: A pickle of protocol 2 to 5, of ``_snapshot()`` or of ``memory_snapshot()``.
+        progress: Gets the bytes that were read and the bytes in all, at most 20 times a second.
+
+    Raises:
+        FormatError: The file is damaged, no snapshot, or refused; the text names the place.
+        OSError: The file cannot be read.
+    """
+    name = str(path)
+    try:
+        snapshot = _core.TorchSnapshot.read(name, MEMORY_LIMIT, progress)
+    except ValueError as error:
+        if len(error.args) != 2:  # noqa: PLR2004 - of what progress() raises
+            raise
+        place, problem = error.args
+        raise FormatError(name, place, f"{problem}; expected a torch memory snapshot") from None
+    return _recording(snapshot, name)
+
+
+def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
+    """Write a recording as a torch memory snapshot, whole or not at all; return its path.
+
+    The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `read` gives
+    every event back; what torch's form has no place for is lost: times below a microsecond and of
+    what existed before; threads; the text of source lines; the kind, parent and thread of ranges;
+    names, kinds and lifetimes of streams and devices; GPU activities, CUDA calls,
+    synchronizations and samples of device memory. The order of events is kept on each device, not
+    between them.
+
+    Keys that torch does not know, and whose readers pass over: ``block_size`` of an event whose
+    block torch's rounding would not give, ``pool_is_large`` of one under another allocator,
+    ``requested_size`` of ``oom``, the action
+    ``record_stream``, ``synthetic`` on segments around blocks that lie in none, and ``gpuviz``
+    with what is true of the recording.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        OSError: The file cannot be written.
+    """
+    path = Path(path)
+    check_free(path, overwrite=overwrite)
+    arguments = SnapshotColumns(recording).arguments()
+
+    def pickle_to(file: BinaryIO) -> None:
+        _core.write_torch_snapshot(file.write, **arguments)
+
+    return write_whole(path, pickle_to, overwrite=overwrite)
+
+
+def _recording(snapshot: "_core.TorchSnapshot", name: str) -> Recording:
+    settings = _values(snapshot.settings)
+    history = snapshot.history(max_split_size(settings), divisions(settings))
+    try:
+        tables = SnapshotTables(snapshot, history, _values(snapshot.recorder))
+        manifest = manifest_of(snapshot, tables, history, settings, _values(snapshot.recorder))
+        finished = tables.finish()
+        manifest = replace(manifest, events=finished["memory_events"].num_rows)
+        return Recording(finished, manifest)
+    except NonconformingTableError as error:
+        raise FormatError(name, error.table, error.problem) from None
+    except ValueError as error:
+        raise FormatError(name, "device_traces", str(error)) from None
+
+
+def _values(entries: dict[bytes, bytes]) -> dict[str, Any]:
+    """Return a dict of JSON texts as values."""
+    return {
+        key.decode("utf-8", "replace"): json.loads(text.decode("utf-8", "replace"))
+        for key, text in entries.items()
+    }
+
+
+def max_split_size(settings: dict[str, Any]) -> int | None:
+    """Return the setting of that name in bytes, None if unlimited or not known."""
+    size = settings.get("max_split_size")
+    is_limit = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 63
+    return size if is_limit else None
+
+
+def divisions(settings: dict[str, Any]) -> list[int]:
+    """Return ``roundup_power2_divisions`` by power of two, 0 where not set or not known."""
+    given = settings.get("roundup_power2_divisions")
+    if not isinstance(given, dict):
+        return [0] * len(_DIVISIONS)
+    values = [given.get(name, 0) for name in _DIVISIONS]
+    return [each if type(each) is int and 0 <= each <= 1 << 16 else 0 for each in values]

@@ -1,0 +1,188 @@
+"""The tables of a recording from the columns of a torch memory snapshot."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.formats.torch_ranges import SnapshotRanges
+from gpuviz.formats.torch_times import event_times
+from gpuviz.stream_handle import stream_row
+from gpuviz.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz._core import TorchSnapshot
+
+_CELL = re.compile(r"In \[(\d{1,9})\]")
+
+
+class SnapshotTables:
+    """Collects the tables; ``before`` and ``after`` are rows that the trace does not have.
+
+    Raises:
+        ValueError: The trace's times are impossible.
+    """
+
+    def __init__(
+        self,
+        snapshot: "TorchSnapshot",
+        history: dict[str, Any],
+        recorder: dict[str, Any],
+    ) -> None:
+        events = snapshot.take_events()
+        texts = [text.decode("utf-8", "replace") for text in snapshot.texts]
+        self.times = event_times(
+            events.pop("time_us"),
+            events["device"],
+            snapshot.annotations["time_us"],
+            recorder.get("start_unix_ns"),
+        )
+        self._ranges = SnapshotRanges(snapshot.annotations, texts, self.times)
+        ranges = self._ranges.of_events(events.pop("metadata"), events["device"], self.times.events)
+        events |= {"size": history["size"], "pool": history["pool"], "range": ranges}
+        self._parts = [history["before"], events, history["after"]]
+        self.before = len(history["before"]["action"])
+        self.after = len(history["after"]["action"])
+        self.count = len(events["action"])
+        self._frames = _frames(snapshot, texts)
+        self._stacks = _stacks(snapshot)
+
+    def finish(self) -> "dict[str, pa.Table]":
+        """Return the tables, and keep no columns."""
+        columns = self._columns()
+        handles = columns.pop("stream")
+        columns["stream"], streams = _numbered_streams(columns["device"], handles)
+        events = _event_table(columns)
+        return {
+            "memory_events": events,
+            "streams": _table("streams", streams),
+            "devices": _table("devices", _device_rows(columns["device"])),
+            "pools": _table("pools", _pool_rows(columns["pool"])),
+            "frames": self._frames,
+            "stacks": self._stacks,
+            **self._ranges.tables(),
+        }
+
+    def _columns(self) -> dict[str, Any]:
+        import numpy as np
+
+        parts, self._parts = self._parts, []
+        times = [0, None, self.times.end]
+        columns: dict[str, Any] = {}
+        for name in ("address", "requested_size", "size", "device", "stream", "pool", "stack"):
+            columns[name] = np.concatenate([part.pop(name) for part in parts])
+        columns["action"] = np.concatenate([part["action"] for part in parts])
+        rows = [len(part["action"]) for part in parts]
+        columns["time"] = np.concatenate(
+            [
+                self.times.events if time is None else np.full(count, time, np.int64)
+                for time, count in zip(times, rows, strict=True)
+            ],
+        )
+        columns["range"] = np.zeros(sum(rows), np.uint32)
+        columns["range"][rows[0] : rows[0] + rows[1]] = parts[1]["range"]
+        _keep_conventions(columns)
+        return columns
+
+
+def _keep_conventions(columns: dict[str, Any]) -> None:
+    """Change what torch's trace says in another way than ``memory_events``."""
+    import numpy as np
+
+    action = columns["action"]
+    requested = columns["requested_size"]
+    segments = (action >= ACTIONS.index("segment_alloc")) & (
+        action <= ACTIONS.index("segment_unmap")
+    )
+    requested[segments] = 0
+    columns["size"] = np.maximum(columns["size"], requested)
+
+
+def _event_table(columns: dict[str, Any]) -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    schema = schemas()["memory_events"]
+    columns = columns | {"thread": np.zeros(len(columns["action"]), np.uint32)}
+    arrays = [
+        pa.DictionaryArray.from_arrays(pa.array(columns["action"]), pa.array(ACTIONS))
+        if field.name == "action"
+        else pa.array(columns[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _numbered_streams(
+    devices: "NDArray[Any]", handles: "NDArray[Any]"
+) -> "tuple[NDArray[Any], list[dict[str, Any]]]":
+    """Return the id of each event's stream, and the rows of ``streams``."""
+    import numpy as np
+
+    numbers = np.zeros(len(handles), np.uint32)
+    rows: list[dict[str, Any]] = []
+    for device in np.unique(devices).tolist():
+        chosen = devices == device
+        known, inverse = np.unique(handles[chosen], return_inverse=True)
+        numbers[chosen] = inverse + len(rows) + 1
+        rows += [
+            stream_row(len(rows) + position, device, handle)
+            for position, handle in enumerate(known.tolist(), 1)
+        ]
+    return numbers, rows
+
+
+def _device_rows(devices: "NDArray[Any]") -> list[dict[str, Any]]:
+    import numpy as np
+
+    return [
+        {"id": device, "name": "", "total_memory": 0, "kind": "cuda"}
+        for device in np.unique(devices).tolist()
+    ]
+
+
+def _pool_rows(pools: "NDArray[Any]") -> list[dict[str, Any]]:
+    import numpy as np
+
+    return [
+        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        for pool in np.unique(pools).tolist()
+    ]
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(rows, schema=schemas()[name])
+
+
+def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    known = pa.array(["", *texts])
+    lines = np.asarray(snapshot.frame_lines)
+    count = len(lines)
+    files = known.take(pa.array(snapshot.frame_files)).dictionary_encode()
+    cells = [_CELL.fullmatch(name) for name in files.dictionary.to_pylist()]
+    numbers = np.array([int(cell[1]) if cell else 0 for cell in cells], np.int32)
+    columns = {
+        "id": np.arange(1, count + 1, dtype=np.uint32),
+        "name": known.take(pa.array(snapshot.frame_names)).dictionary_encode(),
+        "filename": files,
+        "line": lines,
+        "cell": numbers[files.indices.to_numpy()] if count else np.zeros(0, np.int32),
+        "source": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""]),
+    }
+    return pa.table(columns, schema=schemas()["frames"])
+
+
+def _stacks(snapshot: "TorchSnapshot") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = pa.array(snapshot.stack_offsets)
+    frames = pa.ListArray.from_arrays(offsets, pa.array(snapshot.stack_frames))
+    ids = np.arange(1, len(frames) + 1, dtype=np.uint32)
+    return pa.table({"id": ids, "frames": frames}, schema=schemas()["stacks"])

@@ -1,0 +1,82 @@
+"""Times of a torch memory snapshot on a recording's axis."""
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# In nanoseconds since 1970 it is the last microsecond that 64 bits have, in the year 2262.
+LATEST_US = (2**63 - 1) // 1000
+NS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When the events were, in ns since the recording's start.
+
+    Attributes:
+        events: Of each event; on one device none is before the one before it.
+        start_unix_ns: Of time 0, since 1970; 0 where not known.
+        end: The last time of all.
+        are_missing: Whether the file has no times, so that events are 1 µs apart.
+        moved: Events that the file has before their predecessors.
+    """
+
+    events: "NDArray[Any]"
+    start_unix_ns: int
+    end: int
+    are_missing: bool
+    moved: int
+
+    def of(self, time_us: "NDArray[Any]") -> "NDArray[Any]":
+        """Return times in µs since 1970 on the recording's axis."""
+        import numpy as np
+
+        if self.are_missing:
+            return np.zeros(len(time_us), np.int64)
+        times: NDArray[Any] = np.maximum(time_us * NS - self.start_unix_ns, 0)
+        return times
+
+
+def event_times(
+    time_us: "NDArray[Any]",
+    devices: "NDArray[Any]",
+    others_us: "NDArray[Any]",
+    start_unix_ns: Any,
+) -> Times:
+    """Return the times of events.
+
+    Args:
+        time_us: Of each event, in µs since 1970; 0 where missing.
+        devices: Of each event; the events of a device follow each other.
+        others_us: Of what else there is.
+        start_unix_ns: Of the recording that was written; None if it is not known.
+
+    Raises:
+        ValueError: A time is after the year 2262.
+    """
+    import numpy as np
+
+    latest = max(time_us.max(initial=0), others_us.max(initial=0))
+    if latest > LATEST_US:
+        raise ValueError(f"a time is {latest} µs after 1970, expected at most {LATEST_US}")
+    bounds = [0, *(np.flatnonzero(np.diff(devices)) + 1).tolist(), len(devices)]
+    parts = [slice(*bound) for bound in itertools.pairwise(bounds)]
+    is_known = type(start_unix_ns) is int and 0 <= start_unix_ns <= LATEST_US * NS
+    if not is_known and not time_us.any():
+        ordinal = np.zeros(len(time_us), np.int64)
+        for part in parts:
+            ordinal[part] = np.arange(part.stop - part.start) * NS
+        return Times(ordinal, 0, int(ordinal.max(initial=0)), bool(len(time_us)), 0)
+    known = np.concatenate([time_us[time_us > 0], others_us[others_us > 0]])
+    start = start_unix_ns if is_known else int(known.min(initial=LATEST_US)) * NS
+    events = np.maximum(time_us * NS - start, 0)
+    moved = 0
+    for part in parts:
+        ordered = np.maximum.accumulate(events[part])
+        moved += int(np.count_nonzero(ordered != events[part]))
+        events[part] = ordered
+    end = max(events.max(initial=0), int(others_us.max(initial=0)) * NS - start)
+    return Times(events, start, int(end), are_missing=False, moved=moved)

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/size_classes.hpp"
+#include "formats/torch_snapshot.hpp"
+
+namespace gpuviz {
+
+// Of the settings that torch ran with, those that decide how large a block is.
+struct TorchRounding {
+    std::uint64_t max_split_size = ~std::uint64_t{0};
+    RoundupDivisions divisions{};
+};
+
+// An event that the trace does not have.
+struct TorchRow {
+    Action action;
+    std::int16_t device;
+    std::uint64_t address;
+    std::int64_t size;
+    std::int64_t requested_size;
+    std::uint64_t stream;  // raw handle
+    std::uint32_t pool;    // as in MemoryEvent
+    std::uint32_t stack;
+};
+
+// What a snapshot's trace and its segments tell together.
+struct TorchHistory {
+    std::vector<std::int64_t> size;     // of each event: the block's or the segment's
+    std::vector<std::uint32_t> pool;    // of each event, as in MemoryEvent
+    std::vector<TorchRow> before;       // lead to what existed before the trace
+    std::vector<TorchRow> after;        // lead from the trace's end to the snapshot's segments
+    std::vector<std::uint32_t> owners;  // of each of TorchSnapshot::pools: n of MemoryEvent::pool
+    std::int64_t contradictions = 0;    // events that cannot have happened as the trace has them
+};
+
+// Goes back from the segments to what existed before, then forward again. A trace has the sizes
+// that were asked for; those of the blocks follow from torch's rules for splitting.
+[[nodiscard]] TorchHistory torch_history(const TorchSnapshot& snapshot,
+                                         const TorchRounding& rounding);
+
+}  // namespace gpuviz

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/byte_source.hpp"
+#include "record/memory_event.hpp"
+
+namespace gpuviz {
+
+// What is in a file of torch.cuda.memory._snapshot(), column by column. Texts, stacks, frames and
+// pools are positions + 1 in their own columns; 0 means none.
+
+enum class SegmentKind : std::uint8_t { small, large, unknown };
+
+struct TorchEvents {
+    std::vector<Action> action;
+    std::vector<std::int16_t> device;
+    std::vector<std::uint64_t> address;  // of oom: free bytes of the device
+    std::vector<std::int64_t> size;  // as in the file: what the caller asked for, or the segment's
+    std::vector<std::int64_t> block_size;  // 0 where the file does not say
+    std::vector<std::uint64_t> stream;     // raw handle
+    std::vector<std::int64_t> time_us;     // since 1970; 0 where the file does not say
+    std::vector<std::uint32_t> pool;
+    std::vector<SegmentKind> kind;  // unknown where the file does not say
+    std::vector<std::uint32_t> stack;
+    std::vector<std::uint32_t> metadata;  // a text
+
+    [[nodiscard]] std::size_t count() const noexcept { return action.size(); }
+    void reserve(std::size_t count);
+};
+
+struct TorchSegments {
+    std::vector<std::int16_t> device;
+    std::vector<std::uint64_t> address;
+    std::vector<std::int64_t> size;
+    std::vector<std::uint64_t> stream;
+    std::vector<std::uint32_t> pool;
+    std::vector<std::uint8_t> kind;  // SegmentKind
+    std::vector<std::uint8_t> is_expandable;
+    std::vector<std::uint32_t> stack;
+
+    [[nodiscard]] std::size_t count() const noexcept { return address.size(); }
+};
+
+struct TorchBlocks {
+    std::vector<std::uint32_t> segment;  // row of TorchSegments
+    std::vector<std::uint64_t> address;
+    std::vector<std::int64_t> size;
+    std::vector<std::int64_t> requested_size;
+    std::vector<std::uint8_t> state;  // BlockState in record/device_memory.hpp
+    std::vector<std::uint32_t> stack;
+
+    [[nodiscard]] std::size_t count() const noexcept { return address.size(); }
+};
+
+struct TorchFrames {
+    std::vector<std::uint32_t> name;      // a text
+    std::vector<std::uint32_t> filename;  // a text
+    std::vector<std::int32_t> line;
+};
+
+struct TorchStacks {
+    std::vector<std::int32_t> first{0};  // of stack n: frames[first[n - 1] .. first[n])
+    std::vector<std::uint32_t> frames;   // innermost first
+};
+
+// A start or an end of a range that the user named.
+struct TorchAnnotation {
+    std::uint32_t name;  // a text
+    bool is_start;
+    std::int16_t device;
+    std::int64_t time_us;
+};
+
+struct TorchSnapshot {
+    TorchEvents events;  // device by device, each in the order in which they happened
+    TorchSegments segments;
+    TorchBlocks blocks;  // in the order of their segments and addresses
+    TorchFrames frames;
+    TorchStacks stacks;
+    std::vector<std::pair<std::int64_t, std::int64_t>> pools;  // torch's MempoolId_t
+    std::vector<std::string> texts;  // bytes as they came, in no certain encoding
+    std::vector<TorchAnnotation> annotations;
+    std::vector<std::pair<std::string, std::string>> settings;  // values as JSON
+    std::vector<std::pair<std::string, std::string>> recorder;  // what gpuviz wrote; values as JSON
+    std::vector<std::pair<std::string, std::int64_t>> left_out;  // what is not read, and how often
+    bool has_traces = false;
+};
+
+// Reads a snapshot's pickle; `memory_limit` bounds its values, in bytes.
+// Throws FormatError that names the place, std::system_error if the file cannot be read.
+[[nodiscard]] TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_limit,
+                                                ByteProgress progress);
+
+}  // namespace gpuviz
