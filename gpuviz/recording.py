@@ -84,17 +84,43 @@ class Recording:
 
         return gpuviz.write(self, Path(path), overwrite=overwrite)
 
-    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        redact: bool = False,
+        window: tuple[int, int] | None = None,
+        max_size: int | None = None,
+    ) -> Path:
         """Write the recording as one HTML file that opens offline, and return its path.
 
-        The file embeds the recording: `load` gives it back.
+        The file embeds what it shows of the recording: `load` gives it back.
+
+        Args:
+            path: Where the file goes.
+            overwrite: Whether to replace what is at ``path``.
+            redact: Whether to remove names, paths, source lines and the command line from the page
+                and from the recording in it. Numbers stay, and the page says so.
+            window: Begin and end of the time to show, in ns; see `window`.
+            max_size: The most bytes that the file may have. Links from launches to blocks go first,
+                then CUDA calls and call stacks of launches, then time far from the peak; the page
+                says what is not in it.
 
         Raises:
             RecordingExistsError: There is a file at ``path`` and ``overwrite`` is false.
+            ValueError: The window is not in the recording, or ``max_size`` is too small for it.
         """
         from gpuviz.report.page import write_report
 
-        return write_report(self, path, overwrite=overwrite)
+        return write_report(
+            self,
+            path,
+            overwrite=overwrite,
+            redact=redact,
+            window=window,
+            max_size=max_size,
+        )
 
     def export(
         self,
