@@ -58,8 +58,7 @@ def findings(recording: "Recording", summary: "DeviceSummary") -> list[Finding]:
         *_retries(recording, summary),
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
-        *_synchronizing(recording),
-        *_pageable(recording),
+        *_blocking(recording),
     ]
 
 
@@ -159,35 +158,42 @@ def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Itera
     )
 
 
-def _synchronizing(recording: "Recording") -> "Iterator[Finding]":
-    rows = [row for row in _waits(recording) if row["kind"] != _PAGEABLE]
-    total = sum(row["total_ns"] for row in rows)
-    if rows:
-        yield Finding(
-            f"The host was blocked {_times(rows)} by synchronizing calls, "
-            f"for {format_duration(total)}.",
-            f"{format_share(total / max(recording.duration_ns, 1))} of the recording, threads "
-            "counted each.",
-            lines=_lines(rows),
-        )
-
-
-def _pageable(recording: "Recording") -> "Iterator[Finding]":
-    rows = [row for row in _waits(recording) if row["kind"] == _PAGEABLE]
-    total = sum(row["total_ns"] for row in rows)
-    if rows:
-        count = sum(row["count"] for row in rows)
-        yield Finding(
-            f"{counted(count, 'asynchronous copy', 'asynchronous copies')} went through pageable "
-            f"memory, which blocked the host for {format_duration(total)}.",
-            "Copies from and to pinned memory return at once.",
-            lines=_lines(rows),
-        )
-
-
-def _waits(recording: "Recording") -> list[dict[str, Any]]:
+def _blocking(recording: "Recording") -> list[Finding]:
+    """Return what blocked the host, most time first."""
     rows: list[dict[str, Any]] = recording.synchronizations("line").to_pylist()
-    return rows
+    pageable = [row for row in rows if row["kind"] == _PAGEABLE]
+    calls = [row for row in rows if row["kind"] != _PAGEABLE]
+    found = [
+        (_total_ns(calls), _synchronizing(calls, recording.duration_ns)),
+        (_total_ns(pageable), _copies_of_pageable_memory(pageable)),
+    ]
+    found.sort(key=lambda each: -each[0])
+    return [finding for _, finding in found if finding.lines]
+
+
+def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
+    total = _total_ns(rows)
+    return Finding(
+        f"The host was blocked {_times(rows)} by synchronizing calls, for "
+        f"{format_duration(total)}.",
+        f"{format_share(total / max(duration_ns, 1))} of the recording's length, threads counted "
+        "each.",
+        lines=_lines(rows),
+    )
+
+
+def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
+    copies = counted(sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies")
+    return Finding(
+        f"{copies} went through pageable memory, which blocked the host for "
+        f"{format_duration(_total_ns(rows))}.",
+        "Copies from and to pinned memory return at once.",
+        lines=_lines(rows),
+    )
+
+
+def _total_ns(rows: list[dict[str, Any]]) -> int:
+    return sum(row["total_ns"] for row in rows)
 
 
 def _lines(rows: list[dict[str, Any]]) -> tuple[Line, ...]:

@@ -1,7 +1,11 @@
 """Pieces of the page as HTML; what they are given is text, and stays text."""
 
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
+
+# A path but for its last two parts, in `function (file:line)`.
+_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 
 
 def section(title: str, body: str, *, slug: str) -> str:
@@ -12,19 +16,20 @@ def section(title: str, body: str, *, slug: str) -> str:
     )
 
 
-def facts_list(facts: Mapping[str, str]) -> str:
+def facts_list(facts: Mapping[str, str], css_class: str = "gpuviz-facts") -> str:
     """Return facts by name; those that are not known are left out."""
     rows = "\n".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
     )
-    return f'<dl class="gpuviz-facts">\n{rows}\n</dl>'
+    return f'<dl class="{css_class}">\n{rows}\n</dl>'
 
 
 def code_and_place(source: str, place: str) -> str:
-    """Return a line of the program's source, where known, and where it stands."""
+    """Return a line of the program's source, where known, and where it stands, its path cut."""
     text = source.strip()
     code = f'<code class="gpuviz-code">{escape(text)}</code> ' if text else ""
-    return f'{code}<span class="gpuviz-place">{escape(place)}</span>'
+    short = escape(_FOLDERS.sub("", place))
+    return f'<span>{code}<span class="gpuviz-place" title="{escape(place)}">{short}</span></span>'
 
 
 def items(parts: Iterable[str], css_class: str) -> str:

@@ -79,7 +79,7 @@ def build_page(shown: "Shown | Recording") -> str:
         "title": escape(title(recording)),
         "style": style,
         "notes": notes(recording),
-        "facts": facts_list(facts(recording, summaries)),
+        "facts": facts_list(facts(recording, summaries), "gpuviz-facts gpuviz-facts--head"),
         "device_choice": _device_choice(summaries),
         "devices": "\n".join(_device(recording, summary) for summary in summaries)
         or "<p>Nothing was recorded: there is no device in this recording.</p>",

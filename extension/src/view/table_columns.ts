@@ -50,16 +50,23 @@ export function formatShare(share: number): string {
   return `${percent >= 10 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)} %`;
 }
 
-/** A line's source, where known, and below it where it stands. */
+/** A line's source, where known, and where it stands; the whole path is in its title. */
 export function appendPlace(
   parent: HTMLElement,
   { source, site }: Pick<Place, "source" | "site">,
 ): void {
   const text = source.trim();
   if (text !== "") {
-    parent.append(element("code", "gpuviz-code", text));
+    parent.append(element("code", "gpuviz-code", text), " ");
   }
-  parent.append(element("div", "gpuviz-table__small", site));
+  const place = element("span", "gpuviz-table__place", shortSite(site));
+  place.title = site;
+  parent.append(place);
+}
+
+/** A site with the last two parts of its path. */
+export function shortSite(site: string): string {
+  return site.replace(/\((?:[^()]*[/\\])?([^()/\\]*[/\\][^()/\\]*:\d+)\)$/, "($1)");
 }
 
 /** Selects something in the charts, zooms to it and brings them into view. */

@@ -42,7 +42,7 @@ export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
     timeColumn("Shortest", "The shortest launch", (row) => row.minNs),
     timeColumn("Longest", "The longest launch", (row) => row.maxNs),
     timeColumn(
-      "Launch delay",
+      "Delay",
       "Median from the return of the launch call to the kernel's begin",
       (row) => row.launchDelayNs,
     ),
@@ -131,7 +131,9 @@ function nameColumn<Row extends { readonly place: Place }>(
       if (small(row) !== "") {
         cell.append(element("span", "gpuviz-table__small", ` ${small(row)}`));
       }
-      appendPlace(cell, row.place);
+      const place = element("div", "");
+      appendPlace(place, row.place);
+      cell.append(place);
     },
   };
 }
