@@ -41,11 +41,11 @@ def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str,
         "Devices": "; ".join(summary.title for summary in summaries),
         "Recorded": _recorded(recording),
         "Versions": _versions(recording),
-        "Device memory": _device_memory(recording),
-        "Allocator": _allocator(recording),
-        "Settings": recording.manifest.settings or "defaults",
         "Events": _events(recording),
         "Own cost": _own_cost(recording),
+        "Allocator": _allocator(recording),
+        "Settings": recording.manifest.settings or "defaults",
+        "Device memory": _device_memory(recording),
     }
 
 

@@ -55,7 +55,7 @@ def findings(recording: "Recording", summary: "DeviceSummary") -> list[Finding]:
     """Return what stands out on a device, what went wrong first."""
     return [
         *_out_of_memory(recording, summary),
-        *_retries(recording, summary),
+        *_retries(summary.retries),
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
         *_blocking(recording),
@@ -116,8 +116,7 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
     )
 
 
-def _retries(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Finding]":
-    retries = recording.memory_stats(summary.device)["num_alloc_retries"]
+def _retries(retries: int) -> "Iterator[Finding]":
     if retries:
         yield Finding(
             f"{counted(retries, 'allocation')} succeeded only after the cache was emptied.",

@@ -41,6 +41,7 @@ class DeviceSummary:
         largest_free_at_peak: Bytes of the largest of them.
         fragmentation_at_peak: Share of the free bytes outside the largest of them.
         out_of_memory: Allocations that failed.
+        retries: Allocations that succeeded only after the cache was emptied.
     """
 
     device: int
@@ -59,6 +60,7 @@ class DeviceSummary:
     largest_free_at_peak: int
     fragmentation_at_peak: float
     out_of_memory: int
+    retries: int
 
     @property
     def title(self) -> str:
@@ -92,6 +94,7 @@ def summarize(recording: "Recording", device: int) -> DeviceSummary:
         largest_free_at_peak=at_peak.largest_free,
         fragmentation_at_peak=at_peak.external,
         out_of_memory=stats["num_ooms"],
+        retries=stats["num_alloc_retries"],
     )
 
 
@@ -178,8 +181,8 @@ def _work(recording: "Recording", device: int) -> "Iterator[Number]":
     yield Number(
         "GPU busy",
         format_share(lane.busy),
-        f"{format_duration(lane.busy_ns)} from its first to its last activity, "
-        f"{format_duration(lane.window_ns)}",
+        f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} from its first "
+        "to its last activity",
     )
     yield Number(
         "Kernels",

@@ -16,6 +16,7 @@ import { tablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { readContents, type Contents } from "./contents.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
+import { showNavigation } from "./navigation.ts";
 import { tell } from "./notice.ts";
 import { redrawForPrint } from "./print.ts";
 
@@ -101,6 +102,7 @@ class Report {
     this.#shown.use(followAddress(view.chart, isOnly ? undefined : device, remember));
     const delayed = window.setTimeout(() => {
       this.#shown.use(tablesView(charts, view.chart));
+      this.#shown.use(showNavigation(device));
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => {
