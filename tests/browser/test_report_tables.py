@@ -1,5 +1,6 @@
 """What the tables of a report show, against what the recording says."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
-from tests.report.recordings import make_recording, small_program
+from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 pytestmark = pytest.mark.browser
 
@@ -230,3 +231,27 @@ def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
         row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()
     }
     assert {site: int(row[2]) for site, row in rows.items()} == at_end
+
+
+def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unknown(page, tmp_path):
+    events = Events()
+    events.add("alloc", SEGMENT, 3 * MIB)
+    open_tables(page, make_recording(events.rows, initial_events=0), tmp_path)
+
+    text = page.locator("[data-part=fragmentation]").inner_text()
+
+    assert "Not known: this allocator does not tell its segments." in text
+    assert page.locator("[data-part=fragmentation] table").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_printed_report_has_a_picture_of_every_chart(page, tmp_path, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_tables(page, make_stream_recording(), tmp_path)
+    page.wait_for_timeout(300)
+    charts = page.locator(".gpuviz-plot__canvas:not(.gpuviz-plot__canvas--overlay)").count()
+
+    printed = page.pdf(format="A4")
+
+    wide = [int(width) for width in re.findall(rb"/Width (\d+)", printed)]
+    assert sum(width > 1000 for width in wide) >= charts

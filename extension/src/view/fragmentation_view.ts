@@ -21,9 +21,15 @@ const PARTS = [
   ["cachedWhole", "free, returnable", "What empty_cache() can return"],
 ] as const;
 
+const UNKNOWN = "Not known: this allocator does not tell its segments.";
+
 /** Where reserved memory goes that is not in use: over time, and at the moment shown. */
 export function fragmentationView(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
+  if (!chart.timeline.knowsSegments) {
+    parent.append(element("p", "gpuviz-fragmentation__summary", UNKNOWN));
+    return scope;
+  }
   scope.use(freeView(parent, chart));
   const place = element("div", "gpuviz-fragmentation");
   parent.append(place);
