@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.markup import items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,11 +27,12 @@ def notes(recording: "Recording") -> str:
     manifest = recording.manifest
     label = manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
     labels = [f'<p class="gpuviz-label">{escape(label)}</p>'] if label else []
-    warnings = [
-        f'<p class="gpuviz-warning" role="note">{escape(note)}</p>'
-        for note in recording.notes
-        if note != label
-    ]
+    sentences = [escape(note) for note in recording.notes if note != label]
+    warnings = (
+        [f'<div class="gpuviz-warning" role="note">{items(sentences, "gpuviz-notes")}</div>']
+        if sentences
+        else []
+    )
     return "\n".join(labels + warnings)
 
 

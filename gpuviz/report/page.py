@@ -52,9 +52,9 @@ def write_report(  # noqa: PLR0913 - each is a switch of its own
     """
     path = Path(path)
     check_free(path, overwrite=overwrite)
-    shown = cut(recording, *window) if window is not None else Shown(recording)
     if redact:
-        shown = Shown(redacted(shown.recording), shown.window)
+        recording = redacted(recording)
+    shown = cut(recording, *window) if window is not None else Shown(recording)
     page = (build_page(shown) if max_size is None else _fitting_page(shown, max_size)).encode()
 
     def copy(file: BinaryIO) -> None:

@@ -59,10 +59,8 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         for name in versions
         for text in (getattr(manifest, name),)
     }
-    notes = (
-        NOTE,
-        *([f"{format_count(removed)} notes of the recording were removed too."] if removed else ()),
-    )
+    plural = "note of the recording was" if removed == 1 else "notes of the recording were"
+    notes = (NOTE, *([f"{format_count(removed)} {plural} removed too."] if removed else ()))
     return replace(
         manifest,
         **kept,

@@ -104,15 +104,18 @@ function addHead<Row>(
 }
 
 function addMore(scope: Scope, parent: HTMLElement, count: number, isWhole: Signal<boolean>): void {
-  const more = button(`Show all ${formatCount(count)} rows`, "Rows beyond the first are not shown");
+  const line = element("p", "gpuviz-table__rest");
+  line.textContent = `The first ${FIRST_ROWS} of ${formatCount(count)} rows are shown. `;
+  const more = button("Show all", "Show all rows of this table");
   more.classList.add("gpuviz-table__more");
   scope.listen(more, "click", () => {
     isWhole.value = true;
-    more.remove();
+    line.remove();
   });
-  parent.append(more);
+  line.append(more);
+  parent.append(line);
   scope.defer(() => {
-    more.remove();
+    line.remove();
   });
 }
 
