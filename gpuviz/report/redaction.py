@@ -41,10 +41,12 @@ def redact(recording: "Recording") -> "Recording":
     tables = {name: recording.tables[name].select(schema.names) for name, schema in known.items()}
     tables |= redacted_frames(recording)
     tables |= _redacted_strings(recording)
-    tables["streams"] = _named(tables["streams"], "stream", keep_empty=True)
-    tables["threads"] = _named(tables["threads"], "thread", keep_empty=True)
+    tables["streams"] = _named(tables["streams"], "stream")
+    tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
+    for name, column in DICTIONARIES:
+        tables[name] = _with_known_words(tables[name], name, column)
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
     unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
     return type(recording)(unnamed, _redacted_manifest(recording.manifest))
@@ -154,17 +156,30 @@ class _Pseudonyms:
         return f"{noun} {self._counts[noun]}"
 
 
-def _named(table: "pa.Table", noun: str, *, keep_empty: bool) -> "pa.Table":
-    """Return a table with numbered names, the same for the same name."""
+def _named(table: "pa.Table", noun: str) -> "pa.Table":
+    """Return a table with numbered names, the same for the same name, none where there is none."""
     import pyarrow as pa
 
     numbers: dict[str, int] = {}
     names = [
-        "" if keep_empty and not name else f"{noun} {numbers.setdefault(name, len(numbers) + 1)}"
+        f"{noun} {numbers.setdefault(name, len(numbers) + 1)}" if name else ""
         for name in table["name"].to_pylist()
     ]
     place = table.schema.get_field_index("name")
     return table.set_column(place, "name", pa.array(names, pa.utf8()))
+
+
+def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
+    """Return a table whose column has no word but those of ``DICTIONARIES``, or ``unknown``."""
+    import numpy as np
+    import pyarrow as pa
+
+    known = DICTIONARIES[name, column]
+    found = codes(table[column], known)
+    words = (*known, "unknown") if (found < 0).any() else known
+    numbers = np.where(found < 0, len(known), found).astype(np.int8)
+    replaced = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(words, pa.utf8()))
+    return table.set_column(table.schema.get_field_index(column), column, replaced)
 
 
 def _redacted_devices(table: "pa.Table") -> "pa.Table":

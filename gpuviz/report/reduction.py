@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording import Recording
 
-_BISECTIONS = 10
+_BISECTIONS = 7
 
 
 @dataclass(frozen=True, slots=True)

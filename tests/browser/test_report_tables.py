@@ -69,22 +69,10 @@ def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp
         tuple(row[name] for name in columns) for row in waits
     )
 
-
-def test_the_lines_behind_kernels_copies_and_waits_are_those_of_the_recording(
-    page, recorded, tmp_path
-):
-    open_tables(page, recorded, tmp_path)
-
-    def titles(part: str) -> Counter:
+    for part, rows in (("kernels", kernels), ("copies", copies), ("synchronizations", waits)):
         places = page.locator(f"[data-part={part}] .gpuviz-table__place").all()
-        return Counter(place.get_attribute("title") for place in places)
-
-    for part, rows in (
-        ("kernels", recorded.kernels()),
-        ("copies", recorded.copies()),
-        ("synchronizations", recorded.synchronizations("line")),
-    ):
-        assert titles(part) == Counter(rows["site"].to_pylist())
+        titles = Counter(place.get_attribute("title") for place in places)
+        assert titles == Counter(row["site"] for row in rows)
 
 
 def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp_path):

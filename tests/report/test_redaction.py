@@ -82,6 +82,10 @@ def test_nothing_that_a_hostile_or_talkative_recording_says_stays(tmp_path):
     noisy["pools"] = noisy["pools"].set_column(2, "segment_type", pa.array([MARK]))
     noisy["devices"] = noisy["devices"].append_column(MARK, pa.array([MARK]))
 
+    words = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([MARK]))
+    overhead = {"time": [1], "end": [2], "kind": words, "thread": [1], "correlation": [0]}
+    noisy["overheads"] = pa.table(overhead).cast(schemas()["overheads"])
+
     page = Recording(noisy, recording.manifest).report(tmp_path / "run.html", redact=True)
 
     found = [name for name, content in members(page).items() if MARK.encode() in content]
