@@ -12,6 +12,7 @@ import { noMemoryEvents } from "../model/events.ts";
 import type { ChartContext } from "../view/chart_context.ts";
 import { deviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
+import { makeSortable } from "../view/sortable_table.ts";
 import { tablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { readContents, type Contents } from "./contents.ts";
@@ -121,6 +122,7 @@ function remember(address: Address): void {
 }
 
 async function start(): Promise<void> {
+  document.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach(makeSortable);
   const embedded = document.getElementById("gpuviz-recording");
   const { address } = readAddress(`t=${embedded?.dataset["window"] ?? ""}`);
   const report = new Report(await readContents(embedded), { ...NOWHERE, window: address.window });
