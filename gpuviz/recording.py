@@ -86,17 +86,37 @@ class Recording:
 
         return gpuviz.write(self, Path(path), overwrite=overwrite)
 
-    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        redact: bool = False,
+        window: tuple[int, int] | None = None,
+        max_size: int | None = None,
+    ) -> Path:
         """Write the recording as one HTML file that opens offline, and return its path.
 
-        The file embeds the recording: `load` gives it back.
+        The file embeds what it shows of the recording: `load` gives it back.
+
+        Args:
+            path: Where the file goes.
+            overwrite: Whether to replace what is at ``path``.
+            redact: Whether to remove names, paths, source lines and the command line, also from the
+                embedded recording; numbers stay, and the page says so.
+            window: Begin and end of the time to show, in ns; see `window`.
+            max_size: The most bytes that the file may have. Links from launches to blocks go first,
+                then CUDA calls with their stacks, then time far from the peak; the page says so.
 
         Raises:
             RecordingExistsError: There is a file at ``path`` and ``overwrite`` is false.
+            ValueError: The window is not in the recording, or ``max_size`` is too small for it.
         """
         from gpuviz.report.page import write_report
 
-        return write_report(self, path, overwrite=overwrite)
+        return write_report(
+            self, path, overwrite=overwrite, redact=redact, window=window, max_size=max_size
+        )
 
     def export(
         self,
@@ -310,22 +330,9 @@ class Recording:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences that a reader of any number of this recording should know."""
-        manifest = self.manifest
-        notes = [manifest.label] if manifest.label else []
-        if manifest.simulated and not manifest.label:
-            notes.append("Recorded on a simulated device.")
-        if manifest.dropped:
-            notes.append(f"{manifest.dropped} events were lost to full buffers.")
-        if manifest.dropped_oldest:
-            notes.append(f"The {manifest.dropped_oldest} oldest events were discarded.")
-        if manifest.dropped_activities:
-            notes.append(f"{manifest.dropped_activities} rows of activities and calls were lost.")
-        if manifest.dropped_oldest_activities:
-            oldest = manifest.dropped_oldest_activities
-            notes.append(f"The {oldest} oldest rows of activities and calls were discarded.")
-        if not manifest.complete and not manifest.notes:
-            notes.append("The recording was not stopped in order; its end is missing.")
-        return (*notes, *manifest.notes)
+        from gpuviz.analysis.notes import notes
+
+        return notes(self.manifest)
 
     def device_or_first(self, device: int | None) -> int:
         """Return ``device``, or the first device if None.

@@ -79,6 +79,8 @@ def _line_parser() -> _Parser:
         verb = add(name, f"Write what was recorded as one {kind}.")
         verb.add_argument("file", metavar="FILE")
         verb.add_argument("--force", action="store_true", help="replace the file if it exists")
+        if name == "report":
+            verb.add_argument("--redact", action="store_true", help="leave names and paths out")
     add(CELL_COMMAND, "Measure the rest of this cell, as %%%%gpuviz does.")
     return parser
 

@@ -156,9 +156,9 @@ class Control:
         """Write what was recorded until now as a ``.gpuviz`` file, and return its path."""
         return self.recording.save(path, overwrite=force)
 
-    def report(self, path: str, *, force: bool = False) -> Path:
+    def report(self, path: str, *, force: bool = False, redact: bool = False) -> Path:
         """Write what was recorded until now as an HTML page, and return its path."""
-        return self.recording.report(path, overwrite=force)
+        return self.recording.report(path, overwrite=force, redact=redact)
 
 
 def _close(view: "weakref.ref[View]") -> None:

@@ -95,7 +95,7 @@ class GpuvizMagics(Magics):
         self.control.clear()
 
     def _report(self, arguments: Namespace) -> None:
-        path = self.control.report(arguments.file, force=arguments.force)
+        path = self.control.report(arguments.file, force=arguments.force, redact=arguments.redact)
         sys.stdout.write(f"Wrote {path}\n")
 
     def _save(self, arguments: Namespace) -> None:

@@ -5,16 +5,18 @@ import hashlib
 import os
 import re
 import tempfile
-from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.whole_file import check_free, write_whole
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.sites import find_sites, sites_table
-from gpuviz.report.summary import DeviceSummary, findings, headline, summarize
+from gpuviz.report.facts import environment, facts, notes, title
+from gpuviz.report.findings import findings, findings_list
+from gpuviz.report.markup import facts_list, section
+from gpuviz.report.redaction import redact as redacted
+from gpuviz.report.reduction import Shown, cut, reduce
+from gpuviz.report.summary import DeviceSummary, headline, summarize
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
@@ -22,23 +24,38 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 - each is a switch of its own
     recording: "Recording",
     path: str | os.PathLike[str],
     *,
     overwrite: bool = False,
+    redact: bool = False,
+    window: tuple[int, int] | None = None,
+    max_size: int | None = None,
 ) -> Path:
     """Write a recording as one HTML page that opens offline; return the page's path.
 
     The page appears whole or not at all.
 
+    Args:
+        recording: What to show, and to embed.
+        path: Where the page goes.
+        overwrite: Whether to replace what is at ``path``.
+        redact: Whether to remove every name, path and line of the program, and say so.
+        window: The time to show, in ns; all of it if None.
+        max_size: The most bytes that the page may have; what is left out for it is said in it.
+
     Raises:
         RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
         OSError: The page cannot be written.
+        ValueError: The window is not in the recording, or ``max_size`` is too small for it.
     """
     path = Path(path)
     check_free(path, overwrite=overwrite)
-    page = build_page(recording).encode()
+    if redact:
+        recording = redacted(recording)
+    shown = cut(recording, *window) if window is not None else Shown(recording)
+    page = (build_page(shown) if max_size is None else _fitting_page(shown, max_size)).encode()
 
     def copy(file: BinaryIO) -> None:
         file.write(page)
@@ -46,8 +63,10 @@ def write_report(
     return write_whole(path, copy, overwrite=overwrite)
 
 
-def build_page(recording: "Recording") -> str:
+def build_page(shown: "Shown | Recording") -> str:
     """Return the page's text. Nothing from the recording can run in it or leave its element."""
+    shown = shown if isinstance(shown, Shown) else Shown(shown)
+    recording = shown.recording
     script = _static("report.js")
     style = _static("report.css")
     if "</script" in script.lower() or "</style" in style.lower():
@@ -57,18 +76,42 @@ def build_page(recording: "Recording") -> str:
     summaries = [summarize(recording, device) for device in recording.devices]
     parts = {
         "policy": _policy(script, style),
-        "title": escape(_title(recording)),
+        "title": escape(title(recording)),
         "style": style,
-        "notes": _notes(recording),
-        "facts": _facts(recording, summaries),
+        "notes": notes(recording),
+        "facts": facts_list(facts(recording, summaries), "gpuviz-facts gpuviz-facts--head"),
         "device_choice": _device_choice(summaries),
         "devices": "\n".join(_device(recording, summary) for summary in summaries)
         or "<p>Nothing was recorded: there is no device in this recording.</p>",
+        "environment": section(
+            "Environment", facts_list(environment(recording)), slug="environment"
+        ),
+        "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
         "recording": base64.b64encode(_saved(recording)).decode(),
         "script": script,
     }
     template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
     return _PLACE.sub(lambda place: parts[place[1]], template)
+
+
+def _fitting_page(shown: Shown, max_size: int) -> str:
+    page = build_page(shown)
+    around = len(page.encode()) - _base64_bytes(shown.recording)
+    while len(page.encode()) > max_size:
+        # Facts and findings of a part have other lengths than those of the whole, notes add some.
+        spare = max_size // 100 + 1000
+        reduced = reduce(
+            shown,
+            lambda part: _base64_bytes(part) + around + spare,
+            max_size,
+        )
+        page = build_page(reduced)
+        around += max(len(page.encode()) - max_size, 0)
+    return page
+
+
+def _base64_bytes(recording: "Recording") -> int:
+    return -(-len(_saved(recording)) // 3) * 4
 
 
 def _static(name: str) -> str:
@@ -96,99 +139,6 @@ def _saved(recording: "Recording") -> bytes:
         return recording.save(Path(folder) / "recording.gpuviz").read_bytes()
 
 
-def _program(recording: "Recording") -> str:
-    return " ".join(recording.manifest.program)
-
-
-def _title(recording: "Recording") -> str:
-    program = recording.manifest.program
-    name = Path(program[0]).name if program else ""
-    return f"GPU memory of {name}" if name else "GPU memory"
-
-
-def _notes(recording: "Recording") -> str:
-    manifest = recording.manifest
-    label = manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
-    labels = [f'<p class="gpuviz-label">{escape(label)}</p>'] if label else []
-    warnings = [
-        f'<p class="gpuviz-warning" role="note">{escape(note)}</p>'
-        for note in recording.notes
-        if note != label
-    ]
-    return "\n".join(labels + warnings)
-
-
-def _facts(recording: "Recording", summaries: list[DeviceSummary]) -> str:
-    manifest = recording.manifest
-    versions = (
-        ("gpuviz", manifest.gpuviz_version),
-        ("CuPy", manifest.cupy),
-        ("CUDA runtime", manifest.runtime),
-        ("driver", manifest.driver),
-        ("Python", manifest.python),
-    )
-    facts = {
-        "Program": _program(recording),
-        "Devices": "; ".join(summary.title for summary in summaries),
-        "Versions": ", ".join(f"{name} {version}" for name, version in versions if version),
-        "Device memory": _device_memory(recording),
-        "Allocator": _allocator(recording),
-        "Settings": manifest.settings or "defaults",
-        "Recorded": _recorded(recording),
-        "Events": _events(recording),
-        "Own cost": _own_cost(recording),
-    }
-    return "\n".join(
-        f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
-    )
-
-
-def _allocator(recording: "Recording") -> str:
-    name = recording.manifest.allocator_name
-    if recording.manifest.allocator == "observe":
-        return f"the program's own, observed: {name}" if name else "the program's own, observed"
-    return name or "gpuviz caching allocator"
-
-
-def _device_memory(recording: "Recording") -> str:
-    """Return what was in use on each device, by whoever; empty where it was not sampled."""
-    import pyarrow.compute as pc
-
-    samples = recording.table("device_memory")
-    parts = []
-    for device in recording.devices:
-        used = samples.filter(pc.equal(samples["device"], device))["used"]
-        if len(used):
-            bounds = [format_bytes(pc.min(used).as_py()), format_bytes(pc.max(used).as_py())]
-            parts.append(f"{' to '.join(dict.fromkeys(bounds))} in use on device {device}")
-    return "; ".join(parts) + (", other allocators and processes included" if parts else "")
-
-
-def _events(recording: "Recording") -> str:
-    count = recording.table("memory_events").num_rows - recording.manifest.initial_events
-    dropped = f"; {format_count(recording.dropped)} dropped" if recording.dropped else ""
-    return f"{format_count(count)}{dropped}"
-
-
-def _own_cost(recording: "Recording") -> str:
-    cost = recording.manifest.own_cost_ns
-    share = cost / max(recording.duration_ns, 1)
-    return (
-        f"recording took {format_duration(cost)}, {format_share(share)} of the time" if cost else ""
-    )
-
-
-def _recorded(recording: "Recording") -> str:
-    created = recording.manifest.created
-    try:
-        began = datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except ValueError:
-        began = created
-    return ", ".join(
-        part for part in (began, f"for {format_duration(recording.duration_ns)}") if part
-    )
-
-
 def _device_choice(summaries: list[DeviceSummary]) -> str:
     if len(summaries) <= 1:
         return ""
@@ -207,19 +157,14 @@ def _device(recording: "Recording", summary: DeviceSummary) -> str:
         f'<div class="gpuviz-number"><dt>{escape(number.name)}</dt>'
         f'<dd class="gpuviz-number__value">{escape(number.value)}</dd>'
         f'<dd class="gpuviz-number__detail">{escape(number.detail)}</dd></div>'
-        for number in headline(summary)
+        for number in headline(recording, summary)
     )
-    found = "".join(f"<li>{escape(finding)}</li>" for finding in findings(summary))
-    found = f'<ul class="gpuviz-findings">{found}</ul>' if found else ""
     return f"""<article data-device="{summary.device}">
 <h2>{escape(summary.title)}</h2>
 <dl class="gpuviz-numbers">
 {numbers}
 </dl>
-{found}
+<h3>Findings</h3>
+{findings_list(findings(recording, summary))}
 <div data-charts="{summary.device}"></div>
-<section class="gpuviz-sites">
-<h3>Lines that allocated</h3>
-{sites_table(recording, find_sites(recording, summary.device))}
-</section>
 </article>"""

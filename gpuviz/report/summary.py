@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from collections.abc import Iterator
 
-_LITTLE_UNUSED = 0.25
+    from gpuviz.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class DeviceSummary:
         largest_free_at_peak: Bytes of the largest of them.
         fragmentation_at_peak: Share of the free bytes outside the largest of them.
         out_of_memory: Allocations that failed.
+        retries: Allocations that succeeded only after the cache was emptied.
     """
 
     device: int
@@ -59,6 +60,7 @@ class DeviceSummary:
     largest_free_at_peak: int
     fragmentation_at_peak: float
     out_of_memory: int
+    retries: int
 
     @property
     def title(self) -> str:
@@ -92,6 +94,7 @@ def summarize(recording: "Recording", device: int) -> DeviceSummary:
         largest_free_at_peak=at_peak.largest_free,
         fragmentation_at_peak=at_peak.external,
         out_of_memory=stats["num_ooms"],
+        retries=stats["num_alloc_retries"],
     )
 
 
@@ -113,8 +116,12 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
     return highest, levels["time"][pc.index(levels["reserved"], highest).as_py()].as_py()
 
 
-def headline(summary: DeviceSummary) -> list[Number]:
+def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
     """Return the headline numbers of a device, ready to print."""
+    return [*_memory(summary), *_work(recording, summary.device)]
+
+
+def _memory(summary: DeviceSummary) -> list[Number]:
     failures = "failed allocations" if summary.out_of_memory != 1 else "failed allocation"
     return [
         Number(
@@ -165,28 +172,27 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
     )
 
 
-def findings(summary: DeviceSummary) -> list[str]:
-    """Return what stands out, as sentences that name the numbers they rest on."""
-    found = []
-    if summary.out_of_memory:
-        found.append(
-            f"{_counted(summary.out_of_memory, 'allocation')} failed for want of memory: "
-            "see the marks in the levels over time.",
-        )
-    unused = summary.free_at_peak / max(summary.reserved_at_peak, 1)
-    if unused > _LITTLE_UNUSED:
-        found.append(
-            f"When most was allocated, {format_share(unused)} of the reserved memory "
-            f"({format_bytes(summary.free_at_peak)}) was free in segments; the largest piece of it "
-            f"had {format_bytes(summary.largest_free_at_peak)}.",
-        )
-    if summary.allocations_end:
-        found.append(
-            f"{_counted(summary.allocations_end, 'block')} "
-            f"({format_bytes(summary.allocated_end)}) lived on at the end: "
-            "the table of lines says where they come from.",
-        )
-    return found
+def _work(recording: "Recording", device: int) -> "Iterator[Number]":
+    """Yield what the device and its host did; nothing if no activity was recorded."""
+    lanes = [each for each in recording.overlap().devices if each.device == device]
+    if not lanes:
+        return
+    (lane,) = lanes
+    yield Number(
+        "GPU busy",
+        format_share(lane.busy),
+        f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} from its first "
+        "to its last activity",
+    )
+    yield Number(
+        "Kernels",
+        format_duration(lane.kernel_ns),
+        f"at least one ran, {format_share(lane.kernel_ns / max(lane.window_ns, 1))} of that time",
+    )
+    hidden = f"{format_share(lane.kernel_copy_overlap)} of it behind kernels"
+    yield Number("Copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
+    blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
+    yield Number("Host blocked", format_duration(blocked), "all threads, in waits and copies")
 
 
 def _when(size: int, time_ns: int) -> str:

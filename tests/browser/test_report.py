@@ -20,7 +20,7 @@ LEFT_PX, RIGHT_PX = 112, 16
 def open_report(page: Page, recording: Recording, folder: Path) -> None:
     path = write_report(recording, folder / "run.html")
     page.goto(path.as_uri())
-    page.wait_for_selector("html[data-gpuviz=ready]", state="attached")
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
 
 
 def plot(page: Page, index: int) -> Locator:
@@ -42,7 +42,7 @@ def level(page: Page, name: str) -> str:
 def test_the_page_opens_and_shows_the_peak(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
 
-    assert page.locator(".gpuviz-plot").count() == 4
+    assert page.locator(".gpuviz-plot").count() == 5
     assert f"{recording.peak(0).bytes:,} B" in level(page, "allocated")
     assert f"{recording.peak(0).reserved_bytes:,} B" in level(page, "reserved")
     assert page.locator(".gpuviz-moment").inner_text().startswith("Peak of allocated memory, 200")
@@ -137,7 +137,7 @@ def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
 
 def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    legend = page.locator(".gpuviz-legend")
+    legend = page.locator(".gpuviz-legend").first
     by_line = legend.inner_text()
 
     page.get_by_label("Colour by").select_option("stream")
@@ -149,7 +149,7 @@ def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
 
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    places = page.locator("tbody > tr > td:first-child > details > summary .gpuviz-table__place")
+    places = page.locator(".gpuviz-sites summary .gpuviz-table__place")
 
     page.get_by_role("button", name="At the end").click()
     descending = places.all_inner_texts()
@@ -194,7 +194,7 @@ def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, t
     page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
 
     notice = page.locator("#gpuviz-notice").inner_text()
-    assert notice.startswith("The charts cannot be drawn: The member ")
+    assert notice.startswith("The charts and tables cannot be drawn: The member ")
     assert page.locator(".gpuviz-number").first.is_visible()
 
 

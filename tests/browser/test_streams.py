@@ -117,7 +117,8 @@ def test_a_device_without_allocator_events_shows_its_streams(page, streams, tmp_
 
     titles = page.locator("[data-charts] h3").all_inner_texts()
 
-    assert titles == ["Keys and gestures", "Streams over time", "Selected"]
+    tables = ["Kernels", "Copies", "Synchronizations"]
+    assert titles == ["Keys and gestures", "Streams over time", "Selected", *tables]
     assert page.locator("[data-lane]").count() == 5
 
 

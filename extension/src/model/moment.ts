@@ -20,10 +20,21 @@ export function segmentsAfter(
   blocks: Blocks,
   row: number,
 ): SegmentAtMoment[] {
+  return segmentsHolding(events, segments, blocks, row, activeBlocks(blocks, row));
+}
+
+/** The same where the blocks that are active then are known, by address. */
+export function segmentsHolding(
+  events: MemoryEvents,
+  segments: Segments,
+  blocks: Blocks,
+  row: number,
+  active: readonly number[],
+): SegmentAtMoment[] {
   const ranges = joinMapped(events, segments, openSegments(segments, row));
   const starts = ranges.map((range) => range.from);
   const strays: SegmentAtMoment[] = [];
-  for (const block of activeBlocks(blocks, row)) {
+  for (const block of active) {
     const from = blocks.address[block] ?? 0;
     const home = ranges[countAtMost(starts, from) - 1];
     if (home !== undefined && from < home.to) {

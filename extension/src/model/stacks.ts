@@ -49,10 +49,15 @@ export class Stacks {
     return (this.#stacks.get(stack) ?? []).map((id) => this.#frames.get(id) ?? UNKNOWN_FRAME);
   }
 
+  /** Whether a frame's file belongs to Python or to an installed package. */
+  isInstalled({ filename }: Frame): boolean {
+    return INSTALLED.test(filename);
+  }
+
   /** The innermost frame outside installed packages, else the innermost of all. */
   userFrameOf(stack: number): Frame | undefined {
     const frames = this.framesOf(stack);
-    return frames.find((frame) => !INSTALLED.test(frame.filename)) ?? frames[0];
+    return frames.find((frame) => !this.isInstalled(frame)) ?? frames[0];
   }
 
   /** The user's line that allocated or freed, as `train.py:12 forward`. */

@@ -4,10 +4,22 @@ export function redrawForPrint(redraw: () => void): void {
   window.addEventListener("beforeprint", () => {
     root.classList.add("gpuviz-light");
     redraw();
+    document.querySelectorAll("canvas").forEach(keepAsPixels);
   });
   window.addEventListener("afterprint", () => {
     root.classList.remove("gpuviz-light");
     redraw();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+}
+
+/** Makes a canvas its own picture; Chromium prints what was drawn just before as commands, badly. */
+function keepAsPixels(canvas: HTMLCanvasElement): void {
+  const { width, height } = canvas;
+  const context = canvas.getContext("2d");
+  if (context !== null && width > 0 && height > 0) {
+    const pixels = context.getImageData(0, 0, width, height);
+    canvas.width = width;
+    context.putImageData(pixels, 0, 0);
+  }
 }

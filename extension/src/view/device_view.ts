@@ -23,6 +23,8 @@ import { windowControls } from "./window_controls.ts";
 /** The charts of one device, and how to show that the recording went on. */
 export interface DeviceView {
   readonly scope: Scope;
+  /** What the charts share, for what stands beside them. */
+  readonly chart: ChartContext;
   /** The part of the time axis that is shown. */
   readonly window: TimeWindow;
   /** Takes contents that begin with those shown so far; what was selected stays. */
@@ -60,6 +62,7 @@ export function deviceView(
   });
   return {
     scope,
+    chart,
     window: chart.selection.window,
     update: (longer) => {
       chart.update(longer);

@@ -114,6 +114,17 @@ def test_asking_for_the_magic_itself_tells_of_both(shell):
     assert "usage: %%gpuviz [-h] [--report FILE]" in told
 
 
+def test_a_report_can_be_redacted(shell, tmp_path):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run("held = gpu.empty(1234)")
+    written = shell.run(f"%gpuviz report {tmp_path / 'run.html'} --redact")
+    shell.run("%gpuviz stop")
+
+    assert written.stdout == f"Wrote {tmp_path / 'run.html'}\n"
+    assert "Redacted: the command line" in (tmp_path / "run.html").read_text()
+    assert "held = gpu.empty(1234)" not in (tmp_path / "run.html").read_text()
+
+
 def test_a_recorder_of_the_program_itself_is_found(shell):
     shell.run("recorder = gpuviz.record(device=gpu); recorder.start()")
     cleared = shell.run("%gpuviz clear")

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { DeviceTimeline } from "./device_timeline.ts";
+import { fragmentationAfter, sizeClasses } from "./fragmentation.ts";
+import { fragmentationSeries } from "./fragmentation_series.ts";
+import { eventsOf, randomProgram } from "./random_program.ts";
+
+function program(seed: number, initialCount = 0): DeviceTimeline {
+  return new DeviceTimeline(eventsOf(randomProgram(seed, 300), initialCount), 1e6);
+}
+
+test("the parts of reserved memory add up to it after every event", () => {
+  const timeline = program(3);
+  for (let row = 0; row < timeline.events.count; row += 1) {
+    const found = fragmentationAfter(timeline, row);
+    const { requested, rounding, pendingFree, inactiveSplit, cachedWhole } = found;
+    assert.equal(requested + rounding + pendingFree + inactiveSplit + cachedWhole, found.reserved);
+    assert.equal(found.reserved, timeline.levels.reserved[row]);
+    assert.equal(requested + rounding, timeline.levels.allocated[row]);
+    assert.equal(found.free, inactiveSplit + cachedWhole);
+    const free = found.pools.reduce((sum, pool) => sum + pool.free, 0);
+    assert.equal(free, found.free);
+  }
+});
+
+test("the series over time is that of each of its moments", () => {
+  const timeline = program(8, 20);
+  const series = fragmentationSeries(timeline, 0, timeline.endNs, 1000);
+  assert.equal(series.rows[0], timeline.firstRow);
+  assert.equal(series.rows.at(-1), timeline.events.count - 1);
+  series.rows.forEach((row, index) => {
+    const { free, largestFree } = fragmentationAfter(timeline, row);
+    assert.equal(series.free[index], free);
+    assert.equal(series.largestFree[index], largestFree);
+  });
+});
+
+test("a series of a part has its first and last moment and no more than asked", () => {
+  const timeline = program(8);
+  const { timeNs } = timeline.events;
+  const [fromNs, toNs] = [timeNs[100] ?? 0, timeNs[250] ?? 0];
+
+  const series = fragmentationSeries(timeline, fromNs, toNs, 7);
+
+  assert.equal(series.rows.length, 7);
+  assert.equal(series.timeNs[0], fromNs);
+  assert.equal(series.timeNs.at(-1), toNs);
+});
+
+test("sizes of free blocks are counted by powers of two", () => {
+  const blocks = [512, 1023, 1024, 4096].map((bytes) => ({
+    address: 0,
+    bytes,
+    stream: 1,
+    pool: 1,
+  }));
+
+  assert.deepEqual(sizeClasses(blocks), [
+    { fromBytes: 4096, count: 1, bytes: 4096 },
+    { fromBytes: 1024, count: 1, bytes: 1024 },
+    { fromBytes: 512, count: 2, bytes: 1535 },
+  ]);
+});

@@ -1,0 +1,90 @@
+import { countAtMost } from "../base/search.ts";
+import { NO_EVENT } from "./blocks.ts";
+import type { DeviceTimeline } from "./device_timeline.ts";
+import { Action } from "./events.ts";
+import { freeBytes, segmentsHolding } from "./moment.ts";
+
+/** Free bytes in segments, and the largest free block, at some of the events. */
+export interface FragmentationSeries {
+  readonly rows: readonly number[];
+  readonly timeNs: readonly number[];
+  readonly free: readonly number[];
+  readonly largestFree: readonly number[];
+}
+
+/** At most `count` moments from one time to another, after events that are equally far apart. */
+export function fragmentationSeries(
+  timeline: DeviceTimeline,
+  fromNs: number,
+  toNs: number,
+  count: number,
+): FragmentationSeries {
+  const { blocks, events, segments } = timeline;
+  const rows = chosenRows(timeline, fromNs, toNs, count);
+  const series = { rows, timeNs: [], free: [], largestFree: [] } as {
+    rows: number[];
+    timeNs: number[];
+    free: number[];
+    largestFree: number[];
+  };
+  const active = new Set<number>();
+  const ended = new Int32Array(events.count).fill(NO_EVENT);
+  blocks.freeCompleted.forEach((row, block) => {
+    if (row !== NO_EVENT) {
+      ended[row] = block;
+    }
+  });
+  const begun = new Int32Array(events.count).fill(NO_EVENT);
+  blocks.allocated.forEach((row, block) => {
+    if (row === NO_EVENT) {
+      active.add(block);
+    } else {
+      begun[row] = block;
+    }
+  });
+  let next = 0;
+  for (const row of rows) {
+    for (; next <= row; next += 1) {
+      follow(active, begun[next] ?? NO_EVENT, ended[next] ?? NO_EVENT);
+    }
+    const byAddress = [...active].sort(
+      (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
+    );
+    const reserved = segmentsHolding(events, segments, blocks, row, byAddress).filter(
+      ({ origin }) =>
+        events.action[origin] === Action.segmentAlloc ||
+        events.action[origin] === Action.segmentMap,
+    );
+    const { largest, total } = freeBytes(reserved, blocks);
+    series.timeNs.push(events.timeNs[row] ?? 0);
+    series.free.push(total);
+    series.largestFree.push(largest);
+  }
+  return series;
+}
+
+function follow(active: Set<number>, begun: number, ended: number): void {
+  if (begun !== NO_EVENT) {
+    active.add(begun);
+  }
+  if (ended !== NO_EVENT) {
+    active.delete(ended);
+  }
+}
+
+function chosenRows(
+  { events, firstRow }: DeviceTimeline,
+  fromNs: number,
+  toNs: number,
+  count: number,
+): number[] {
+  const first = Math.max(countAtMost(events.timeNs, fromNs) - 1, firstRow);
+  const last = Math.max(countAtMost(events.timeNs, toNs) - 1, first);
+  if (events.count === 0) {
+    return [];
+  }
+  const steps = Math.min(count - 1, last - first);
+  return Array.from({ length: steps + 1 }, (_, step) =>
+    steps === 0 ? first : first + Math.round((step * (last - first)) / steps),
+  );
+}

@@ -1,0 +1,60 @@
+/** What a link to the page points at: `#t=1000-2000&select=block:7&device=0&event=12`. */
+export interface Address {
+  readonly window: readonly [fromNs: number, toNs: number] | undefined;
+  readonly selected: { readonly kind: SelectedKind; readonly row: number } | undefined;
+  readonly device: number | undefined;
+  /** The row of the event after which the segment map is shown. */
+  readonly event: number | undefined;
+}
+
+export const SELECTED_KINDS = ["block", "activity", "range", "wait", "call"] as const;
+export type SelectedKind = (typeof SELECTED_KINDS)[number];
+
+export const NOWHERE: Address = {
+  window: undefined,
+  selected: undefined,
+  device: undefined,
+  event: undefined,
+};
+
+/** The address in a fragment, and the parts of the fragment that are none. */
+export function readAddress(fragment: string): { address: Address; bad: readonly string[] } {
+  let address = NOWHERE;
+  const bad: string[] = [];
+  const parts = fragment.replace(/^#/, "").split("&");
+  for (const part of parts.filter((each) => each !== "")) {
+    const read = readPart(part);
+    if (read === undefined) {
+      bad.push(part);
+    } else {
+      address = { ...address, ...read };
+    }
+  }
+  return { address, bad };
+}
+
+function readPart(part: string): Partial<Address> | undefined {
+  const window = /^t=(\d{1,15})-(\d{1,15})$/.exec(part);
+  if (window !== null) {
+    const [fromNs, toNs] = [Number(window[1]), Number(window[2])];
+    return fromNs < toNs ? { window: [fromNs, toNs] } : undefined;
+  }
+  const selected = /^select=([a-z]{1,10}):(\d{1,10})$/.exec(part);
+  if (selected !== null) {
+    const kind = SELECTED_KINDS.find((each) => each === selected[1]);
+    return kind === undefined ? undefined : { selected: { kind, row: Number(selected[2]) } };
+  }
+  const number = /^(device|event)=(\d{1,10})$/.exec(part);
+  return number === null ? undefined : { [number[1] ?? ""]: Number(number[2]) };
+}
+
+/** The fragment that leads to an address, with its `#`; empty for none. */
+export function writeAddress({ window, selected, device, event }: Address): string {
+  const parts = [
+    ...(window === undefined ? [] : [`t=${Math.round(window[0])}-${Math.round(window[1])}`]),
+    ...(selected === undefined ? [] : [`select=${selected.kind}:${selected.row}`]),
+    ...(device === undefined ? [] : [`device=${device}`]),
+    ...(event === undefined ? [] : [`event=${event}`]),
+  ];
+  return parts.length === 0 ? "" : `#${parts.join("&")}`;
+}

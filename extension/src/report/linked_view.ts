@@ -1,0 +1,115 @@
+import { Scope } from "../base/scope.ts";
+import type { Picked } from "../model/picked.ts";
+import { RangeKind } from "../model/ranges.ts";
+import {
+  isActivity,
+  isHostRange,
+  SpanKind,
+  spanKindOf,
+  spanKindOfRange,
+} from "../model/span_kinds.ts";
+import type { ChartContext } from "../view/chart_context.ts";
+import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
+
+const SETTLED_MS = 200;
+
+/** Shows what an address points at; returns the parts of it that are not in the recording. */
+export function showAddress(chart: ChartContext, address: Address): string[] {
+  const { selection, timeline } = chart;
+  const missing: string[] = [];
+  const picked = pickedOf(chart, address.selected);
+  if (address.selected !== undefined && picked === undefined) {
+    missing.push(writeAddress({ ...NOWHERE, selected: address.selected }));
+  }
+  selection.picked.value = picked;
+  if (address.window === undefined) {
+    selection.window.reset();
+  } else if (address.window[0] >= selection.window.full.toNs) {
+    missing.push(writeAddress({ ...NOWHERE, window: address.window }));
+  } else {
+    selection.window.show(...address.window);
+  }
+  if (address.event !== undefined && address.event >= timeline.events.count) {
+    missing.push(writeAddress({ ...NOWHERE, event: address.event }));
+  } else {
+    selection.momentRow.value = Math.max(address.event ?? timeline.peak, timeline.firstRow);
+  }
+  return missing.map((each) => each.slice(1));
+}
+
+/** Calls `changed` with the address of what is shown, when it has not changed for a while. */
+export function followAddress(
+  chart: ChartContext,
+  device: number | undefined,
+  changed: (address: Address) => void,
+): Scope {
+  const scope = new Scope();
+  const { selection, timeline } = chart;
+  let settling: number | undefined;
+  const follow = (): void => {
+    window.clearTimeout(settling);
+    settling = window.setTimeout(() => {
+      const { fromNs, toNs } = selection.window.range.value;
+      const { value: row } = selection.momentRow;
+      changed({
+        window: selection.window.isFull ? undefined : [fromNs, toNs],
+        selected: selectedOf(selection.picked.value),
+        device,
+        event: row === timeline.peak ? undefined : row,
+      });
+    }, SETTLED_MS);
+  };
+  for (const signal of [selection.window.range, selection.picked, selection.momentRow]) {
+    scope.defer(signal.subscribe(follow));
+  }
+  scope.defer(() => {
+    window.clearTimeout(settling);
+  });
+  return scope;
+}
+
+function selectedOf(picked: Picked | undefined): Address["selected"] {
+  if (picked === undefined) {
+    return undefined;
+  }
+  return picked.kind === "block"
+    ? { kind: "block", row: picked.block }
+    : { kind: kindOfSpan(picked.spanKind), row: picked.row };
+}
+
+function kindOfSpan(spanKind: number): SelectedKind {
+  if (isActivity(spanKind)) {
+    return "activity";
+  }
+  if (isHostRange(spanKind)) {
+    return "range";
+  }
+  return spanKind === SpanKind.wait ? "wait" : "call";
+}
+
+function pickedOf(
+  { work, timeline, device }: ChartContext,
+  selected: Address["selected"],
+): Picked | undefined {
+  if (selected === undefined) {
+    return undefined;
+  }
+  const { kind, row } = selected;
+  const span = (spanKind: number, isThere: boolean): Picked | undefined =>
+    isThere ? { kind: "span", spanKind, row } : undefined;
+  switch (kind) {
+    case "block":
+      return row < timeline.blocks.count ? { kind: "block", block: row } : undefined;
+    case "activity":
+      return span(spanKindOf(work.activities)(row), work.activities.device[row] === device);
+    case "range":
+      return span(
+        spanKindOfRange(work.ranges.kind[row] ?? RangeKind.range),
+        row < work.ranges.count,
+      );
+    case "wait":
+      return span(SpanKind.wait, row < work.synchronizations.count);
+    case "call":
+      return span(SpanKind.call, row < work.apiCalls.count);
+  }
+}

@@ -1,0 +1,27 @@
+import { Scope } from "../base/scope.ts";
+import { button, element } from "../view/dom.ts";
+
+/** Buttons that lead to the sections of the page, made from their headings. */
+export function showNavigation(device: number): Scope {
+  const scope = new Scope();
+  const bar = element("nav", "gpuviz-navigation");
+  bar.setAttribute("aria-label", "Sections");
+  for (const section of document.querySelectorAll<HTMLElement>(
+    `[data-charts="${device}"] .gpuviz-section, #gpuviz-environment`,
+  )) {
+    const heading = section.querySelector<HTMLElement>(":scope > h3");
+    const title = heading?.textContent ?? "";
+    if (title !== "" && title !== "Selected") {
+      const go = button(title, `Go to: ${title}`);
+      scope.listen(go, "click", () => {
+        section.scrollIntoView();
+      });
+      bar.append(go);
+    }
+  }
+  document.querySelector("header")?.append(bar);
+  scope.defer(() => {
+    bar.remove();
+  });
+  return scope;
+}

@@ -1,0 +1,139 @@
+import { formatBytes, formatDuration, formatExactBytes } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import {
+  fragmentationAfter,
+  sizeClasses,
+  type Fragmentation,
+  type PoolFragmentation,
+  type SizeClass,
+} from "../model/fragmentation.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { dataTable, type TableColumn } from "./data_table.ts";
+import { element } from "./dom.ts";
+import { freeView } from "./free_view.ts";
+import { bytesColumn, countColumn, formatShare, shareColumn } from "./table_columns.ts";
+
+const PARTS = [
+  ["requested", "requested", "What callers asked for in allocated blocks"],
+  ["rounding", "rounding", "What rounding and unsplit remainders add to it"],
+  ["pendingFree", "pending free", "Freed, but a stream may still use it"],
+  ["inactiveSplit", "free, in part-used segments", "Free, but not returnable to the device"],
+  ["cachedWhole", "free, returnable", "What empty_cache() can return"],
+] as const;
+
+const UNKNOWN = "Not known: this allocator does not tell its segments.";
+
+/** Where reserved memory goes that is not in use: over time, and at the moment shown. */
+export function fragmentationView(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
+  if (!chart.timeline.knowsSegments) {
+    parent.append(element("p", "gpuviz-fragmentation__summary", UNKNOWN));
+    return scope;
+  }
+  scope.use(freeView(parent, chart));
+  const place = element("div", "gpuviz-fragmentation");
+  parent.append(place);
+  let shown = new Scope();
+  const show = (): void => {
+    shown.dispose();
+    shown = new Scope();
+    const row = chart.selection.momentRow.value;
+    const found = fragmentationAfter(chart.timeline, row);
+    const time = formatDuration(chart.timeline.events.timeNs[row] ?? 0);
+    place.replaceChildren(
+      element("p", "gpuviz-fragmentation__summary", summaryOf(found, time)),
+      partsBar(found),
+      partsList(found),
+    );
+    shown.use(dataTable(place, "Fragmentation by pool", poolColumns(chart), found.pools, 1));
+    if (found.freeBlocks.length > 0) {
+      place.append(element("h4", "gpuviz-subtitle", `Sizes of the free blocks at ${time}`));
+      const classes = sizeClasses(found.freeBlocks);
+      const most = classes.reduce((high, { bytes }) => Math.max(high, bytes), 1);
+      shown.use(dataTable(place, "Free blocks by size", sizeColumns(most, found.free), classes, 0));
+    }
+  };
+  show();
+  scope.defer(chart.selection.momentRow.subscribe(show));
+  scope.defer(() => {
+    shown.dispose();
+    place.remove();
+  });
+  return scope;
+}
+
+function summaryOf(found: Fragmentation, time: string): string {
+  const outside = formatShare(found.external);
+  return (
+    `At ${time}: ${formatBytes(found.free)} of ${formatBytes(found.reserved)} reserved are free. ` +
+    `The largest free block has ${formatBytes(found.largestFree)}; ${outside} of the free bytes lie ` +
+    `outside it (external fragmentation). ${formatShare(found.internal)} of the allocated bytes were ` +
+    `not asked for (internal). ${formatShare(found.utilization)} of what is reserved is in use.`
+  );
+}
+
+/** The parts of the reserved memory, side by side. */
+function partsBar(found: Fragmentation): HTMLElement {
+  const bar = element("div", "gpuviz-parts");
+  bar.setAttribute("aria-hidden", "true");
+  for (const [name] of PARTS) {
+    const part = element("div", `gpuviz-parts__part gpuviz-parts__part--${name}`);
+    part.style.width = `${(100 * found[name]) / Math.max(found.reserved, 1)}%`;
+    bar.append(part);
+  }
+  return bar;
+}
+
+function partsList(found: Fragmentation): HTMLElement {
+  const list = element("dl", "gpuviz-parts__list");
+  for (const [name, title, hint] of PARTS) {
+    const entry = element("div", "");
+    entry.title = hint;
+    const term = element("dt", "");
+    term.append(element("span", `gpuviz-key gpuviz-parts__part--${name}`), title);
+    const value = element("dd", "", formatExactBytes(found[name]));
+    value.dataset["part"] = name;
+    value.dataset["value"] = String(found[name]);
+    entry.append(term, value);
+    list.append(entry);
+  }
+  return list;
+}
+
+function poolColumns({ names }: ChartContext): TableColumn<PoolFragmentation>[] {
+  return [
+    {
+      title: "Pool",
+      hint: "The pool and the stream that its segments belong to",
+      value: ({ pool }) => pool,
+      text: ({ pool }) => names.pool(pool),
+      small: ({ stream }) => names.stream(stream),
+    },
+    bytesColumn("Reserved", "Bytes of its segments", ({ reserved }) => reserved),
+    bytesColumn("Free", "Bytes of its free blocks", ({ free }) => free),
+    bytesColumn("Largest free", "Its largest free block", ({ largestFree }) => largestFree),
+    shareColumn("Outside the largest", "External fragmentation", ({ external }) => external),
+  ];
+}
+
+function sizeColumns(most: number, free: number): TableColumn<SizeClass>[] {
+  return [
+    {
+      title: "Size",
+      hint: "From a power of two up to the next",
+      value: ({ fromBytes }) => fromBytes,
+      text: ({ fromBytes }) => `${formatBytes(fromBytes)} to ${formatBytes(2 * fromBytes)}`,
+      fill: ({ fromBytes, bytes }, cell) => {
+        const text = `${formatBytes(fromBytes)} up to ${formatBytes(2 * fromBytes)}`;
+        const bar = element("div", "gpuviz-sizes__bar");
+        bar.style.width = `${(100 * bytes) / most}%`;
+        const row = element("div", "gpuviz-sizes");
+        row.append(element("span", "gpuviz-sizes__name", text), bar);
+        cell.append(row);
+      },
+    },
+    countColumn("Blocks", "Free blocks of such sizes", ({ count }) => count),
+    bytesColumn("Bytes", "Of these blocks", ({ bytes }) => bytes),
+    shareColumn("Of the free bytes", "Their share", ({ bytes }) => bytes / Math.max(free, 1)),
+  ];
+}

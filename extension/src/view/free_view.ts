@@ -1,0 +1,109 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import { Scope } from "../base/scope.ts";
+import { fragmentationSeries, type FragmentationSeries } from "../model/fragmentation_series.ts";
+import { drawByteAxis } from "./axes.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { element } from "./dom.ts";
+import { TIME_MARGINS_PX } from "./margins.ts";
+import type { Drawing } from "./plot.ts";
+import { timePlot } from "./time_plot.ts";
+
+const MOMENTS = 300;
+const HEADROOM = 1.08;
+const SETTLED_MS = 150;
+const OPTIONS = {
+  label: "Free bytes in segments and the largest free block over time.",
+  heightPx: 190,
+  marginsPx: { ...TIME_MARGINS_PX, top: 30, bottom: 42 },
+};
+
+/** Free bytes over time, and the largest free block: what lies between them is in pieces. */
+export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
+  const legend = freeLegend();
+  parent.append(legend);
+  const seriesOf = (): FragmentationSeries => {
+    const { fromNs, toNs } = chart.selection.window.range.value;
+    return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
+  };
+  let series = seriesOf();
+  const plot = timePlot(parent, chart, OPTIONS, {
+    draw: (drawing, time) => {
+      drawFree(drawing, time, series, chart.timeline.endNs);
+    },
+  });
+  let settling: number | undefined;
+  const refresh = (): void => {
+    window.clearTimeout(settling);
+    settling = window.setTimeout(() => {
+      series = seriesOf();
+      plot.redraw();
+    }, SETTLED_MS);
+  };
+  scope.defer(chart.selection.window.range.subscribe(refresh));
+  scope.use(plot.scope);
+  scope.defer(() => {
+    window.clearTimeout(settling);
+    legend.remove();
+  });
+  return scope;
+}
+
+function freeLegend(): HTMLElement {
+  const list = element("ul", "gpuviz-legend");
+  for (const [kind, text] of [
+    ["cached", "free bytes in segments"],
+    ["largest", "of them, the largest free block"],
+  ] as const) {
+    const entry = element("li", "gpuviz-legend__entry", text);
+    entry.prepend(element("span", `gpuviz-key gpuviz-key--${kind}`));
+    list.append(entry);
+  }
+  return list;
+}
+
+function drawFree(drawing: Drawing, time: Scale, series: FragmentationSeries, endNs: number): void {
+  const { area, context, theme } = drawing;
+  const highest = series.free.reduce((high, bytes) => Math.max(high, bytes), 1);
+  const bytes = {
+    from: 0,
+    to: highest * HEADROOM,
+    fromPx: area.top + area.height,
+    toPx: area.top,
+  };
+  drawByteAxis(drawing, bytes, "free bytes in segments");
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top, area.width, area.height);
+  context.clip();
+  for (const [values, fill, line] of [
+    [series.free, theme.cached, theme.reserved],
+    [series.largestFree, theme.allocatedFill, theme.allocated],
+  ] as const) {
+    const path = stepPath(series.timeNs, values, time, bytes, endNs);
+    context.fillStyle = fill;
+    context.strokeStyle = line;
+    context.lineWidth = 1.5;
+    context.stroke(path);
+    path.lineTo(toPixel(time, endNs), bytes.fromPx);
+    path.lineTo(toPixel(time, series.timeNs[0] ?? 0), bytes.fromPx);
+    context.fill(path);
+  }
+  context.restore();
+}
+
+function stepPath(
+  timeNs: readonly number[],
+  values: readonly number[],
+  time: Scale,
+  bytes: Scale,
+  endNs: number,
+): Path2D {
+  const path = new Path2D();
+  timeNs.forEach((ns, index) => {
+    const y = toPixel(bytes, values[index] ?? 0);
+    path.lineTo(toPixel(time, ns), y);
+    path.lineTo(toPixel(time, timeNs[index + 1] ?? endNs), y);
+  });
+  return path;
+}

@@ -1,0 +1,184 @@
+import { formatBytes, formatExactBytes } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { callTree, visibleCalls, type Call } from "../model/icicle.ts";
+import { siteText } from "../model/places.ts";
+import { shortFilename } from "../model/stacks.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { element } from "./dom.ts";
+import { formatShare } from "./table_columns.ts";
+
+const ROW_PX = 21;
+const LEAST_SHARE = 0.0015;
+const COLOURS = 7;
+
+/**
+ * Call stacks from the outermost call at the top to the line that allocated at the bottom.
+ *
+ * Each call is as wide as the bytes allocated in it. A click shows a call in the whole width; the
+ * arrow keys go from call to call.
+ */
+export function icicleView(
+  parent: HTMLElement,
+  chart: ChartContext,
+  bytesOf: ReadonlyMap<number, number>,
+  measure: string,
+): Scope {
+  const scope = new Scope();
+  const root = callTree(bytesOf, chart.stacks);
+  const box = element("div", "gpuviz-icicle");
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", `Call stacks by bytes ${measure}`);
+  parent.append(box);
+  const colours = fileColours(root);
+  let shown = new Scope();
+  const show = (focus: Call, isChosen: boolean): void => {
+    shown.dispose();
+    shown = new Scope();
+    const calls = [...ancestorsOf(focus), ...visibleCalls(focus, focus.bytes * LEAST_SHARE)];
+    const deepest = calls.reduce((depth, call) => Math.max(depth, call.depth), 0);
+    box.style.height = `${(deepest + 1) * ROW_PX}px`;
+    const buttons = calls.map((call) => {
+      const created = callButton(call, focus, root, measure, colours);
+      addTips(shown, created, chart, () => linesOf(call, root, measure));
+      shown.listen(created, "click", () => {
+        show(call, true);
+      });
+      return created;
+    });
+    addWalk(shown, box, calls, buttons);
+    box.replaceChildren(...buttons);
+    const chosen = buttons[calls.indexOf(focus)];
+    chosen?.setAttribute("tabindex", "0");
+    if (isChosen) {
+      chosen?.focus();
+    }
+  };
+  if (root.bytes === 0) {
+    box.replaceChildren(element("p", "gpuviz-section__hint", `Nothing was ${measure}.`));
+  } else {
+    show(root, false);
+  }
+  scope.defer(() => {
+    shown.dispose();
+    chart.tooltip.hide();
+    box.remove();
+  });
+  return scope;
+}
+
+function callButton(
+  call: Call,
+  focus: Call,
+  root: Call,
+  measure: string,
+  colours: ReadonlyMap<string, number>,
+): HTMLButtonElement {
+  const created = element("button", "gpuviz-icicle__call", textOf(call, root, measure));
+  created.type = "button";
+  created.tabIndex = -1;
+  created.setAttribute("aria-label", linesOf(call, root, measure).join(", "));
+  const isAbove = call.depth < focus.depth;
+  const from = isAbove ? 0 : (call.from - focus.from) / focus.bytes;
+  const width = isAbove ? 1 : call.bytes / focus.bytes;
+  created.style.left = `${from * 100}%`;
+  created.style.width = `${width * 100}%`;
+  created.style.top = `${call.depth * ROW_PX}px`;
+  const colour = call.frame === undefined ? undefined : colours.get(call.frame.filename);
+  if (colour !== undefined && !call.isInstalled) {
+    created.classList.add(`gpuviz-icicle__call--${colour}`);
+  }
+  if (isAbove) {
+    created.classList.add("gpuviz-icicle__call--above");
+  }
+  return created;
+}
+
+function textOf(call: Call, root: Call, measure: string): string {
+  if (call === root) {
+    return `${formatBytes(root.bytes)} ${measure}`;
+  }
+  if (call.frame === undefined) {
+    return "no call stack";
+  }
+  const { name, filename, line } = call.frame;
+  return `${name} ${shortFilename(filename)}:${line}`;
+}
+
+function linesOf(call: Call, root: Call, measure: string): string[] {
+  const share = formatShare(call.bytes / Math.max(root.bytes, 1));
+  const head = `${formatExactBytes(call.bytes)}, ${share} of what was ${measure}`;
+  if (call.frame === undefined) {
+    return [call === root ? "All call stacks" : "No call stack was captured", head];
+  }
+  const source = call.frame.source.trim();
+  return [siteText(call.frame), ...(source === "" ? [] : [source]), head];
+}
+
+function ancestorsOf(call: Call): Call[] {
+  return call.parent === undefined ? [] : [...ancestorsOf(call.parent), call.parent];
+}
+
+/** A colour for each of the user's files, those with most bytes first. */
+function fileColours(root: Call): ReadonlyMap<string, number> {
+  const colours = new Map<string, number>();
+  for (const { frame, isInstalled } of visibleCalls(root, root.bytes * LEAST_SHARE)) {
+    if (frame !== undefined && !isInstalled && !colours.has(frame.filename)) {
+      colours.set(frame.filename, colours.size % COLOURS);
+    }
+  }
+  return colours;
+}
+
+function addTips(
+  scope: Scope,
+  target: HTMLElement,
+  { tooltip }: ChartContext,
+  lines: () => string[],
+): void {
+  scope.listen(target, "pointermove", ({ clientX, clientY }) => {
+    tooltip.show(lines(), clientX, clientY);
+  });
+  scope.listen(target, "focus", () => {
+    if (target.matches(":focus-visible")) {
+      const { left, bottom } = target.getBoundingClientRect();
+      tooltip.show(lines(), left, bottom);
+    }
+  });
+  for (const leave of ["pointerleave", "blur"] as const) {
+    scope.listen(target, leave, () => {
+      tooltip.hide();
+    });
+  }
+}
+
+/** Up goes to the caller, down to the largest call, left and right to the neighbours. */
+function addWalk(
+  scope: Scope,
+  box: HTMLElement,
+  calls: readonly Call[],
+  buttons: readonly HTMLButtonElement[],
+): void {
+  scope.listen(box, "keydown", (event) => {
+    const call = calls[buttons.findIndex((each) => each === document.activeElement)];
+    const siblings = call?.parent?.children ?? [];
+    const next = {
+      ArrowUp: call?.parent,
+      ArrowDown: call?.children[0],
+      ArrowLeft: call && siblings[siblings.indexOf(call) - 1],
+      ArrowRight: call && siblings[siblings.indexOf(call) + 1],
+      Home: calls[0],
+      Escape: calls[0],
+    }[event.key];
+    const target = next && buttons[calls.indexOf(next)];
+    if (target === undefined) {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === "Escape") {
+      target.click();
+      return;
+    }
+    target.focus();
+  });
+}

@@ -1,0 +1,178 @@
+import { formatBytes, formatCount } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
+import { Places, siteText } from "../model/places.ts";
+import {
+  siteRows,
+  stackHoldings,
+  type Held,
+  type HoldingName,
+  type SiteRow,
+  type StackHoldings,
+} from "../model/site_rows.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { dataTable, type TableColumn } from "./data_table.ts";
+import { button, element } from "./dom.ts";
+import { icicleView } from "./icicle_view.ts";
+import { appendPlace, bytesColumn, countColumn, showInCharts, showLink } from "./table_columns.ts";
+
+const AT_THE_PEAK = 1;
+const MOST_STACKS = 4;
+const MEASURES: Readonly<Record<HoldingName, string>> = {
+  atPeak: "allocated at the peak",
+  atEnd: "still allocated at the end",
+  inAll: "allocated in all",
+};
+const SHAPES = ["Table", "Icicle"] as const;
+
+/** The lines that allocated, as a table or as an icicle of their call stacks. */
+export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
+  const scope = new Scope();
+  const holdings = stackHoldings(chart.timeline);
+  const shape = new Signal<(typeof SHAPES)[number]>("Table");
+  const bar = element("div", "gpuviz-controls");
+  const place = element("div", "gpuviz-sites");
+  parent.append(bar, place);
+  const choices = SHAPES.map((name) => {
+    const choice = button(name, `Show the lines as ${name.toLowerCase()}`);
+    scope.listen(choice, "click", () => {
+      shape.value = name;
+    });
+    bar.append(choice);
+    return choice;
+  });
+  let shown = new Scope();
+  const show = (): void => {
+    shown.dispose();
+    choices.forEach((choice, index) => {
+      choice.setAttribute("aria-pressed", String(SHAPES[index] === shape.value));
+    });
+    shown =
+      shape.value === "Table"
+        ? sitesTable(place, chart, holdings)
+        : sitesIcicle(place, chart, holdings);
+  };
+  show();
+  scope.defer(shape.subscribe(show));
+  scope.defer(() => {
+    shown.dispose();
+    bar.remove();
+    place.remove();
+  });
+  return scope;
+}
+
+function sitesTable(
+  parent: HTMLElement,
+  chart: ChartContext,
+  holdings: ReadonlyMap<number, StackHoldings>,
+): Scope {
+  const places = new Places(chart.work, chart.stacks);
+  const rows = siteRows(holdings, places, chart.timeline.blocks);
+  const held = (title: string, hint: string, name: HoldingName): TableColumn<SiteRow> =>
+    bytesColumn(
+      title,
+      hint,
+      (row) => row[name].bytes,
+      (row) => blocksText(row[name]),
+    );
+  const columns: TableColumn<SiteRow>[] = [
+    lineColumn(chart, holdings),
+    held("At the peak", "Bytes allocated when most bytes were allocated", "atPeak"),
+    held("At the end", "Bytes still allocated at the end", "atEnd"),
+    bytesColumn("In all", "Bytes allocated over the recording", (row) => row.inAll.bytes),
+    countColumn("Allocations", "Allocations over the recording", (row) => row.inAll.count),
+  ];
+  return dataTable(parent, "Lines that allocated", columns, rows, AT_THE_PEAK);
+}
+
+function blocksText({ count }: Held): string {
+  return `${formatCount(count)} ${count === 1 ? "block" : "blocks"}`;
+}
+
+/** A line with its source; opened, it shows the call stacks that lead to it. */
+function lineColumn(
+  chart: ChartContext,
+  holdings: ReadonlyMap<number, StackHoldings>,
+): TableColumn<SiteRow> {
+  return {
+    title: "Line",
+    hint: "The innermost line outside installed packages",
+    value: (row) => row.place.site,
+    text: (row) => row.place.site,
+    fill: (row, cell, scope) => {
+      const details = element("details", "");
+      const summary = element("summary", "");
+      appendPlace(summary, { ...row.place, source: row.place.source || "(source text unknown)" });
+      details.append(summary);
+      scope.listen(details, "toggle", () => {
+        if (details.open && details.childElementCount === 1) {
+          details.append(...stacksOf(row, chart, holdings, scope));
+        }
+      });
+      cell.append(details);
+    },
+  };
+}
+
+function stacksOf(
+  { stacks, largest }: SiteRow,
+  chart: ChartContext,
+  holdings: ReadonlyMap<number, StackHoldings>,
+  scope: Scope,
+): HTMLElement[] {
+  const shown = stacks.slice(0, MOST_STACKS).flatMap((stack, index) => {
+    const frames = chart.stacks.framesOf(stack);
+    if (frames.length === 0) {
+      return [element("p", "gpuviz-stack__title", "No call stack was captured.")];
+    }
+    const bytes = holdings.get(stack)?.atPeak.bytes ?? 0;
+    const title = `Call stack ${index + 1} of ${stacks.length}, ${formatBytes(bytes)} at the peak, innermost call first`;
+    const list = element("ol", "gpuviz-stack");
+    for (const frame of frames) {
+      const item = element("li", "");
+      appendPlace(item, { source: frame.source, site: siteText(frame) });
+      list.append(item);
+    }
+    return [element("p", "gpuviz-stack__title", title), list];
+  });
+  const hidden = stacks.length - MOST_STACKS;
+  const more = `${formatCount(hidden)} more call stacks lead to this line.`;
+  const link = showLink(scope, "Show its largest block in the charts", "", () => {
+    showInCharts(chart, { kind: "block", block: largest });
+  });
+  return [link, ...shown, ...(hidden > 0 ? [element("p", "", more)] : [])];
+}
+
+function sitesIcicle(
+  parent: HTMLElement,
+  chart: ChartContext,
+  holdings: ReadonlyMap<number, StackHoldings>,
+): Scope {
+  const scope = new Scope();
+  const bar = element("div", "gpuviz-controls");
+  const label = element("label", "", "Bytes ");
+  const choice = element("select", "gpuviz-select");
+  for (const [name, text] of Object.entries(MEASURES)) {
+    const option = element("option", "", text);
+    option.value = name;
+    choice.append(option);
+  }
+  label.append(choice);
+  bar.append(label);
+  parent.append(bar);
+  let shown = new Scope();
+  const show = (): void => {
+    shown.dispose();
+    const name = choice.value in MEASURES ? (choice.value as HoldingName) : "atPeak";
+    const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name].bytes]));
+    shown = icicleView(parent, chart, bytesOf, MEASURES[name]);
+  };
+  show();
+  scope.listen(choice, "change", show);
+  scope.defer(() => {
+    shown.dispose();
+    bar.remove();
+  });
+  return scope;
+}

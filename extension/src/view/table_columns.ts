@@ -1,0 +1,90 @@
+import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import type { Scope } from "../base/scope.ts";
+import type { Place } from "../model/places.ts";
+import type { Picked } from "../model/picked.ts";
+import type { ChartContext } from "./chart_context.ts";
+import type { TableColumn } from "./data_table.ts";
+import { button, element } from "./dom.ts";
+import { zoomTo } from "./picked_panel.ts";
+
+export function countColumn<Row>(
+  title: string,
+  hint: string,
+  value: (row: Row) => number,
+): TableColumn<Row> {
+  return { title, hint, value, text: (row) => formatCount(value(row)) };
+}
+
+export function bytesColumn<Row>(
+  title: string,
+  hint: string,
+  value: (row: Row) => number,
+  small: (row: Row) => string = () => "",
+): TableColumn<Row> {
+  return { title, hint, value, text: (row) => formatBytes(value(row)), small };
+}
+
+export function timeColumn<Row>(
+  title: string,
+  hint: string,
+  value: (row: Row) => number | undefined,
+): TableColumn<Row> {
+  const text = (row: Row): string => {
+    const ns = value(row);
+    return ns === undefined ? "unknown" : formatDuration(ns);
+  };
+  return { title, hint, value, text };
+}
+
+export function shareColumn<Row>(
+  title: string,
+  hint: string,
+  value: (row: Row) => number,
+): TableColumn<Row> {
+  return { title, hint, value, text: (row) => formatShare(value(row)) };
+}
+
+/** A share of 1 as a percentage, as in gpuviz/quantities.py. */
+export function formatShare(share: number): string {
+  const percent = 100 * share;
+  return `${percent >= 10 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)} %`;
+}
+
+/** A line's source, where known, and where it stands; the whole path is in its title. */
+export function appendPlace(
+  parent: HTMLElement,
+  { source, site }: Pick<Place, "source" | "site">,
+): void {
+  const text = source.trim();
+  if (text !== "") {
+    parent.append(element("code", "gpuviz-code", text), " ");
+  }
+  const place = element("span", "gpuviz-table__place", shortSite(site));
+  place.title = site;
+  parent.append(place);
+}
+
+/** A site with the last two parts of its path. */
+export function shortSite(site: string): string {
+  return site.replace(/\((?:[^()]*[/\\])?([^()/\\]*[/\\][^()/\\]*:\d+)\)$/, "($1)");
+}
+
+/** Selects something in the charts, zooms to it and brings them into view. */
+export function showInCharts(chart: ChartContext, picked: Picked): void {
+  chart.selection.picked.value = picked;
+  zoomTo(picked, chart);
+  document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
+}
+
+/** A text that shows something in the charts when it is clicked. */
+export function showLink(
+  scope: Scope,
+  text: string,
+  hint: string,
+  show: () => void,
+): HTMLButtonElement {
+  const link = button(text, hint);
+  link.className = "gpuviz-link";
+  scope.listen(link, "click", show);
+  return link;
+}

@@ -1,0 +1,182 @@
+import { formatBytes } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { copyRows, type CopyRow } from "../model/copy_rows.ts";
+import { kernelRows, type KernelRow } from "../model/kernel_rows.ts";
+import { shortKernelName } from "../model/kernel_name.ts";
+import type { Picked } from "../model/picked.ts";
+import { Places, type Place } from "../model/places.ts";
+import { spanKindOf } from "../model/span_kinds.ts";
+import { synchronizationRows, type SynchronizationRow } from "../model/synchronization_rows.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { dataTable, type TableColumn } from "./data_table.ts";
+import { element } from "./dom.ts";
+import {
+  appendPlace,
+  bytesColumn,
+  countColumn,
+  shareColumn,
+  showInCharts,
+  showLink,
+  timeColumn,
+} from "./table_columns.ts";
+
+const TOTAL_TIME = 1;
+
+/** The kernels of the device by name. */
+export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
+  const rows = kernelRows(chart.work, new Places(chart.work, chart.stacks), chart.device);
+  const columns: TableColumn<KernelRow>[] = [
+    nameColumn(
+      "Kernel",
+      (row) => row.name,
+      chart,
+      (row) => activity(chart, row.longest),
+      {
+        short: (row) => shortKernelName(row.name),
+      },
+    ),
+    timeColumn("Total", "Time on the GPU; kernels at once count each", (row) => row.totalNs),
+    shareColumn("Share", "Of the total time of all kernels", (row) => row.share),
+    countColumn("Launches", "How often it ran", (row) => row.count),
+    timeColumn("Median", "Of the time that a launch ran", (row) => row.medianNs),
+    timeColumn("Shortest", "The shortest launch", (row) => row.minNs),
+    timeColumn("Longest", "The longest launch", (row) => row.maxNs),
+    timeColumn(
+      "Delay",
+      "Median from the return of the launch call to the kernel's begin",
+      (row) => row.launchDelayNs,
+    ),
+    shapeColumn(),
+  ];
+  return tableOrNone(parent, "Kernels", columns, rows, "No kernel ran on this device.");
+}
+
+/** The copies of the device by kind. */
+export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
+  const rows = copyRows(chart.work, new Places(chart.work, chart.stacks), chart.device);
+  const columns: TableColumn<CopyRow>[] = [
+    nameColumn("Copy", copyName, chart, (row) => activity(chart, row.longest)),
+    timeColumn("Total", "Time on the GPU; copies at once count each", (row) => row.totalNs),
+    bytesColumn("Bytes", "Copied in all", (row) => row.bytes),
+    countColumn("Copies", "How many", (row) => row.count),
+    timeColumn("Median", "Of the time that a copy took", (row) => row.medianNs),
+    {
+      title: "Speed",
+      hint: "Bytes over the total time",
+      value: (row) => row.bytesPerSecond,
+      text: ({ bytesPerSecond }) =>
+        bytesPerSecond === undefined ? "unknown" : `${formatBytes(bytesPerSecond)}/s`,
+    },
+  ];
+  return tableOrNone(parent, "Copies", columns, rows, "Nothing was copied on this device.");
+}
+
+/** What blocked the host, by line. */
+export function synchronizationsTable(parent: HTMLElement, chart: ChartContext): Scope {
+  const rows = synchronizationRows(chart.work, new Places(chart.work, chart.stacks));
+  const columns: TableColumn<SynchronizationRow>[] = [
+    nameColumn("Waited for", waitName, chart, (row) => row.longest, { small: callName }),
+    timeColumn("Total", "Time in which the host was blocked", (row) => row.totalNs),
+    countColumn("Times", "How often", (row) => row.count),
+    timeColumn("Median", "Of the time that the host was blocked", (row) => row.medianNs),
+    timeColumn("Longest", "The longest time", (row) => row.maxNs),
+  ];
+  return tableOrNone(parent, "Synchronizations", columns, rows, "Nothing blocked the host.");
+}
+
+function tableOrNone<Row>(
+  parent: HTMLElement,
+  label: string,
+  columns: readonly TableColumn<Row>[],
+  rows: readonly Row[],
+  none: string,
+): Scope {
+  if (rows.length > 0) {
+    return dataTable(parent, label, columns, rows, TOTAL_TIME);
+  }
+  const scope = new Scope();
+  const text = element("p", "gpuviz-section__hint", none);
+  parent.append(text);
+  scope.defer(() => {
+    text.remove();
+  });
+  return scope;
+}
+
+interface Naming<Row> {
+  /** What is shown of the name; all of it where there is nothing shorter. */
+  readonly short?: (row: Row) => string;
+  readonly small?: (row: Row) => string;
+}
+
+/** A name that leads to the longest of its row in the charts, and the line behind it. */
+function nameColumn<Row extends { readonly place: Place }>(
+  title: string,
+  name: (row: Row) => string,
+  chart: ChartContext,
+  longest: (row: Row) => Picked,
+  { short = name, small = () => "" }: Naming<Row> = {},
+): TableColumn<Row> {
+  return {
+    title,
+    hint: "And the line behind it most often; a click shows the longest of a row in the charts",
+    value: name,
+    text: name,
+    fill: (row, cell, scope) => {
+      cell.className = "gpuviz-table__name";
+      const link = showLink(scope, short(row), name(row), () => {
+        showInCharts(chart, longest(row));
+      });
+      cell.append(link);
+      if (small(row) !== "") {
+        cell.append(element("span", "gpuviz-table__small", ` ${small(row)}`));
+      }
+      const place = element("div", "");
+      appendPlace(place, row.place);
+      cell.append(place);
+    },
+  };
+}
+
+function activity({ work }: ChartContext, row: number): Picked {
+  return { kind: "span", spanKind: spanKindOf(work.activities)(row), row };
+}
+
+function shapeColumn(): TableColumn<KernelRow> {
+  const threads = ({ grid, block }: KernelRow): number | undefined =>
+    grid === undefined || block === undefined
+      ? undefined
+      : [...grid, ...block].reduce((product, length) => product * length, 1);
+  return {
+    title: "Grid × block",
+    hint: "Of the most frequent launch; sorts by the number of threads",
+    value: threads,
+    text: ({ grid, block }) =>
+      grid === undefined || block === undefined ? "unknown" : `${shape(grid)} × ${shape(block)}`,
+  };
+}
+
+function shape([x, y, z]: readonly [number, number, number]): string {
+  return z > 1 ? `(${x}, ${y}, ${z})` : y > 1 ? `(${x}, ${y})` : String(x);
+}
+
+function copyName({ copyKind, hostMemory }: CopyRow): string {
+  const kind = copyKind === "" ? "unknown kind" : copyKind.replaceAll("_", " ");
+  return hostMemory === "" ? kind : `${kind}, ${hostMemory}`;
+}
+
+const WAIT_NAMES: Readonly<Record<string, string>> = {
+  event_synchronize: "an event",
+  stream_synchronize: "a stream",
+  context_synchronize: "the device",
+  memcpy: "a copy",
+  pageable_memcpy: "a copy of pageable memory",
+};
+
+function waitName({ kind }: SynchronizationRow): string {
+  return WAIT_NAMES[kind] ?? kind;
+}
+
+function callName({ name }: SynchronizationRow): string {
+  return name;
+}

@@ -1,0 +1,32 @@
+"""Call stacks without names: which lines are the same, and which are the user's, still shows."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.callstacks import Frame
+from gpuviz.tables import schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recording import Recording
+
+
+def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
+    """Return ``frames`` with numbered functions and files, line numbers, and no source.
+
+    Files of Python and of installed packages stay apart from the user's, so that the same lines
+    count as the user's.
+    """
+    import pyarrow as pa
+
+    rows = recording.tables["frames"].select(schemas()["frames"].names).to_pylist()
+    functions: dict[tuple[str, str], int] = {}
+    files: dict[str, int] = {}
+    for row in rows:
+        frame = Frame(row["name"], row["filename"], row["line"], row["cell"], row["source"])
+        function = functions.setdefault((frame.filename, frame.name), len(functions) + 1)
+        file = files.setdefault(frame.filename, len(files) + 1)
+        row["name"] = f"function {function}"
+        row["filename"] = f"{'/site-packages/' if frame.is_installed else ''}file {file}"
+        row["source"] = ""
+    return {"frames": pa.Table.from_pylist(rows, schema=schemas()["frames"])}

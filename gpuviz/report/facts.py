@@ -1,0 +1,144 @@
+"""What ran, on what, and what the recording of it lacks."""
+
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.markup import items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuviz.recording import Recording
+    from gpuviz.report.summary import DeviceSummary
+
+
+def title(recording: "Recording") -> str:
+    """Return what the page is about."""
+    program = recording.manifest.program
+    name = Path(program[0]).name if program else ""
+    return f"GPU memory of {name}" if name else "GPU memory"
+
+
+def notes(recording: "Recording") -> str:
+    """Return as HTML what a reader of any number of this page should know."""
+    manifest = recording.manifest
+    label = manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
+    labels = [f'<p class="gpuviz-label">{escape(label)}</p>'] if label else []
+    sentences = [escape(note) for note in recording.notes if note != label]
+    warnings = (
+        [f'<div class="gpuviz-warning" role="note">{items(sentences, "gpuviz-notes")}</div>']
+        if sentences
+        else []
+    )
+    return "\n".join(labels + warnings)
+
+
+def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:
+    """Return what ran, for the page's head; what is not known is empty."""
+    return {
+        "Program": " ".join(recording.manifest.program),
+        "Devices": "; ".join(summary.title for summary in summaries),
+        "Recorded": _recorded(recording),
+        "Versions": _versions(recording),
+        "Events": _events(recording),
+        "Own cost": _own_cost(recording),
+        "Allocator": _allocator(recording),
+        "Settings": recording.manifest.settings or "defaults",
+        "Device memory": _device_memory(recording),
+    }
+
+
+def environment(recording: "Recording") -> dict[str, str]:
+    """Return where it ran, and how much of what was recorded."""
+    manifest = recording.manifest
+    rows = {name: table.num_rows for name, table in recording.tables.items() if table.num_rows}
+    counts = ", ".join(f"{format_count(count)} {_words(name)}" for name, count in rows.items())
+    handles = [
+        f"{row['name'] or 'unnamed'} ({row['kind'].replace('_', ' ')}, device {row['device']})"
+        for row in recording.table("streams").to_pylist()
+    ]
+    return {
+        "Platform": manifest.platform,
+        "Python": manifest.python,
+        "CuPy": manifest.cupy,
+        "CUDA runtime": manifest.runtime,
+        "CUDA driver": manifest.driver,
+        "gpuviz": manifest.gpuviz_version,
+        "Streams": _some(handles),
+        "Threads": _some(
+            f"{row['name'] or 'unnamed'} ({row['id']})"
+            for row in recording.table("threads").to_pylist()
+        ),
+        "Tables": counts,
+    }
+
+
+def _some(names: "Iterable[str]", most: int = 12) -> str:
+    found = list(names)
+    more = f" and {format_count(len(found) - most)} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _versions(recording: "Recording") -> str:
+    manifest = recording.manifest
+    versions = (
+        ("gpuviz", manifest.gpuviz_version),
+        ("CuPy", manifest.cupy),
+        ("CUDA runtime", manifest.runtime),
+        ("driver", manifest.driver),
+        ("Python", manifest.python),
+    )
+    return ", ".join(f"{name} {version}" for name, version in versions if version)
+
+
+def _allocator(recording: "Recording") -> str:
+    name = recording.manifest.allocator_name
+    if recording.manifest.allocator == "observe":
+        return f"the program's own, observed: {name}" if name else "the program's own, observed"
+    return name or "gpuviz caching allocator"
+
+
+def _device_memory(recording: "Recording") -> str:
+    """Return what was in use on each device, by whoever; empty where it was not sampled."""
+    import pyarrow.compute as pc
+
+    samples = recording.table("device_memory")
+    parts = []
+    for device in recording.devices:
+        used = samples.filter(pc.equal(samples["device"], device))["used"]
+        if len(used):
+            bounds = [format_bytes(pc.min(used).as_py()), format_bytes(pc.max(used).as_py())]
+            parts.append(f"{' to '.join(dict.fromkeys(bounds))} in use on device {device}")
+    return "; ".join(parts) + (", other allocators and processes included" if parts else "")
+
+
+def _events(recording: "Recording") -> str:
+    count = recording.table("memory_events").num_rows - recording.manifest.initial_events
+    dropped = f"; {format_count(recording.dropped)} dropped" if recording.dropped else ""
+    return f"{format_count(count)}{dropped}"
+
+
+def _own_cost(recording: "Recording") -> str:
+    cost = recording.manifest.own_cost_ns
+    share = cost / max(recording.duration_ns, 1)
+    return (
+        f"recording took {format_duration(cost)}, {format_share(share)} of the time" if cost else ""
+    )
+
+
+def _recorded(recording: "Recording") -> str:
+    created = recording.manifest.created
+    try:
+        began = datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except ValueError:
+        began = created
+    return ", ".join(
+        part for part in (began, f"for {format_duration(recording.duration_ns)}") if part
+    )

@@ -1,0 +1,230 @@
+"""What stands out in a recording and needs no judgement, with the numbers it rests on."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.markup import code_and_place, items
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.recording import Recording
+    from gpuviz.report.summary import DeviceSummary
+
+_MUCH_UNUSED = 0.25
+_MOST_LINES = 3
+_AROUND = 0.02
+_PAGEABLE = "pageable_memcpy"
+NOTHING_FOUND = (
+    "Nothing stands out: no allocation failed or was tried again, little was free in segments at "
+    "the peak, nothing was allocated at the end, and no call blocked the host."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the program that a finding is about, and its part of it."""
+
+    source: str
+    site: str
+    amount: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that stands out.
+
+    Attributes:
+        title: What it is, with its number.
+        detail: What else helps to read it.
+        is_alarm: Whether the program failed, or was about to.
+        lines: The lines of the program behind it, the largest part first.
+        window: When it is to be seen, in ns; None if at no time in particular.
+    """
+
+    title: str
+    detail: str
+    is_alarm: bool = False
+    lines: tuple[Line, ...] = ()
+    window: tuple[int, int] | None = None
+
+
+def findings(recording: "Recording", summary: "DeviceSummary") -> list[Finding]:
+    """Return what stands out on a device, what went wrong first."""
+    return [
+        *_out_of_memory(recording, summary),
+        *_retries(summary.retries),
+        *_unused(recording, summary),
+        *_still_allocated(recording, summary),
+        *_blocking(recording),
+    ]
+
+
+def findings_list(found: list[Finding]) -> str:
+    """Return the findings as HTML; every text from the recording is escaped."""
+    if not found:
+        return f'<p class="gpuviz-findings__none">{escape(NOTHING_FOUND)}</p>'
+    return items(map(_item, found), "gpuviz-findings")
+
+
+def _item(finding: Finding) -> str:
+    kind = "alarm" if finding.is_alarm else "note"
+    shown = ""
+    if finding.window is not None:
+        start, end = finding.window
+        shown = (
+            f' <button type="button" class="gpuviz-button" data-show="{start}-{end}" hidden>'
+            "Show in the timeline</button>"
+        )
+    lines = items(
+        (
+            f"{code_and_place(line.source, line.site)} "
+            f'<span class="gpuviz-finding__amount">{escape(line.amount)}</span>'
+            for line in finding.lines
+        ),
+        "gpuviz-finding__lines",
+    )
+    return (
+        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{escape(finding.title)}'
+        f"</strong> {escape(finding.detail)}{shown}{lines}</div>"
+    )
+
+
+def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Finding]":
+    import pyarrow.compute as pc
+
+    if not summary.out_of_memory:
+        return
+    events = recording.table("memory_events")
+    failed = events.filter(
+        pc.and_(
+            pc.equal(events["action"].cast("string"), "oom"),
+            pc.equal(events["device"], summary.device),
+        ),
+    )
+    first = failed.slice(0, 1).to_pylist()[0]
+    yield Finding(
+        f"{counted(summary.out_of_memory, 'allocation')} failed for want of memory.",
+        f"The first asked for {format_bytes(first['size'])} at "
+        f"{format_duration(first['time'])}, when {format_bytes(first['address'])} of the device "
+        "were free.",
+        is_alarm=True,
+        lines=_lines_of_stacks(recording, failed["stack"].to_pylist()),
+        window=_around(recording, first["time"]),
+    )
+
+
+def _retries(retries: int) -> "Iterator[Finding]":
+    if retries:
+        yield Finding(
+            f"{counted(retries, 'allocation')} succeeded only after the cache was emptied.",
+            "Each of them waited for the device and gave segments back to it.",
+            is_alarm=True,
+        )
+
+
+def _unused(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Finding]":
+    unused = summary.free_at_peak / max(summary.reserved_at_peak, 1)
+    if unused > _MUCH_UNUSED:
+        yield Finding(
+            f"{format_share(unused)} of the reserved memory was free when most was allocated.",
+            f"{format_bytes(summary.free_at_peak)} of {format_bytes(summary.reserved_at_peak)}; "
+            f"the largest piece had {format_bytes(summary.largest_free_at_peak)}, and "
+            f"{format_share(summary.fragmentation_at_peak)} of the free bytes lay outside it.",
+            window=_around(recording, summary.allocated_peak_ns),
+        )
+
+
+def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Finding]":
+    if not summary.allocations_end:
+        return
+    rows = recording.sites("line", at="end", device=summary.device).slice(0, _MOST_LINES)
+    yield Finding(
+        f"{counted(summary.allocations_end, 'block')} of {format_bytes(summary.allocated_end)} "
+        f"in all {'was' if summary.allocations_end == 1 else 'were'} still allocated at the end.",
+        "",
+        lines=tuple(
+            Line(
+                row["source"],
+                row["site"],
+                f"{format_bytes(row['live_bytes'])} in {counted(row['live_count'], 'block')}",
+            )
+            for row in rows.to_pylist()
+            if row["live_count"]
+        ),
+    )
+
+
+def _blocking(recording: "Recording") -> list[Finding]:
+    """Return what blocked the host, most time first."""
+    rows: list[dict[str, Any]] = recording.synchronizations("line").to_pylist()
+    pageable = [row for row in rows if row["kind"] == _PAGEABLE]
+    calls = [row for row in rows if row["kind"] != _PAGEABLE]
+    found = [
+        (_total_ns(calls), _synchronizing(calls, recording.duration_ns)),
+        (_total_ns(pageable), _copies_of_pageable_memory(pageable)),
+    ]
+    found.sort(key=lambda each: -each[0])
+    return [finding for _, finding in found if finding.lines]
+
+
+def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
+    total = _total_ns(rows)
+    return Finding(
+        f"The host was blocked {_times(rows)} by synchronizing calls, for "
+        f"{format_duration(total)}.",
+        f"{format_share(total / max(duration_ns, 1))} of the recording's length, threads counted "
+        "each.",
+        lines=_lines(rows),
+    )
+
+
+def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
+    copies = counted(sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies")
+    return Finding(
+        f"{copies} went through pageable memory, which blocked the host for "
+        f"{format_duration(_total_ns(rows))}.",
+        "Copies from and to pinned memory return at once.",
+        lines=_lines(rows),
+    )
+
+
+def _total_ns(rows: list[dict[str, Any]]) -> int:
+    return sum(row["total_ns"] for row in rows)
+
+
+def _lines(rows: list[dict[str, Any]]) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            row["source"],
+            row["site"],
+            f"{row['name'] or row['kind']}, {_times([row])}, {format_duration(row['total_ns'])}",
+        )
+        for row in rows[:_MOST_LINES]
+    )
+
+
+def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, ...]:
+    counts: dict[tuple[str, str], int] = {}
+    for stack in stacks:
+        frame = recording.call_stacks.user_frame(stack)
+        key = (frame.source, frame.site) if frame else ("", "(no call stack)")
+        counts[key] = counts.get(key, 0) + 1
+    largest = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_LINES]
+    return tuple(Line(*key, counted(count, "time")) for key, count in largest)
+
+
+def _around(recording: "Recording", time_ns: int) -> tuple[int, int]:
+    half = max(int(recording.duration_ns * _AROUND), 1000)
+    return max(time_ns - half, 0), time_ns + half
+
+
+def _times(rows: list[dict[str, Any]]) -> str:
+    return counted(sum(row["count"] for row in rows), "time")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: ``1 block``, ``1,234 blocks``."""
+    return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"

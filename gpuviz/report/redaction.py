@@ -1,0 +1,202 @@
+"""A recording without the words of the program that was recorded: numbers only."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.manifest import Manifest
+from gpuviz.quantities import format_count
+from gpuviz.report.callstack_redaction import redacted_frames
+from gpuviz.tables import DICTIONARIES, schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+NOTE = (
+    "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "
+    "cells, threads, streams and libraries, and the host's platform were removed before this was "
+    "written. Sizes, times, counts, addresses, versions and the GPU's model are as recorded."
+)
+
+# Names of the driver's and the runtime's functions are CUDA's, and numbers rest on them.
+_CUDA_CALL = re.compile(r"cu(da)?[A-Z][A-Za-z0-9]*(_v\d+|_ptsz|_ptds)*")
+_VERSION = re.compile(r"\d[0-9A-Za-z.+]{0,39}")
+_SETTINGS = re.compile(r"([a-z_]{1,40}:[A-Za-z0-9_.:\[\];>-]{1,80}(,|$))*")
+_STATISTIC = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,20}){0,2}")
+_GPU_MODEL = re.compile(r"(NVIDIA|Tesla|Quadro|GeForce)[ A-Za-z0-9.-]{0,60}")
+_SEGMENT_TYPES = ("small", "large", "unknown")
+
+
+def redact(recording: "Recording") -> "Recording":
+    """Return the recording without any name, path, line or text of the program or its host.
+
+    Every number stays: what held the same name still does, as ``kernel 3`` or ``function 12``.
+    Tables and columns that this version does not know are left out.
+    """
+    known = schemas()
+    tables = {name: recording.tables[name].select(schema.names) for name, schema in known.items()}
+    tables |= redacted_frames(recording)
+    tables |= _redacted_strings(recording)
+    tables["streams"] = _named(tables["streams"], "stream")
+    tables["threads"] = _named(tables["threads"], "thread")
+    tables["devices"] = _redacted_devices(tables["devices"])
+    tables["pools"] = _redacted_pools(tables["pools"])
+    for name, column in DICTIONARIES:
+        tables[name] = _with_known_words(tables[name], name, column)
+    plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
+    unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
+    return type(recording)(unnamed, _redacted_manifest(recording.manifest))
+
+
+def _redacted_manifest(manifest: Manifest) -> Manifest:
+    """Return the numbers of a manifest; texts that may be the program's are left out."""
+    versions = ("created", "gpuviz_version", "python", "cupy", "driver", "runtime")
+    removed = len(manifest.notes) + bool(manifest.label)
+    kept: dict[str, Any] = {
+        name: text if _VERSION.fullmatch(text.replace(":", "").replace("-", "")) else ""
+        for name in versions
+        for text in (getattr(manifest, name),)
+    }
+    plural = "note of the recording was" if removed == 1 else "notes of the recording were"
+    notes = (NOTE, *([f"{format_count(removed)} {plural} removed too."] if removed else ()))
+    return replace(
+        manifest,
+        **kept,
+        platform="",
+        program=(),
+        label="",
+        allocator=manifest.allocator if manifest.allocator in ("caching", "observe") else "caching",
+        allocator_name="",
+        settings=manifest.settings if _SETTINGS.fullmatch(manifest.settings) else "",
+        memory_stats={
+            device: {key: value for key, value in stats.items() if _STATISTIC.fullmatch(key)}
+            for device, stats in manifest.memory_stats.items()
+        },
+        notes=notes,
+        tables={},
+        extra={},
+    )
+
+
+def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
+    """Return ``strings`` and the tables that name its ids, each use with a name of its own."""
+    import pyarrow as pa
+
+    strings = recording.tables["strings"].to_pydict()
+    text_of = dict(zip(strings["id"], strings["text"], strict=True))
+    pseudonyms = _Pseudonyms(text_of)
+    tables = {}
+    for table, column, kinds in (
+        ("activities", "name", "kind"),
+        ("ranges", "name", "kind"),
+        ("memory_operations", "source", None),
+        ("api_calls", "name", None),
+    ):
+        rows = recording.tables[table].select(schemas()[table].names)
+        fallback = {"memory_operations": "library", "api_calls": "call"}.get(table, "")
+        names = DICTIONARIES[table, kinds] if kinds is not None else (fallback,)
+        numbers = codes(rows[kinds], names) if kinds is not None else None
+        ids = pseudonyms.ids(plain(rows[column]), numbers, names, is_call=table == "api_calls")
+        place = rows.schema.get_field_index(column)
+        tables[table] = rows.set_column(place, column, pa.array(ids, pa.uint32()))
+    tables["strings"] = pa.table(
+        {"id": range(1, len(pseudonyms.texts) + 1), "text": pseudonyms.texts},
+        schema=schemas()["strings"],
+    )
+    return tables
+
+
+class _Pseudonyms:
+    """New texts for old ones: numbered, by what they are the name of."""
+
+    def __init__(self, text_of: dict[int, str]) -> None:
+        self.texts: list[str] = []
+        self._text_of = text_of
+        self._id_of: dict[tuple[str, str], int] = {}
+        self._counts: dict[str, int] = {}
+
+    def ids(
+        self,
+        old: "NDArray[Any]",
+        kinds: "NDArray[Any] | None",
+        nouns: tuple[str, ...],
+        *,
+        is_call: bool,
+    ) -> "NDArray[Any]":
+        """Return the new id of each old one; ``kinds`` are places in ``nouns``."""
+        import numpy as np
+
+        kinds = np.zeros(len(old), np.int8) if kinds is None else kinds
+        combined = old.astype(np.int64) * 256 + (kinds.astype(np.int64) & 0xFF)
+        distinct, rows = np.unique(combined, return_inverse=True)
+        new = [
+            self._id(each // 256, nouns[each % 256] if each % 256 < len(nouns) else "name", is_call)
+            for each in distinct.tolist()
+        ]
+        return np.array(new, np.uint32)[rows] if new else old
+
+    def _id(self, old: int, noun: str, is_call: bool) -> int:
+        text = self._text_of.get(old, "")
+        if old == 0 or text == "":
+            return 0
+        key = (noun, text)
+        if key not in self._id_of:
+            self.texts.append(self._pseudonym(noun, text, is_call=is_call))
+            self._id_of[key] = len(self.texts)
+        return self._id_of[key]
+
+    def _pseudonym(self, noun: str, text: str, *, is_call: bool) -> str:
+        if is_call and _CUDA_CALL.fullmatch(text):
+            return text
+        self._counts[noun] = self._counts.get(noun, 0) + 1
+        return f"{noun} {self._counts[noun]}"
+
+
+def _named(table: "pa.Table", noun: str) -> "pa.Table":
+    """Return a table with numbered names, the same for the same name, none where there is none."""
+    import pyarrow as pa
+
+    numbers: dict[str, int] = {}
+    names = [
+        f"{noun} {numbers.setdefault(name, len(numbers) + 1)}" if name else ""
+        for name in table["name"].to_pylist()
+    ]
+    place = table.schema.get_field_index("name")
+    return table.set_column(place, "name", pa.array(names, pa.utf8()))
+
+
+def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
+    """Return a table whose column has no word but those of ``DICTIONARIES``, or ``unknown``."""
+    import numpy as np
+    import pyarrow as pa
+
+    known = DICTIONARIES[name, column]
+    found = codes(table[column], known)
+    words = (*known, "unknown") if (found < 0).any() else known
+    numbers = np.where(found < 0, len(known), found).astype(np.int8)
+    replaced = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(words, pa.utf8()))
+    return table.set_column(table.schema.get_field_index(column), column, replaced)
+
+
+def _redacted_devices(table: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    rows = table.to_pylist()
+    for row in rows:
+        row["name"] = row["name"] if _GPU_MODEL.fullmatch(row["name"] or "") else ""
+        row["kind"] = row["kind"] if row["kind"] in ("cuda", "simulated", "recorded") else ""
+    return pa.Table.from_pylist(rows, schema=schemas()["devices"])
+
+
+def _redacted_pools(table: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    rows = table.to_pylist()
+    for row in rows:
+        known = row["segment_type"] in _SEGMENT_TYPES
+        row["segment_type"] = row["segment_type"] if known else "unknown"
+    return pa.Table.from_pylist(rows, schema=schemas()["pools"])

@@ -1,0 +1,162 @@
+"""A recording with less in it, so that its report fits into a number of bytes."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from gpuviz.recording import Recording
+
+_BISECTIONS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A recording to show, and the part of its time to show first; None for all of it."""
+
+    recording: "Recording"
+    window: tuple[int, int] | None = None
+
+
+def noted(recording: "Recording", sentence: str) -> "Recording":
+    """Return the recording with one more note."""
+    manifest = replace(recording.manifest, notes=(*recording.manifest.notes, sentence))
+    return type(recording)(recording.tables, manifest)
+
+
+def cut(recording: "Recording", start: int, end: int) -> Shown:
+    """Return a window of a recording, with a note; all of it if the window holds all.
+
+    Raises:
+        ValueError: The window ends before it begins, or begins after the recording's end.
+    """
+    whole = recording.duration_ns
+    if not 0 <= start < end:
+        raise ValueError(f"window must be (start, end) in ns, 0 <= start < end, got {start}, {end}")
+    if start >= whole > 0:
+        raise ValueError(f"window starts at {start} ns, the recording ends at {whole} ns")
+    end = min(end, whole)
+    if start == 0 and end == whole:
+        return Shown(recording)
+    sentence = (
+        f"Only {format_duration(start)} to {format_duration(end)} of the recording's "
+        f"{format_duration(whole)} are here; every number is of this part."
+    )
+    return Shown(noted(recording.window(start, end), sentence), (start, end))
+
+
+def reduce(shown: Shown, size_of: "Callable[[Recording], int]", largest: int) -> Shown:
+    """Return as much of a recording as fits, with a note for each thing that was left out.
+
+    Left out first are links from launches to blocks, then CUDA calls with the call stacks of
+    launches, then what is far from the moment at which most bytes were allocated.
+
+    Args:
+        shown: What to make smaller.
+        size_of: The bytes that the report of a recording has.
+        largest: The bytes that it may have.
+
+    Raises:
+        ValueError: Not even the peak alone fits.
+    """
+    for step in (_without_launch_blocks, _without_calls):
+        if size_of(shown.recording) <= largest:
+            return shown
+        shown = replace(shown, recording=step(shown.recording, largest))
+    if size_of(shown.recording) <= largest:
+        return shown
+    return _around_peak(shown, size_of, largest)
+
+
+def _without_launch_blocks(recording: "Recording", largest: int) -> "Recording":
+    rows = recording.tables["launch_blocks"].num_rows
+    if not rows:
+        return recording
+    sentence = (
+        f"To fit into {format_bytes(largest)}, the {format_count(rows)} links between launches and "
+        "the blocks they touched were left out."
+    )
+    return noted(_with_empty(recording, "launch_blocks"), sentence)
+
+
+def _without_calls(recording: "Recording", largest: int) -> "Recording":
+    rows = recording.tables["api_calls"].num_rows
+    if not rows:
+        return recording
+    sentence = (
+        f"To fit into {format_bytes(largest)}, the {format_count(rows)} CUDA calls and the call "
+        "stacks of launches were left out: which lines launched kernels and copies is not here, "
+        "and of the times in which the host was blocked only those that CUPTI reports apart."
+    )
+    return noted(_without_unused(_with_empty(recording, "api_calls")), sentence)
+
+
+def _around_peak(shown: Shown, size_of: "Callable[[Recording], int]", largest: int) -> Shown:
+    """Return the longest time around the peak that fits, as far as halving finds it."""
+    recording = shown.recording
+    first, last = shown.window or (0, recording.duration_ns)
+    peak = min(max(recording.peak().time_ns, first), last)
+
+    def part(share: float) -> Shown:
+        start = int(peak - (peak - first) * share)
+        end = max(int(peak + (last - peak) * share), start + 1)
+        sentence = (
+            f"To fit into {format_bytes(largest)}, only {format_duration(start)} to "
+            f"{format_duration(end)} of the recording's {format_duration(recording.duration_ns)} "
+            "are here, around the peak; every number is of this part."
+        )
+        return Shown(noted(_without_unused(recording.window(start, end)), sentence), (start, end))
+
+    smallest = size_of(part(0).recording)
+    if smallest > largest:
+        raise ValueError(
+            f"max_size is {largest} bytes, too few for this recording: with the moment of the peak "
+            f"alone, the report has {smallest}",
+        )
+    fitting, too_long = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (fitting + too_long) / 2
+        if size_of(part(middle).recording) <= largest:
+            fitting = middle
+        else:
+            too_long = middle
+    return part(fitting)
+
+
+def _with_empty(recording: "Recording", name: str) -> "Recording":
+    tables = {**recording.tables, name: schemas()[name].empty_table()}
+    return type(recording)(tables, recording.manifest)
+
+
+def _without_unused(recording: "Recording") -> "Recording":
+    """Return the recording without call stacks and names that nothing in it refers to."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tables = dict(recording.tables)
+    users = (("memory_events", "stack"), ("api_calls", "stack"))
+    tables["stacks"] = _used(tables["stacks"], *(tables[name][column] for name, column in users))
+    flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
+    tables["frames"] = _used(tables["frames"], flat)
+    names = (
+        ("activities", "name"),
+        ("api_calls", "name"),
+        ("memory_operations", "source"),
+        ("ranges", "name"),
+    )
+    tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
+    return type(recording)(tables, recording.manifest)
+
+
+def _used(table: "pa.Table", *columns: "pa.ChunkedArray") -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = pa.concat_arrays([pc.unique(column) for column in columns])
+    return table.filter(pc.is_in(table["id"], value_set=ids.unique()))

@@ -1,0 +1,167 @@
+"""What a report of a million events costs: to write, in bytes, and until its first picture."""
+
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from playwright.sync_api import sync_playwright
+
+from gpuviz.manifest import Manifest
+from gpuviz.recording import Recording
+from gpuviz.report.page import write_report
+from gpuviz.stream_handle import stream_row
+from gpuviz.tables import ACTIONS, schemas
+from tests.benchmarks.timeline import coded, table
+from tests.browser.conftest import CHROMIUM_ARGUMENTS
+
+ROUNDS = 3
+FRAMES = 12
+STACKS = 400
+SLOTS = 2048
+ADDRESS = 0x7F00_0000_0000
+WRITTEN_S, LARGEST_BYTES, FIRST_PICTURE_S = 5.0, 20_000_000, 2.0
+LARGEST_SMALL_BYTES = 2_000_000
+MIB = 1 << 20
+
+Row = tuple[str, str, str, bool]
+
+
+def one_step(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slot and the action of each event of a step; a free has two events."""
+    slots = generator.permutation(SLOTS)[: SLOTS // 4]
+    begin = np.arange(len(slots))
+    freed = begin + generator.integers(1, 60, len(slots)) + 0.3
+    order = np.argsort(np.concatenate([begin, freed]))
+    is_free = order >= len(slots)
+    rows = np.repeat(np.arange(len(order)), np.where(is_free, 2, 1))
+    is_second = np.concatenate([[False], rows[1:] == rows[:-1]])
+    freeing = np.where(is_second, ACTIONS.index("free_completed"), ACTIONS.index("free_requested"))
+    actions = np.where(is_free[rows], freeing, ACTIONS.index("alloc"))
+    return slots[order % len(slots)][rows], actions
+
+
+def memory_events(count: int, generator: np.random.Generator) -> pa.Table:
+    """Return a segment, and then steps alike that take slots of it and leave them again.
+
+    As in a program that iterates: each step has the order of allocations, sizes and call stacks of
+    the one before; only times vary.
+    """
+    slots, actions = one_step(generator)
+    slot, action = np.resize(slots, count), np.resize(actions, count)
+    size = 512 * (1 + (slot * 37) % 255)
+    gaps = generator.exponential(2_000, count).astype(np.int64)
+    gaps[action == ACTIONS.index("free_completed")] = 90
+    columns = {
+        "time": np.cumsum(gaps),
+        "address": ADDRESS + slot * (1 << 17),
+        "size": size,
+        "requested_size": size - (slot * 7) % 500,
+        "action": action,
+        "stack": 1 + (slot * 13) % STACKS,
+    }
+    first = {"action": ACTIONS.index("segment_alloc"), "size": SLOTS << 17, "address": ADDRESS}
+    whole: dict[str, object] = {
+        name: np.concatenate([[first.get(name, 0)], values]) for name, values in columns.items()
+    }
+    ones = np.ones(count + 1)
+    whole["action"] = coded(np.asarray(whole["action"]), ACTIONS)
+    return table(
+        "memory_events", whole | dict.fromkeys(("stream", "pool", "thread"), ones), count + 1
+    )
+
+
+def recorded(count: int) -> Recording:
+    generator = np.random.default_rng(3)
+    known = schemas()
+    events = memory_events(count, generator)
+    rows = {
+        "devices": [{"id": 0, "name": "GPU", "total_memory": 80 << 30, "kind": "simulated"}],
+        "streams": [stream_row(1, 0, 0)],
+        "pools": [{"id": 1, "owner": 0, "segment_type": "large"}],
+        "frames": [
+            {
+                "id": number,
+                "name": f"function_{number % 83}",
+                "filename": f"/home/user/project/module_{number % 17}.py",
+                "line": number,
+                "cell": 0,
+                "source": f"array_{number} = work(array_{number % 7}, axis={number % 3})",
+            }
+            for number in range(1, STACKS + 1)
+        ],
+        "stacks": [
+            {"id": n, "frames": [n, *generator.integers(1, STACKS, FRAMES - 1).tolist()]}
+            for n in range(1, STACKS + 1)
+        ],
+        "threads": [{"id": 1, "name": "MainThread"}],
+    }
+    tables = {name: pa.Table.from_pylist(each, schema=known[name]) for name, each in rows.items()}
+    end = events["time"][-1].as_py()
+    return Recording(
+        tables | {"memory_events": events},
+        Manifest(simulated=True, duration_ns=end, initial_events=1),
+    )
+
+
+def first_pictures_s(path: Path) -> tuple[list[float], list[float]]:
+    """Return how long it takes until the charts are drawn, and until the tables are there."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    pictures, tables = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        for _ in range(ROUNDS):
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            begin = time.perf_counter()
+            page.goto(path.as_uri(), timeout=120_000)
+            for name, seconds in (("gpuviz", pictures), ("gpuviz-tables", tables)):
+                page.wait_for_selector(
+                    f"html[data-{name}=ready]", state="attached", timeout=120_000
+                )
+                seconds.append(time.perf_counter() - begin)
+            page.close()
+        browser.close()
+    return pictures, tables
+
+
+def written(folder: Path) -> tuple[Path, list[float]]:
+    """Return a report of a million events, and how long it took to write, some times over."""
+    seconds = []
+    path = folder / "large.html"
+    for _ in range(ROUNDS):
+        # Numbers that a recording remembers are not remembered by a fresh one.
+        recording = recorded(1_000_000)
+        begin = time.perf_counter()
+        write_report(recording, path, overwrite=True)
+        seconds.append(time.perf_counter() - begin)
+    return path, seconds
+
+
+def bound_s(what: str, largest: float, measured: list[float]) -> Row:
+    least, middle = min(measured), statistics.median(measured)
+    reached = f"{least:.1f} s (median {middle:.1f} s)"
+    return (what, f"{largest:.0f} s", reached, least <= largest)
+
+
+def bound_bytes(what: str, largest: int, path: Path) -> Row:
+    size = path.stat().st_size
+    return (what, f"{largest / 1e6:.0f} MB", f"{size / 1e6:.2f} MB", size <= largest)
+
+
+def rows() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        small = write_report(recorded(1_000), folder / "small.html")
+        large, seconds = written(folder)
+        pictures, tables = first_pictures_s(large)
+        what = "report of 1 million events"
+        return [
+            bound_s(f"{what}: written", WRITTEN_S, seconds),
+            bound_bytes(f"{what}: size", LARGEST_BYTES, large),
+            bound_s(f"{what}: first picture", FIRST_PICTURE_S, pictures),
+            (f"{what}: tables", "no bound", f"{min(tables):.1f} s", True),
+            bound_bytes("report of 1,000 events: size", LARGEST_SMALL_BYTES, small),
+        ]

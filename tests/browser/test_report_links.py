@@ -1,0 +1,140 @@
+"""Links that point at a part of a report."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from gpuviz.recording import Recording, load
+from tests.browser.stream_recording import make_stream_recording
+from tests.report.recordings import make_recording, small_program
+
+pytestmark = pytest.mark.browser
+
+KMEANS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings" / "kmeans.gpuviz"
+
+
+def open_at(page: Page, recording: Recording, folder: Path, fragment: str = "") -> None:
+    path = folder / "run.html"
+    if not path.exists():
+        recording.report(path)
+    page.goto("about:blank")
+    page.goto(path.as_uri() + fragment)
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+
+def shown(page: Page) -> str:
+    return page.locator(".gpuviz-controls__text").inner_text()
+
+
+def wait_for_fragment(page: Page, pattern: str) -> str:
+    page.wait_for_function("text => new RegExp(text).test(location.hash)", arg=pattern)
+    return page.evaluate("location.hash")
+
+
+def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, tmp_path):
+    recording = load(KMEANS)
+    open_at(page, recording, tmp_path)
+    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    fragment = wait_for_fragment(page, r"^#t=\d+-\d+&select=activity:\d+$")
+    window, picked = shown(page), page.locator(".gpuviz-picked").inner_text()
+
+    open_at(page, recording, tmp_path, fragment)
+
+    assert shown(page) == window
+    assert page.locator(".gpuviz-picked").inner_text() == picked
+    assert picked.startswith(recording.kernels()["name"][0].as_py())
+
+
+def test_a_block_and_a_moment_are_restored(page, tmp_path):
+    open_at(page, make_recording(), tmp_path, "#t=100000-300000&select=block:1&event=3")
+
+    assert re.fullmatch(r"100\.\d µs to 300\.\d µs of 600 µs shown", shown(page))
+    assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+    assert "after event 2 of 5" in page.locator(".gpuviz-moment").inner_text()
+    assert page.locator("#gpuviz-notice").is_hidden()
+
+
+@pytest.mark.parametrize("kind", ["activity", "call", "wait", "range"])
+def test_every_kind_of_span_can_be_linked_to(page, tmp_path, kind):
+    open_at(page, make_stream_recording(), tmp_path, f"#select={kind}:0")
+
+    assert page.locator(".gpuviz-picked__title").inner_text() != ""
+    assert page.locator("#gpuviz-notice").is_hidden()
+
+
+def test_showing_all_again_leaves_no_fragment(page, tmp_path):
+    open_at(page, make_recording(), tmp_path, "#t=100000-300000")
+
+    page.get_by_role("button", name="All", exact=True).click()
+
+    page.wait_for_function("() => location.hash === ''")
+    assert shown(page) == "all 600 µs shown"
+
+
+def test_another_fragment_in_the_open_page_is_followed(page, tmp_path):
+    open_at(page, make_recording(), tmp_path)
+
+    page.evaluate("location.hash = '#t=0-150000&select=block:2'")
+
+    page.wait_for_selector(".gpuviz-picked__title")
+    assert re.fullmatch(r"0\.?\d* ns to 150\.\d µs of 600 µs shown", shown(page))
+    assert "Block of 4.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "t=9-3",
+        "t=999999999-9999999999",
+        "t=1e3-1e9",
+        "select=block:99999",
+        "select=activity:0",
+        "select=soul:1",
+        "device=7",
+        "event=99999999",
+        "<img src=x onerror=alert(1)>",
+        "%00%ff",
+    ],
+)
+def test_what_a_fragment_has_no_meaning_for_is_told_and_the_rest_is_shown(page, tmp_path, part):
+    open_at(page, make_recording(), tmp_path, f"#select=block:1&{part}&")
+
+    if not part.startswith("select"):
+        assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+    notice = page.locator("#gpuviz-notice").inner_text()
+    assert notice.startswith("This link's “")
+    assert notice.endswith("” leads to nothing in this recording.")
+    assert shown(page) == "all 600 µs shown"
+
+
+def test_the_device_is_part_of_a_link_where_there_are_several(page, tmp_path):
+    second = [row | {"size": row["size"] // 2} for row in small_program(1)]
+    rows = sorted([*small_program(0), *second], key=lambda row: row["time"])
+    recording = make_recording(rows, initial_events=4, devices=2)
+    open_at(page, recording, tmp_path)
+
+    page.locator("#gpuviz-device").select_option("1")
+    page.get_by_role("button", name="Zoom in").locator("visible=true").click()
+    fragment = wait_for_fragment(page, r"&device=1$")
+    open_at(page, recording, tmp_path, fragment)
+
+    assert page.locator("#gpuviz-device").input_value() == "1"
+    assert page.locator("article:visible").get_attribute("data-device") == "1"
+
+
+def test_a_report_of_a_window_opens_on_it(page, tmp_path):
+    path = load(KMEANS).report(tmp_path / "run.html", window=(20_000_000, 60_000_000))
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+    assert re.fullmatch(r"20\.0+ ms to 60\.0+ ms of \d+\.?\d* ms shown", shown(page))
+
+
+def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
+    open_at(page, make_recording(), tmp_path)
+
+    page.get_by_role("button", name="Show in the timeline").first.click()
+
+    assert re.fullmatch(r"38\d\.\d+ µs to 41\d\.\d+ µs of 600 µs shown", shown(page))

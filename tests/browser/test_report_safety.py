@@ -1,0 +1,138 @@
+"""Recordings that try to run script in a report, and every recording there is, offline."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from gpuviz.recording import load
+from tests.browser.stream_recording import make_stream_recording
+from tests.report.recordings import make_recording
+
+pytestmark = pytest.mark.browser
+
+SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())
+PAYLOADS = {
+    "end of script": "</script><script>window.hacked=1</script>",
+    "end of style": "</style><img src=x onerror=window.hacked=1>",
+    "end of title": "</title><svg onload=window.hacked=1>",
+    "attribute": '" autofocus onfocus=window.hacked=1 x="',
+    "single quote": "' onmouseover='window.hacked=1",
+    "event": "<details open ontoggle=window.hacked=1>",
+    "frame": "<iframe srcdoc='<script>parent.hacked=1</script>'>",
+    "address": "<a href=javascript:window.hacked=1>x</a>",
+    "template": "{{script}}{{recording}}${window.hacked=1}",
+    "comment": "--><script>window.hacked=1</script><!--",
+    "lines": "a\u2028window.hacked=1\u2029\r\n<b>",
+    "meta": "<meta http-equiv=refresh content='0;url=https://example.org'>",
+    "base": "<base href='https://example.org/'>",
+    "entity": "&lt;img src=x onerror=window.hacked=1&gt;&#60;b&#62;",
+    "surrogate": "\U0001f4a3\u202eevil\u0000<x>",
+    "closing": "]]></dd></dl></article></main></body></html><script>window.hacked=1</script>",
+}
+
+
+def open_page(page: Page, path: Path) -> None:
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+
+def look_everywhere(page: Page) -> None:
+    """Open, point at and search all that shows texts of a recording."""
+    for summary in page.locator("summary:visible").all():
+        summary.click()
+    for plot in page.locator(".gpuviz-plot:visible").all():
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        for share in (0.3, 0.6):
+            page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+            page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+    for link in page.locator("[data-part] .gpuviz-link").all()[:4]:
+        link.click()
+    page.locator(".gpuviz-search__field").fill("a")
+    page.wait_for_timeout(200)
+    page.locator(".gpuviz-search__field").fill("")
+    if page.get_by_role("button", name="Icicle").count():
+        page.get_by_role("button", name="Icicle").click()
+        for call in page.locator(".gpuviz-icicle__call").all()[:3]:
+            call.hover()
+
+
+def assert_nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.hacked") is None
+    tags = "script, img, iframe, svg, base, a[href], meta[http-equiv=refresh], [onerror], [onload]"
+    assert page.locator(tags).count() == 1  # the page's own script
+    handlers = """[...document.querySelectorAll('*')].flatMap(
+        each => each.getAttributeNames().filter(name => name.startsWith('on')))"""
+    assert page.evaluate(handlers) == []
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
+def test_texts_of_memory_recordings_stay_texts(page, tmp_path, payload):
+    recording = make_recording(
+        text=payload,
+        label=payload,
+        notes=(payload,),
+        platform=payload,
+        settings=payload,
+        allocator_name=payload,
+        cupy=payload,
+        driver=payload,
+        created=payload,
+    )
+
+    open_page(page, recording.report(tmp_path / "run.html"))
+    look_everywhere(page)
+
+    assert_nothing_ran(page)
+    assert page.locator("article h2").count() == 1
+
+
+def test_texts_of_stream_recordings_stay_texts(page, tmp_path):
+    open_page(
+        page, make_stream_recording(" ".join(PAYLOADS.values())).report(tmp_path / "run.html")
+    )
+    look_everywhere(page)
+
+    assert_nothing_ran(page)
+
+
+def test_the_policy_refuses_script_even_if_it_came_in(chromium, tmp_path):
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text))
+    open_page(page, make_recording().report(tmp_path / "run.html"))
+
+    page.evaluate(
+        """() => {
+            const script = document.createElement('script');
+            script.textContent = 'window.hacked = 1';
+            document.body.append(script);
+            document.body.insertAdjacentHTML('beforeend', '<b onclick="window.hacked = 1">b</b>');
+            document.querySelector('b').click();
+        }"""
+    )
+    hacked = page.evaluate("window.hacked")
+    context.close()
+
+    assert hacked is None
+    assert ["Content Security Policy" in text for text in refused] == [True, True]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, tmp_path, path):
+    recording = load(path)
+    open_page(page, recording.report(tmp_path / "run.html"))
+
+    page.get_by_role("button", name="Peak", exact=True).click()
+    numbers = page.locator(".gpuviz-number__value").all_inner_texts()
+    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    page.get_by_role("button", name="Zoom to it").click()
+
+    assert f"{recording.peak(0).bytes:,} B" in page.locator("[data-level=allocated]").inner_text()
+    assert f"{recording.memory_stats()['allocation.all.allocated']:,}" in numbers
+    assert page.locator(".gpuviz-picked__title").inner_text() != ""
+    assert page.locator(".gpuviz-controls__text").inner_text().endswith(" shown")
+    assert page.locator("#gpuviz-notice").is_hidden()
+    assert load(tmp_path / "run.html").table("activities").equals(recording.table("activities"))

@@ -1,0 +1,245 @@
+"""What the tables of a report show, against what the recording says."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from playwright.sync_api import Page
+
+from gpuviz.recording import Recording, load
+from tests.browser.stream_recording import make_stream_recording
+from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
+
+pytestmark = pytest.mark.browser
+
+SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())
+VALUES = """part => [...document.querySelectorAll(`[data-part=${part}] table`)].map(
+    table => [...table.tBodies[0].rows].map(row => [...row.cells].map(
+        cell => cell.dataset.sort)))"""
+TEXTS = """part => [...document.querySelectorAll(`[data-part=${part}] tbody tr`)].map(
+    row => [...row.cells].map(cell => cell.innerText))"""
+
+
+def open_tables(page: Page, recording: Recording, folder: Path) -> None:
+    """Open the report with all rows of all tables."""
+    page.goto(recording.report(folder / "run.html").as_uri())
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    for more in page.locator(".gpuviz-table__more").all():
+        more.click()
+
+
+def cells(page: Page, part: str, table: int = 0) -> list[list[str]]:
+    found = page.evaluate(VALUES, part)
+    return found[table] if found else []
+
+
+def numbers(rows: list[list[str]], first: int = 1, last: int | None = None) -> Counter:
+    """Return how often each row of numbers is there."""
+    return Counter(
+        tuple(None if value == "" else float(value) for value in row[first:last]) for row in rows
+    )
+
+
+@pytest.fixture(params=[*SHIPPED, "streams"], ids=lambda each: getattr(each, "stem", each))
+def recorded(request) -> Recording:
+    return make_stream_recording() if request.param == "streams" else load(request.param)
+
+
+def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp_path):
+    open_tables(page, recorded, tmp_path)
+
+    shown = cells(page, "kernels")
+    kernels = list(recorded.kernels().to_pylist())
+    columns = ("total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns")
+    assert [row[0] for row in shown] == [row["name"] for row in kernels]
+    assert numbers(shown, 1, 8) == Counter(tuple(row[name] for name in columns) for row in kernels)
+
+    columns = ("total_ns", "bytes", "count", "median_ns", "bytes_per_second")
+    copies = recorded.copies().to_pylist()
+    assert numbers(cells(page, "copies")) == Counter(
+        tuple(row[name] for name in columns) for row in copies
+    )
+
+    columns = ("total_ns", "count", "median_ns", "max_ns")
+    waits = recorded.synchronizations("line").to_pylist()
+    assert numbers(cells(page, "synchronizations")) == Counter(
+        tuple(row[name] for name in columns) for row in waits
+    )
+
+    for part, rows in (("kernels", kernels), ("copies", copies), ("synchronizations", waits)):
+        places = page.locator(f"[data-part={part}] .gpuviz-table__place").all()
+        titles = Counter(place.get_attribute("title") for place in places)
+        assert titles == Counter(row["site"] for row in rows)
+
+
+def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp_path):
+    open_tables(page, recorded, tmp_path)
+    device = recorded.devices[0]
+    at_end = {
+        row["site"]: row for row in recorded.sites("line", at="end", device=device).to_pylist()
+    }
+
+    shown = {tuple(row) for row in cells(page, "lines-that-allocated")}
+
+    assert shown == {
+        (
+            row["site"],
+            str(row["live_bytes"]),
+            str(at_end[row["site"]]["live_bytes"]),
+            str(row["total_bytes"]),
+            str(row["total_count"]),
+        )
+        for row in recorded.sites("line", at="peak", device=device).to_pylist()
+    }
+
+
+@pytest.mark.parametrize("at", ["peak", "end"])
+def test_fragmentation_at_a_moment_is_that_of_the_recording(page, recorded, tmp_path, at):
+    open_tables(page, recorded, tmp_path)
+    page.get_by_role("button", name=at.title(), exact=True).click()
+    expected = recorded.fragmentation(at, recorded.devices[0])
+
+    parts = {
+        each.get_attribute("data-part"): int(each.get_attribute("data-value"))
+        for each in page.locator("[data-part=fragmentation] dd").all()
+    }
+
+    assert parts == {
+        "requested": expected.requested,
+        "rounding": expected.rounding,
+        "pendingFree": expected.pending_free,
+        "inactiveSplit": expected.inactive_split,
+        "cachedWhole": expected.cached_whole,
+    }
+    pools = [
+        (row["pool"], row["reserved"], row["free"], row["largest_free"], row["external"])
+        for row in expected.pools.to_pylist()
+    ]
+    assert numbers(cells(page, "fragmentation"), 0) == Counter(pools)
+    sizes = cells(page, "fragmentation", 1) if expected.free else []
+    assert sum(int(row[2]) for row in sizes) == expected.free
+
+
+def test_tables_of_a_device_have_what_ran_on_it(page, tmp_path):
+    recorded = make_stream_recording()
+    activities = recorded.table("activities")
+    other = activities.set_column(
+        activities.schema.get_field_index("device"),
+        "device",
+        pc.cast(pc.multiply(pc.cast(pc.equal(activities["bytes"], 0), "int16"), 1), "int16"),
+    )
+    two = Recording({**recorded.tables, "activities": other}, recorded.manifest)
+    open_tables(page, two, tmp_path)
+    kernels_of_first = cells(page, "kernels")
+
+    page.locator("#gpuviz-device").select_option("1")
+    page.wait_for_selector("[data-part=kernels] tbody tr")
+
+    alone = other.filter(pc.equal(other["device"], 1))
+    expected = replace(two, tables={**two.tables, "activities": alone}).kernels()
+    assert kernels_of_first == []
+    assert [row[0] for row in cells(page, "kernels")] == expected["name"].to_pylist()
+
+
+def test_a_heading_sorts_from_the_keyboard_and_says_how(page, tmp_path):
+    open_tables(page, load(next(path for path in SHIPPED if path.stem == "kmeans")), tmp_path)
+    heading = page.locator("[data-part=kernels] th").nth(3)
+    launches = [int(row[3]) for row in cells(page, "kernels")]
+
+    heading.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    descending = [int(row[3]) for row in cells(page, "kernels")]
+    said = heading.get_attribute("aria-sort")
+    page.keyboard.press("Enter")
+
+    assert descending == sorted(launches, reverse=True)
+    assert said == "descending"
+    assert [int(row[3]) for row in cells(page, "kernels")] == sorted(launches)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert page.locator("[data-part=kernels] th[aria-sort]").count() == 1
+
+
+def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_path):
+    recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
+    open_tables(page, recorded, tmp_path)
+    kernel = recorded.kernels().to_pylist()[0]
+
+    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+
+    picked = page.locator(".gpuviz-picked").inner_text()
+    assert kernel["name"].split("(")[0].split("<")[0].split("::")[-1] in picked
+    shown = page.locator(".gpuviz-controls__text").inner_text()
+    assert shown.endswith("of 214 ms shown")
+
+
+def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
+    recorded = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+    open_tables(page, recorded, tmp_path)
+
+    page.get_by_role("button", name="Icicle").click()
+    calls = page.locator(".gpuviz-icicle__call")
+    whole = calls.first.get_attribute("aria-label")
+    page.get_by_text("_measure", exact=False).locator("visible=true").first.wait_for()
+    chosen = page.locator(".gpuviz-icicle__call", has_text="median_filter").first
+    before = chosen.bounding_box()["width"]
+    chosen.click()
+    after = page.locator(".gpuviz-icicle__call", has_text="median_filter").first
+    wide = after.bounding_box()["width"]
+    page.keyboard.press("Escape")
+
+    assert f"({recorded.peak().bytes:,} B)" in whole
+    assert wide > 3 * before
+    assert page.locator(".gpuviz-icicle__call", has_text="median_filter").first.bounding_box()[
+        "width"
+    ] == pytest.approx(before)
+
+
+def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_path):
+    open_tables(page, make_recording(), tmp_path)
+
+    page.locator("[data-part=lines-that-allocated] summary").first.click()
+    page.get_by_role("button", name="Show its largest block in the charts").first.click()
+
+    stacks = page.locator(".gpuviz-stack").first.inner_text()
+    assert "x = train.py" in stacks
+    assert "run()" in stacks
+    assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+
+
+def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
+    recorded = make_recording(small_program()[:5])
+    open_tables(page, recorded, tmp_path)
+
+    rows = {row[0]: row for row in cells(page, "lines-that-allocated")}
+
+    at_end = {
+        row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()
+    }
+    assert {site: int(row[2]) for site, row in rows.items()} == at_end
+
+
+def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unknown(page, tmp_path):
+    events = Events()
+    events.add("alloc", SEGMENT, 3 * MIB)
+    open_tables(page, make_recording(events.rows, initial_events=0), tmp_path)
+
+    text = page.locator("[data-part=fragmentation]").inner_text()
+
+    assert "Not known: this allocator does not tell its segments." in text
+    assert page.locator("[data-part=fragmentation] table").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_printed_report_has_a_picture_of_every_chart(page, tmp_path, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_tables(page, make_stream_recording(), tmp_path)
+    page.wait_for_timeout(300)
+    charts = page.locator(".gpuviz-plot__canvas:not(.gpuviz-plot__canvas--overlay)").count()
+
+    printed = page.pdf(format="A4")
+
+    wide = [int(width) for width in re.findall(rb"/Width (\d+)", printed)]
+    assert sum(width > 1000 for width in wide) >= charts
