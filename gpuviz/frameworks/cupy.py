@@ -3,6 +3,7 @@
 import importlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -250,8 +251,28 @@ class CachingSource:
         }
 
 
+def _name_of(allocator: Allocator) -> str:
+    owner = getattr(allocator, "__self__", None)
+    kind: Any = allocator if owner is None or isinstance(owner, ModuleType) else type(owner)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+_observers: "weakref.WeakSet[_core.CupyObserver]" = weakref.WeakSet()
+
+
+def _abandon_observers() -> None:
+    for observer in list(_observers):
+        observer.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_observers)
+
+
 class ObservingSource:
-    """The program's own allocator, watched for the time of one recording."""
+    """The program's own allocator, watched for the time of one recording.
+
+    Nothing of it is kept afterwards: a pool gives its memory back when the program drops it.
+    """
 
     allocator = "observe"
 
@@ -259,18 +280,10 @@ class ObservingSource:
         self._stacks = stacks
         self._cuda = import_cupy().cuda
         cuda_driver()
-        observed = self._cuda.get_allocator()
-        owner = getattr(observed, "__self__", None)
-        kind = type(owner) if owner is not None and not isinstance(owner, ModuleType) else observed
-        self.allocator_name = f"{kind.__module__}.{kind.__qualname__}"
-        pool = owner if isinstance(owner, self._cuda.MemoryPool) else None
-        self._observer = _core.CupyObserver(
-            **_arguments_of_state(),
-            allocator=observed,
-            total_bytes=None if pool is None else pool.total_bytes,
-            out_of_memory=_observed_out_of_memory,
-        )
+        self.allocator_name = _name_of(self._cuda.get_allocator())
+        self._observer: _core.CupyObserver | None = None
         self._installation: Installation | None = None
+        self._seen: list[int] = []
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return nothing: all tables grow during the recording."""
@@ -281,28 +294,46 @@ class ObservingSource:
 
     def begin(self, session: _core.Session) -> None:
         """Record what the program's allocator does."""
-        os.register_at_fork(after_in_child=self._observer.abandon)
-        self._observer.set_session(session, stacks=self._stacks)
-        self._installation = Installation(_core.observed_malloc(lambda: self._observer))
+        observed = self._cuda.get_allocator()
+        self.allocator_name = _name_of(observed)
+        owner = getattr(observed, "__self__", None)
+        pool = owner if isinstance(owner, self._cuda.MemoryPool) else None
+        observer = _core.CupyObserver(
+            **_arguments_of_state(),
+            allocator=observed,
+            total_bytes=None if pool is None else pool.total_bytes,
+            out_of_memory=_observed_out_of_memory,
+        )
+        _observers.add(observer)
+        observer.set_session(session, stacks=self._stacks)
+        self._observer = observer
+        self._installation = Installation(_core.observed_malloc(lambda: observer))
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices seen."""
         used = []
-        for device in self._observer.devices():
+        for device in self._devices():
             with self._cuda.Device(device):
                 free, total = self._cuda.runtime.memGetInfo()
             used.append((device, total - free))
         return used
 
     def end(self) -> tuple[str, ...]:
-        """Put the program's allocator back."""
+        """Put the program's allocator back and let go of it."""
         restored = self._installation is None or self._installation.remove()
-        self._observer.set_session(None)
+        self._seen = self._devices()
+        if self._observer is not None:
+            self._observer.set_session(None)
+        self._observer = self._installation = None
         return () if restored else (_REPLACED,)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices seen."""
-        return _device_rows(self._observer.devices())
+        return _device_rows(self._devices())
+
+    def _devices(self) -> list[int]:
+        observer = self._observer
+        return self._seen if observer is None else observer.devices()
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return versions; a foreign allocator has no settings or statistics of torch's kind."""

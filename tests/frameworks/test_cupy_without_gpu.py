@@ -1,5 +1,6 @@
 """CuPy's own memory objects over gpuviz's allocator, on a simulated device: no GPU is needed."""
 
+import gc
 from types import SimpleNamespace
 
 import pytest
@@ -23,9 +24,8 @@ def allocator():
     return _core.CachingAllocator(device, _core.AllocatorSettings.parse(""))
 
 
-@pytest.fixture
-def client(allocator):
-    """A client whose current device and stream come from Python functions."""
+def new_client(allocator):
+    """Return a client whose current device and stream come from Python functions."""
     return _core.CupyAllocator(
         memory_module=memory,
         runtime_module=SimpleNamespace(),
@@ -35,6 +35,11 @@ def client(allocator):
         open_device=lambda _: allocator,
         out_of_memory=out_of_memory,
     )
+
+
+@pytest.fixture
+def client(allocator):
+    return new_client(allocator)
 
 
 def live_bytes(allocator):
@@ -50,6 +55,15 @@ def test_a_pointer_is_cupys_own_and_frees_when_the_last_reference_goes(client, a
     del pointer
     assert live_bytes(allocator) == 1234
     del shifted
+    assert live_bytes(allocator) == 0
+
+
+def test_a_pointer_may_outlive_its_function(allocator):
+    pointer = _core.cupy_malloc(lambda: new_client(allocator))(1234)
+    gc.collect()
+
+    assert live_bytes(allocator) == 1234
+    del pointer
     assert live_bytes(allocator) == 0
 
 

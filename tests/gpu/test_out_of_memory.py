@@ -1,9 +1,11 @@
 """Each cause of a failure on a real card, and what its page says. The card must be mostly free."""
 
+import gc
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,16 +18,39 @@ MIB, GIB = 1 << 20, 1 << 30
 PATH = re.compile(r"The state at that moment: (.*)$", re.MULTILINE)
 
 
-@pytest.fixture
-def room():
-    """Return how many whole GiB are free on device 0, with nothing cached before and after."""
+def give_back():
+    """Let the device have what tests left: their frames, through exceptions, and what is cached."""
     import cupy as cp
 
-    cp.get_default_memory_pool().free_all_blocks()
-    gpuviz.empty_cache()
-    yield gpuviz.mem_get_info(0)[0] // GIB
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        # There pytest keeps the last failure.
+        vars(sys).pop(name, None)
+    gc.collect()
     gpuviz.set_per_process_memory_fraction(1.0, 0)
+    cp.cuda.Device(0).synchronize()
+    cp.get_default_memory_pool().free_all_blocks()
+    cp.get_default_pinned_memory_pool().free_all_blocks()
+    cp.cuda.runtime.memPoolTrimTo(cp.cuda.runtime.deviceGetDefaultMemPool(0), 0)
     gpuviz.empty_cache()
+
+
+def free_memory(at_least=0):
+    """Return what device 0 has free; wait some seconds for processes that have just ended."""
+    deadline = time.monotonic() + 20
+    while (free := gpuviz.mem_get_info(0)[0]) < at_least and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return free
+
+
+@pytest.fixture(autouse=True)
+def room():
+    """Return how many whole GiB are free on device 0. What a test takes it must let go of."""
+    give_back()
+    free, total = gpuviz.mem_get_info(0)
+    assert free > 0.8 * total, f"device 0 must be mostly free, {free} of {total} bytes are"
+    yield free // GIB
+    give_back()
+    assert free_memory(at_least=free - GIB) >= free - GIB
 
 
 def empty(size):
@@ -38,9 +63,12 @@ def failing(size):
     """Return the text of CuPy's exception for a request that fails."""
     import cupy as cp
 
-    with pytest.raises(cp.cuda.memory.OutOfMemoryError) as caught:
+    # `pytest.raises(...) as` would make a cycle of this frame, which keeps those that called it.
+    try:
         empty(size)
-    return str(caught.value)
+    except cp.cuda.memory.OutOfMemoryError as error:
+        return str(error)
+    raise AssertionError(f"{size} bytes were allocated")
 
 
 def failure_on_page(text):
@@ -212,7 +240,8 @@ def test_an_observed_allocator_that_fails_is_explained_too(room, kind):
 
 
 def test_what_fails_and_is_killed_leaves_the_page(room, tmp_path):
-    program = f"""
+    program = tmp_path / "program.py"
+    program.write_text(f"""
 import cupy, gpuviz, os, signal
 gpuviz.record({str(tmp_path / "run.gpuviz")!r}).start()
 held = [cupy.empty({GIB}, dtype=cupy.int8) for _ in range({room - 2})]
@@ -220,8 +249,8 @@ try:
     cupy.empty({8 * GIB}, dtype=cupy.int8)
 except cupy.cuda.memory.OutOfMemoryError:
     os.kill(os.getpid(), signal.SIGKILL)
-"""
-    killed = subprocess.run([sys.executable, "-c", program], timeout=120, check=False)
+""")
+    killed = subprocess.run([sys.executable, program], timeout=120, check=False)
     page = gpuviz.load(Path(tmp_path / "run.oom-1.html"))
 
     assert killed.returncode == -signal.SIGKILL

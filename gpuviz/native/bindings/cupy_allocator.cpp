@@ -29,7 +29,9 @@ CachingAllocator& CupyAllocator::allocator(int device) {
     if (known == nullptr) {
         nb::object opened = open_device_(device);
         known = nb::cast<CachingAllocator*>(opened);
-        opened.release();  // kept for ever: memory of it may be freed at any later time
+        // Both are kept for ever: memory of them may be freed at any later time.
+        opened.release();
+        nb::find(this).release();
     }
     return *known;
 }

@@ -105,6 +105,9 @@ nb::object CupyObserver::observe(nb::object pointer, std::size_t requested_size)
         throw nb::python_error();
     }
     held_.emplace(address, held);
+    if (!self_.is_valid()) {
+        self_ = nb::find(this);
+    }
     pool(device).allocated({address, size, requested_size, state_.stream(device)}, pool_bytes(),
                            call_site());
     return observed;
@@ -121,13 +124,19 @@ void CupyObserver::free_callback(void* self, void* address, int device) noexcept
     if (held == observer.held_.end()) {
         return;
     }
+    // Code of the program may run below and let go of the rest.
+    const nb::object kept = observer.self_;
     const auto pool = observer.pools_.find(device);
     if (pool != observer.pools_.end()) {
         pool->second.freed(at, observer.call_site());
     }
     // Let go only after the free is recorded, so that the address is never seen twice at once.
-    const nb::object last = std::move(held->second);
+    nb::object last = std::move(held->second);
     observer.held_.erase(held);
+    last.reset();
+    if (observer.held_.empty()) {
+        observer.self_.reset();
+    }
 }
 
 void CupyObserver::set_session(Session* session, bool stacks) {
@@ -148,7 +157,7 @@ std::vector<int> CupyObserver::devices() const {
 }
 
 void bind_cupy_observer(nb::module_& m) {
-    nb::class_<CupyObserver>(m, "CupyObserver")
+    nb::class_<CupyObserver>(m, "CupyObserver", nb::is_weak_referenceable())
         .def(
             "__init__",
             [](CupyObserver* self, const nb::object& memory_module,

@@ -18,7 +18,8 @@ namespace gpuviz {
 //
 // Each pointer that the program's allocator returns is held here and a pointer to the same memory
 // is handed out instead, whose end is recorded before the held one is let go. The GIL is held
-// throughout. Never destroyed once it served memory, since arrays outlive everything.
+// throughout. It keeps itself, and the program's allocator, while pointers that it handed out live;
+// not longer, since a pool that the program drops gives its memory back.
 class CupyObserver {
   public:
     // `total_bytes()` tells what the program's pool holds of the current device, or is None where
@@ -56,6 +57,7 @@ class CupyObserver {
     nanobind::object out_of_memory_;
     // What the program's allocator returned, by address; two pointers may name one address.
     std::unordered_multimap<std::uint64_t, nanobind::object> held_;
+    nanobind::object self_;  // while anything is held
     std::unordered_map<int, ObservedPool> pools_;
     Session* session_ = nullptr;
     bool stacks_ = true;

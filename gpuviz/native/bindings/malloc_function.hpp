@@ -2,17 +2,20 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
 namespace gpuviz {
 
 // A Python function of one argument over `Owner::malloc`. A plain C function is called several
 // times faster than a bound method.
 //
-// `make` returns the owner when the function is first called. The owner lives for ever from then
-// on, since memory that it hands out may be freed at any time up to the end of the process.
+// `make` returns the owner when the function is first called and is let go then. The function keeps
+// the owner; an owner whose memory may outlive the function keeps itself as long as it needs.
 template <typename Owner>
 nanobind::object malloc_function(nanobind::callable make) {
     struct Lazy {
-        nanobind::callable make;
+        nanobind::object make;
+        nanobind::object made;
         Owner* owner = nullptr;
     };
     static constexpr const char* kCapsule = "gpuviz.malloc";
@@ -22,14 +25,18 @@ nanobind::object malloc_function(nanobind::callable make) {
             auto& lazy = *static_cast<Lazy*>(PyCapsule_GetPointer(self, kCapsule));
             if (lazy.owner == nullptr) {
                 try {
-                    nanobind::object made = lazy.make();
+                    const nanobind::object make = lazy.make;
+                    nanobind::object made = make();
                     lazy.owner = nanobind::cast<Owner*>(made);
-                    made.release();
+                    lazy.made = std::move(made);
+                    lazy.make.reset();
                 } catch (nanobind::python_error& error) {
                     error.restore();
                     return nullptr;
                 }
             }
+            // Another thread may let go of the function meanwhile.
+            const nanobind::object kept = lazy.made;
             return lazy.owner->malloc(size);
         },
         METH_O,
@@ -40,8 +47,10 @@ nanobind::object malloc_function(nanobind::callable make) {
         "Raises:\n"
         "    cupy.cuda.memory.OutOfMemoryError: The device has too little memory left.\n"
         "    DeviceUnavailableError: There is no CuPy or no usable driver.\n"};
-    const nanobind::object self =
-        nanobind::steal(PyCapsule_New(new Lazy{std::move(make)}, kCapsule, nullptr));
+    const nanobind::object self = nanobind::steal(
+        PyCapsule_New(new Lazy{std::move(make), {}}, kCapsule, [](PyObject* capsule) {
+            delete static_cast<Lazy*>(PyCapsule_GetPointer(capsule, kCapsule));
+        }));
     return nanobind::steal(PyCFunction_New(&definition, self.ptr()));
 }
 
