@@ -1,9 +1,10 @@
 import { Signal } from "../base/signal.ts";
 import { findBands } from "../model/bands.ts";
 import { Descriptions } from "../model/description.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { findEventWaits, type EventWaits } from "../model/event_waits.ts";
-import type { Lane, Lanes } from "../model/lanes.ts";
+import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import type { Names } from "../model/names.ts";
 import type { Picked } from "../model/picked.ts";
@@ -18,16 +19,6 @@ import type { Frames } from "./frames.ts";
 import { Selection } from "./selection.ts";
 import type { TimeRange } from "./time_window.ts";
 import { Tooltip } from "./tooltip.ts";
-
-/** What the charts of one device are drawn from. */
-export interface DeviceContents {
-  readonly device: number;
-  readonly timeline: DeviceTimeline;
-  readonly work: Work;
-  readonly lanes: Lanes;
-  readonly stacks: Stacks;
-  readonly names: Names;
-}
 
 interface Derived {
   readonly lanes: readonly Lane[];
@@ -50,23 +41,25 @@ export class ChartContext implements RelatedContents {
   #derived: Derived;
 
   constructor(frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
-    const { timeline, stacks, names } = contents;
     this.frames = frames;
     this.tooltip = new Tooltip(tooltipIn);
     this.#contents = contents;
     this.#derived = derive(contents);
-    this.grouping = new Grouping(timeline, stacks, names);
-    this.selection = new Selection(timeline, (picked) => this.links.litBy(picked));
+    this.grouping = new Grouping(contents);
+    this.selection = new Selection(contents.timeline, (picked) => this.links.litBy(picked));
   }
 
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
-    const before = this.timeline;
     this.#contents = contents;
     this.#derived = derive(contents);
-    this.grouping.update(contents.timeline, contents.stacks, contents.names);
-    this.selection.follow(before, contents.timeline);
+    this.grouping.update(contents);
+    this.selection.follow(contents.timeline);
     this.revision.value += 1;
+  }
+
+  get contents(): DeviceContents {
+    return this.#contents;
   }
 
   get device(): number {

@@ -4,7 +4,7 @@ import type { Lane } from "../model/lanes.ts";
 import type { Picked } from "../model/picked.ts";
 import type { SpanRow } from "../model/span_row.ts";
 import { paintLane } from "../render/lane_raster.ts";
-import { createRaster, rectAt, type Raster } from "../render/raster.ts";
+import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { paintImage, rasterFor } from "./image.ts";
@@ -120,7 +120,7 @@ function spanNear(
   for (let slack = 0; slack <= POINTER_SLACK_PX; slack += 1) {
     for (const aside of [slack, -slack]) {
       const at = (x - plot.area.left + aside) * ratio;
-      const id = rectAt(raster, at, (y - plot.area.top) * ratio);
+      const id = idAt(raster, at, (y - plot.area.top) * ratio);
       if (id !== undefined) {
         return spanWithId(layout, id);
       }

@@ -1,11 +1,12 @@
 import { barPieces, type BarPiece } from "../model/bar_rects.ts";
 import { packBars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
-import { COLOURED, type Categories } from "../model/categories.ts";
+import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lit } from "../model/picked.ts";
 import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
-import { createRaster, paintIds, paintRects, rectAt, type Rects } from "../render/raster.ts";
+import { PlacedRows } from "../render/placed_rows.ts";
+import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
@@ -38,6 +39,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   const plot = new Plot(parent, chart.frames, OPTIONS);
   let moment = momentAfter(chart.timeline, selection.momentRow.value);
   let raster = createRaster(1, 1);
+  let rects: Rects | undefined;
   const refresh = (): void => {
     moment = momentAfter(chart.timeline, selection.momentRow.value);
     plot.setHeight(heightOf(moment.rows));
@@ -46,10 +48,9 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   plot.onDraw(
     (drawing) => {
       raster = rasterFor(drawing, raster);
-      const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
-      const rects = pieceRects(moment, chart.timeline, categories.value);
-      paintRects(raster, rects, viewport, blockPalette(drawing.theme));
-      paintIds(raster, rects, viewport);
+      const palette = blockPalette(drawing.theme);
+      rects = pieceRects(moment, chart.timeline, categories.value, palette, raster.height);
+      paintRects(raster, [rects], { left: 0, right: moment.widthBytes });
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
     },
@@ -62,8 +63,10 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   const pieceAt = (event: MouseEvent): BarPiece | undefined => {
     const ratio = raster.width / plot.area.width;
     const { left, top } = plot.area;
-    const x = (event.offsetX - left) * ratio;
-    return moment.pieces[rectAt(raster, x, (event.offsetY - top) * ratio) ?? -1];
+    const [x, y] = [(event.offsetX - left) * ratio, (event.offsetY - top) * ratio];
+    const viewport = { left: 0, right: moment.widthBytes };
+    const piece = rects === undefined ? undefined : findRect(rects, viewport, raster.width, x, y);
+    return moment.pieces[piece ?? -1];
   };
   addHover(plot, chart, pieceAt, () => moment);
   plot.scope.listen(plot.host, "click", (event) => {
@@ -92,21 +95,33 @@ function momentAfter(timeline: DeviceTimeline, row: number): Moment {
   return { row, segments, pieces, rows: Math.max(layout.rows, 1), widthBytes: layout.widthBytes };
 }
 
-function pieceRects(moment: Moment, timeline: DeviceTimeline, categories: Categories): Rects {
+function pieceRects(
+  moment: Moment,
+  timeline: DeviceTimeline,
+  categories: Categories,
+  palette: Palette,
+  height: number,
+): Rects {
   const { pieces, row } = moment;
+  const rows = new PlacedRows();
+  rows.begin(height, 0, moment.rows, 0);
+  for (const piece of pieces) {
+    rows.push(piece.row + (1 - BAR_SHARE) / 2, piece.row + (1 + BAR_SHARE) / 2);
+  }
   return {
     count: pieces.length,
-    backdrop: 0,
     left: Float64Array.from(pieces, (piece) => piece.from),
     right: Float64Array.from(pieces, (piece) => piece.to),
-    top: Float64Array.from(pieces, (piece) => piece.row + (1 - BAR_SHARE) / 2),
-    bottom: Float64Array.from(pieces, (piece) => piece.row + (1 + BAR_SHARE) / 2),
-    colour: Uint8Array.from(pieces, ({ block }) =>
-      block === undefined ? CACHED_COLOUR : (categories.ofBlock[block] ?? COLOURED),
+    rows,
+    colour: Uint32Array.from(pieces, ({ block }) =>
+      block === undefined ? CACHED_COLOUR : categoryOf(categories, block),
     ),
-    striped: Uint8Array.from(pieces, ({ block }) =>
-      block !== undefined && isPendingAfter(timeline.blocks, block, row) ? 1 : 0,
-    ),
+    palette,
+    isStriped: (piece) => {
+      const block = pieces[piece]?.block;
+      return block !== undefined && isPendingAfter(timeline.blocks, block, row);
+    },
+    isBackdrop: false,
   };
 }
 
