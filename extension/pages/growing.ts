@@ -29,6 +29,7 @@ let log: EventLog | undefined;
 let lanes: Lanes | undefined;
 const timeline = new DeviceTimeline();
 let view: DeviceView | undefined;
+let contents: DeviceContents | undefined;
 
 /** Takes a recording, or what comes after those taken before. */
 window.takeRecording = async (base64) => {
@@ -44,9 +45,9 @@ window.takeRecording = async (base64) => {
     throw new Error("Device 0 has no events.");
   }
   lanes ??= new Lanes(work, names);
-  lanes.extend(file.durationNs);
+  lanes.extend();
   timeline.extend(first, file.durationNs);
-  const contents: DeviceContents = { device: 0, timeline, work, lanes, stacks, names };
+  contents ??= { device: 0, timeline, work, lanes, stacks, names };
   if (view === undefined) {
     view = deviceView(document.body, frames, contents);
   } else {

@@ -34,6 +34,8 @@ export class Blocks {
     inUseUntilNs: new GrowingFloats(),
   };
   readonly #live = new NumberMap();
+  /** How many became known only when they were freed. */
+  unannounced = 0;
   #taken = 0;
 
   /**
@@ -73,6 +75,7 @@ export class Blocks {
     }
     const known = this.#live.get(at);
     const block = known === NOTHING ? this.#begin(at, size, 0) : known;
+    this.unannounced += known === NOTHING ? 1 : 0;
     if (action === Action.freeRequested) {
       this.#request(block, row, timeNs);
     } else {

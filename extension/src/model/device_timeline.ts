@@ -6,7 +6,15 @@ import type { LevelLine } from "./decimation.ts";
 import { Action, noMemoryEvents, type MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
 import { Levels, type LevelName } from "./levels.ts";
+import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
 import { Segments } from "./segments.ts";
+
+/** What was after an event: the same for ever, but for blocks that are told of only later. */
+interface Moment {
+  readonly row: number;
+  readonly unannounced: number;
+  readonly segments: readonly SegmentAtMoment[];
+}
 
 /** Everything that is drawn of one device, derived from its events; it goes on as they do. */
 export class DeviceTimeline {
@@ -15,6 +23,7 @@ export class DeviceTimeline {
   readonly levels = new Levels();
   readonly layout = new AddressLayout();
   #events = noMemoryEvents();
+  #moment: Moment | undefined;
   #endNs = 1;
   readonly #regions = new GrowingIds();
   #placedSegments = 0;
@@ -95,6 +104,16 @@ export class DeviceTimeline {
   /** The last event at or before a time. */
   rowAt(timeNs: number): number {
     return Math.max(countAtMost(this.events.timeNs, timeNs) - 1, this.firstRow);
+  }
+
+  /** The segments after an event, by address; the last answer is kept, for two charts ask. */
+  segmentsAfter(row: number): readonly SegmentAtMoment[] {
+    const { unannounced } = this.blocks;
+    if (this.#moment?.row !== row || this.#moment.unannounced !== unannounced) {
+      const segments = segmentsAfter(this.#events, this.segments, this.blocks, row);
+      this.#moment = { row, unannounced, segments };
+    }
+    return this.#moment.segments;
   }
 
   /** Finds the places of new segments and blocks. */

@@ -73,7 +73,7 @@ export class GrowingRecording {
     };
     this.#contents.set(device, contents);
     const endNs = Math.max(this.#durationNs, this.work.endNs);
-    this.#lanes.extend(endNs);
+    this.#lanes.extend();
     contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
     return contents;
   }

@@ -1,9 +1,9 @@
 import { Signal } from "../base/signal.ts";
-import { findBands } from "../model/bands.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { findEventWaits, type EventWaits } from "../model/event_waits.ts";
+import { Divisions } from "../model/divisions.ts";
+import { EventWaits } from "../model/event_waits.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import type { Names } from "../model/names.ts";
@@ -20,13 +20,28 @@ import { Selection } from "./selection.ts";
 import type { TimeRange } from "./time_window.ts";
 import { Tooltip } from "./tooltip.ts";
 
-interface Derived {
-  readonly lanes: readonly Lane[];
+/** What is derived from contents and goes on as they do. */
+class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
   readonly describeWork: WorkDescriptions;
   readonly bands: Bands;
   readonly waits: EventWaits;
+  readonly #divisions: Divisions;
+
+  constructor({ timeline, work, stacks, names }: DeviceContents) {
+    this.links = new Links(timeline, work);
+    this.describe = new Descriptions(timeline, stacks, names);
+    this.describeWork = new WorkDescriptions(work, stacks, names);
+    this.#divisions = new Divisions(work.ranges);
+    this.bands = new Bands(this.#divisions, this.describeWork);
+    this.waits = new EventWaits(work);
+  }
+
+  extend(): void {
+    this.#divisions.extend();
+    this.waits.extend();
+  }
 }
 
 /** What the charts of one device share; the contents may be replaced by longer ones. */
@@ -44,15 +59,19 @@ export class ChartContext implements RelatedContents {
     this.frames = frames;
     this.tooltip = new Tooltip(tooltipIn);
     this.#contents = contents;
-    this.#derived = derive(contents);
+    this.#derived = new Derived(contents);
     this.grouping = new Grouping(contents);
     this.selection = new Selection(contents.timeline, (picked) => this.links.litBy(picked));
   }
 
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
-    this.#contents = contents;
-    this.#derived = derive(contents);
+    if (contents === this.#contents) {
+      this.#derived.extend();
+    } else {
+      this.#contents = contents;
+      this.#derived = new Derived(contents);
+    }
     this.grouping.update(contents);
     this.selection.follow(contents.timeline);
     this.revision.value += 1;
@@ -83,7 +102,8 @@ export class ChartContext implements RelatedContents {
   }
 
   get lanes(): readonly Lane[] {
-    return this.#derived.lanes;
+    const { lanes, device } = this.#contents;
+    return [...lanes.threads, ...lanes.ofDevice(device)];
   }
 
   get links(): Links {
@@ -113,16 +133,4 @@ export class ChartContext implements RelatedContents {
   dispose(): void {
     this.tooltip.dispose();
   }
-}
-
-function derive({ device, timeline, work, lanes, stacks, names }: DeviceContents): Derived {
-  const describeWork = new WorkDescriptions(work, stacks, names);
-  return {
-    lanes: [...lanes.threads, ...lanes.ofDevice(device)],
-    links: new Links(timeline, work),
-    describe: new Descriptions(timeline, stacks, names),
-    describeWork,
-    bands: new Bands(findBands(work, timeline.endNs), describeWork),
-    waits: findEventWaits(work),
-  };
 }

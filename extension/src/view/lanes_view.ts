@@ -50,7 +50,8 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y)),
   });
   const light = (): void => {
-    lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+    const { lit: lights, picked } = selection;
+    lit = findLitSpans(layout, lights.value, picked.value, (span) => chart.timesOf(span));
   };
   plot.scope.defer(selection.lit.subscribe(light));
   plot.scope.defer(

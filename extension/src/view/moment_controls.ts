@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { freeBytes, segmentsAfter } from "../model/moment.ts";
+import { freeBytes } from "../model/moment.ts";
 import { button, element } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
@@ -38,8 +38,8 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number): string {
-  const { events, blocks, segments, levels } = timeline;
-  const shown = segmentsAfter(events, segments, blocks, row);
+  const { events, blocks, levels } = timeline;
+  const shown = timeline.segmentsAfter(row);
   const free = freeBytes(shown, blocks);
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);

@@ -4,7 +4,7 @@ import { isPendingAfter } from "../model/blocks.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lit } from "../model/picked.ts";
-import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
+import type { SegmentAtMoment } from "../model/moment.ts";
 import { PlacedRows } from "../render/placed_rows.ts";
 import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
@@ -76,7 +76,13 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
   addWalk(plot, chart, () => moment);
   plot.scope.defer(selection.momentRow.subscribe(refresh));
-  plot.scope.defer(chart.revision.subscribe(refresh));
+  plot.scope.defer(
+    chart.revision.subscribe(() => {
+      if (chart.timeline.segmentsAfter(moment.row) !== moment.segments) {
+        refresh();
+      }
+    }),
+  );
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
   refresh();
   return plot;
@@ -88,8 +94,8 @@ function heightOf(rows: number): number {
 }
 
 function momentAfter(timeline: DeviceTimeline, row: number): Moment {
-  const { events, blocks } = timeline;
-  const segments = segmentsAfter(events, timeline.segments, blocks, row);
+  const { blocks } = timeline;
+  const segments = timeline.segmentsAfter(row);
   const layout = packBars(segments);
   const pieces = barPieces(segments, layout, blocks);
   return { row, segments, pieces, rows: Math.max(layout.rows, 1), widthBytes: layout.widthBytes };
