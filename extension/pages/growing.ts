@@ -10,7 +10,7 @@ import { Lanes } from "../src/model/lanes.ts";
 import { readNames } from "../src/model/names.ts";
 import { readStacks } from "../src/model/stacks.ts";
 import { Work } from "../src/model/work.ts";
-import type { DeviceContents } from "../src/view/chart_context.ts";
+import type { DeviceContents } from "../src/model/device_contents.ts";
 import { deviceView, type DeviceView } from "../src/view/device_view.ts";
 import { Frames } from "../src/view/frames.ts";
 import { decodeBase64 } from "../src/wire/base64.ts";
@@ -27,7 +27,9 @@ const work = new Work();
 const frames = new Frames();
 let log: EventLog | undefined;
 let lanes: Lanes | undefined;
+const timeline = new DeviceTimeline();
 let view: DeviceView | undefined;
+let contents: DeviceContents | undefined;
 
 /** Takes a recording, or what comes after those taken before. */
 window.takeRecording = async (base64) => {
@@ -43,9 +45,9 @@ window.takeRecording = async (base64) => {
     throw new Error("Device 0 has no events.");
   }
   lanes ??= new Lanes(work, names);
-  lanes.extend(file.durationNs);
-  const timeline = new DeviceTimeline(first, file.durationNs);
-  const contents: DeviceContents = { device: 0, timeline, work, lanes, stacks, names };
+  lanes.extend();
+  timeline.extend(first, file.durationNs);
+  contents ??= { device: 0, timeline, work, lanes, stacks, names };
   if (view === undefined) {
     view = deviceView(document.body, frames, contents);
   } else {

@@ -1,5 +1,5 @@
 import { countAtMost } from "../base/search.ts";
-import { isActiveAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
+import { activeAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
 import { Action, type MemoryEvents } from "./events.ts";
 import type { Segments } from "./segments.ts";
 
@@ -23,7 +23,7 @@ export function segmentsAfter(
   const ranges = joinMapped(events, segments, openSegments(segments, row));
   const starts = ranges.map((range) => range.from);
   const strays: SegmentAtMoment[] = [];
-  for (const block of activeBlocks(blocks, row)) {
+  for (const block of blocksByAddress(blocks, events, row)) {
     const from = blocks.address[block] ?? 0;
     const home = ranges[countAtMost(starts, from) - 1];
     if (home !== undefined && from < home.to) {
@@ -41,14 +41,11 @@ export function segmentsAfter(
   return [...ranges, ...strays].sort((left, right) => left.from - right.from);
 }
 
-function activeBlocks(blocks: Blocks, row: number): number[] {
-  const active: number[] = [];
-  for (let block = 0; block < blocks.count; block += 1) {
-    if (isActiveAfter(blocks, block, row)) {
-      active.push(block);
-    }
-  }
-  return active.sort((left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0));
+function blocksByAddress(blocks: Blocks, events: MemoryEvents, row: number): number[] {
+  const { address } = blocks;
+  return activeAfter(blocks, events, row).sort(
+    (left, right) => (address[left] ?? 0) - (address[right] ?? 0),
+  );
 }
 
 function openSegments(segments: Segments, row: number): number[] {

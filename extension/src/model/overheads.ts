@@ -1,5 +1,4 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
-import type { ArrowTable } from "../wire/arrow.ts";
+import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/tables.py. */
 const KINDS = [
@@ -17,54 +16,16 @@ const KINDS = [
   "jit_compile",
 ] as const;
 
-/** What a reader calls them; a buffer is one of CUPTI's own, where it notes what it records. */
-const NAMES = [
-  "overhead",
-  "compiling for this GPU",
-  "CUPTI empties a buffer",
-  "CUPTI instruments",
-  "CUPTI takes resources",
-  "loading a module",
-  "loading a kernel",
-  "the GPU's queue is full",
-  "CUPTI asks for a buffer",
-  "starting managed memory",
-  "loading a compiled kernel",
-  "compiling a kernel",
-] as const;
-
 /** Time that CUPTI, lazy loading or compilation took, in the order it came. */
-export class Overheads {
-  readonly #fromNs = new GrowingFloats();
-  readonly #toNs = new GrowingFloats();
-  readonly #kind = new GrowingBytes();
-  readonly #thread = new GrowingIds();
-
-  append(table: ArrowTable): void {
-    this.#fromNs.append(table.numbers("time"));
-    this.#toNs.append(table.numbers("end"));
-    this.#kind.append(table.codes("kind", KINDS));
-    this.#thread.append(table.numbers("thread"));
-  }
-
-  get count(): number {
-    return this.#fromNs.length;
-  }
-
-  get fromNs(): Float64Array<ArrayBuffer> {
-    return this.#fromNs.view();
-  }
-
-  get toNs(): Float64Array<ArrayBuffer> {
-    return this.#toNs.view();
-  }
-
-  /** The thread that it was spent on, 0 if unknown. */
-  get thread(): Uint32Array<ArrayBuffer> {
-    return this.#thread.view();
-  }
-
+export class Overheads extends rowsOf({
+  fromNs: ["time", "number"],
+  toNs: ["end", "number"],
+  kind: ["kind", KINDS],
+  // The thread that it was spent on, 0 if unknown.
+  thread: ["thread", "id"],
+}) {
+  /** In CUPTI's words, such as `lazy function loading`. */
   nameOf(row: number): string {
-    return NAMES[this.#kind.view()[row] ?? 0] ?? NAMES[0];
+    return (KINDS[this.kind[row] ?? 0] ?? "").replaceAll("_", " ");
   }
 }

@@ -11,6 +11,11 @@ import { Ranges } from "./ranges.ts";
 import { Synchronizations } from "./synchronizations.ts";
 import { Texts } from "./texts.ts";
 
+interface Appendable {
+  append(table: ArrowTable): void;
+  reserve?(rows: number): void;
+}
+
 /** What the GPUs and the host's threads did. */
 export class Work {
   readonly activities = new Activities();
@@ -24,20 +29,39 @@ export class Work {
   readonly deviceMemory = new DeviceMemory();
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
+  #endNs = 0;
+  readonly #devices = new Set<number>();
 
   /** Takes more rows of a table; tables that say nothing about work are passed over. */
   append(table: ArrowTable): void {
+    const { activities, apiCalls } = this;
+    const before = [activities.count, apiCalls.count] as const;
     this.#tables[table.name]?.append(table);
+    for (let row = before[0]; row < activities.count; row += 1) {
+      this.#endNs = Math.max(this.#endNs, activities.toNs[row] ?? 0);
+      this.#devices.add(activities.device[row] ?? 0);
+    }
+    for (let row = before[1]; row < apiCalls.count; row += 1) {
+      this.#endNs = Math.max(this.#endNs, apiCalls.toNs[row] ?? 0);
+    }
+  }
+
+  /** Makes room for rows of a table that will come. */
+  reserve(table: string, rows: number): void {
+    this.#tables[table]?.reserve?.(rows);
   }
 
   /** When the last activity or call ends. */
   get endNs(): number {
-    const latest = (times: Float64Array<ArrayBuffer>): number =>
-      times.reduce((high, time) => Math.max(high, time), 0);
-    return Math.max(latest(this.activities.toNs), latest(this.apiCalls.toNs));
+    return this.#endNs;
   }
 
-  readonly #tables: Readonly<Record<string, { append: (table: ArrowTable) => void }>> = {
+  /** The devices that there are activities of. */
+  get devices(): ReadonlySet<number> {
+    return this.#devices;
+  }
+
+  readonly #tables: Readonly<Record<string, Appendable>> = {
     activities: this.activities,
     api_calls: this.apiCalls,
     synchronizations: this.synchronizations,

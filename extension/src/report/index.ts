@@ -40,7 +40,7 @@ async function readContents(): Promise<Contents> {
   ]);
   const lanes = new Lanes(work, names);
   const durationNs = Math.max(file.durationNs, work.endNs);
-  lanes.extend(durationNs);
+  lanes.extend();
   return { durationNs, events, stacks, names, work, lanes };
 }
 

@@ -1,6 +1,7 @@
 import { Scope } from "../base/scope.ts";
 import { categoriesLegend } from "./categories_legend.ts";
-import { ChartContext, type DeviceContents } from "./chart_context.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
+import { ChartContext } from "./chart_context.ts";
 import { colourSwitch } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";

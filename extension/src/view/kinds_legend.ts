@@ -15,7 +15,9 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
+  let drawn = "";
   const draw = (): void => {
+    drawn = contentsOf(chart);
     const kinds = [...kindsIn(chart.lanes), ...(chart.showsIdle.value ? [SpanKind.idle] : [])];
     list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
     if (chart.waits.count > 0) {
@@ -27,9 +29,19 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   };
   draw();
   scope.defer(chart.frames.add(draw));
-  scope.defer(chart.revision.subscribe(draw));
   scope.defer(chart.showsIdle.subscribe(draw));
+  scope.defer(
+    chart.revision.subscribe(() => {
+      if (contentsOf(chart) !== drawn) {
+        draw();
+      }
+    }),
+  );
   return scope;
+}
+
+function contentsOf({ lanes, waits }: ChartContext): string {
+  return `${kindsIn(lanes).join()} ${waits.count > 0}`;
 }
 
 function kindEntry(kind: number, host: HTMLElement): HTMLElement {
@@ -43,8 +55,8 @@ function kindEntry(kind: number, host: HTMLElement): HTMLElement {
 function kindsIn(lanes: readonly Lane[]): number[] {
   const found = new Set<number>();
   for (const { stack } of lanes) {
-    for (const { kind } of stack.rows) {
-      kind.forEach((code) => found.add(code));
+    for (const { kinds } of stack.rows) {
+      kinds.forEach((code) => found.add(code));
     }
   }
   return [...found].sort((left, right) => left - right);

@@ -7,9 +7,10 @@ import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
 import type { RowColumns, SpanRow } from "../model/span_row.ts";
 import { idleLines } from "../model/work_description.ts";
 import { paintLane } from "../render/lane_raster.ts";
-import { createRaster, rectAt, type Raster } from "../render/raster.ts";
+import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
@@ -65,7 +66,8 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   });
   const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
-    lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+    const { lit: lights, picked } = selection;
+    lit = findLitSpans(layout, lights.value, picked.value, (span) => chart.timesOf(span));
   };
   plot.scope.defer(selection.lit.subscribe(light));
   const refresh = (): void => {
@@ -81,7 +83,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   listLanes(list, layout);
-  addHover(plot, chart, (x, y, pixelNs) => {
+  addHover(plot, chart.tooltip, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {
@@ -91,7 +93,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     const picked = pickedSpan(found, layout);
     return found === undefined || picked?.kind === "gap"
       ? picked && linesAbout(picked, chart)
-      : chart.describeWork.spanInRow(found.row, found.span, pixelNs);
+      : chart.describeWork.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
   return plot;
 }
@@ -159,7 +161,7 @@ function spanNear(
   for (let slack = 0; slack <= POINTER_SLACK_PX; slack += 1) {
     for (const aside of [slack, -slack]) {
       const at = (x - plot.area.left + aside) * ratio;
-      const id = rectAt(raster, at, (y - plot.area.top) * ratio);
+      const id = idAt(raster, at, (y - plot.area.top) * ratio);
       if (id !== undefined) {
         return spanWithId(layout, id);
       }
@@ -198,24 +200,4 @@ function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: n
   const idleNs = gaps.takenIn(fromNs, toNs);
   const causes = idleLines(chart.idle.causesIn(gaps, fromNs, toNs), idleNs);
   return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
-}
-
-function addHover(
-  plot: Plot,
-  { tooltip, selection }: ChartContext,
-  linesAt: (x: number, y: number, pixelNs: number) => string[] | undefined,
-): void {
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const { fromNs, toNs } = selection.window.range.value;
-    const pixelNs = (toNs - fromNs) / plot.area.width;
-    const lines = linesAt(event.offsetX, event.offsetY, pixelNs);
-    if (lines === undefined) {
-      tooltip.hide();
-    } else {
-      tooltip.show(lines, event.clientX, event.clientY);
-    }
-  });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    tooltip.hide();
-  });
 }

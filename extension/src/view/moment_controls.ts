@@ -2,7 +2,7 @@ import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { ACTIONS } from "../model/events.ts";
-import { freeBytes, segmentsAfter } from "../model/moment.ts";
+import { freeBytes } from "../model/moment.ts";
 import { legendEntry } from "./categories_legend.ts";
 import { button, element } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -56,8 +56,8 @@ function describeEvent({ timeline, stacks }: ChartContext, row: number): string 
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
-  const { events, blocks, segments, levels } = timeline;
-  const shown = segmentsAfter(events, segments, blocks, row);
+  const { events, blocks, levels } = timeline;
+  const shown = timeline.segmentsAfter(row);
   const free = freeBytes(shown, blocks);
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);

@@ -19,10 +19,12 @@ export class Selection {
   /** What lights up with it. */
   readonly lit = new Signal<Lit>(NOTHING_LIT);
   readonly #litBy: (picked: Picked | undefined) => Lit;
+  #peak: number;
 
   constructor(timeline: DeviceTimeline, litBy: (picked: Picked | undefined) => Lit) {
     this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
     this.momentRow = new Signal(timeline.peak);
+    this.#peak = timeline.peak;
     this.#litBy = litBy;
     this.picked.subscribe(() => {
       if (this.#last !== undefined) {
@@ -54,12 +56,15 @@ export class Selection {
   }
 
   /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
-  follow(before: DeviceTimeline, after: DeviceTimeline): void {
-    this.window.extend(after.endNs);
-    if (this.momentRow.value === before.peak) {
-      this.momentRow.value = after.peak;
+  follow({ endNs, peak }: DeviceTimeline): void {
+    this.window.extend(endNs);
+    if (this.momentRow.value === this.#peak) {
+      this.momentRow.value = peak;
     }
-    this.#light();
+    this.#peak = peak;
+    if (this.picked.value !== undefined) {
+      this.#light();
+    }
   }
 
   #light(): void {

@@ -1,12 +1,12 @@
-import { DeviceTimeline } from "../model/device_timeline.ts";
-import { EventLog } from "../model/event_log.ts";
-import { noMemoryEvents } from "../model/events.ts";
-import { Lanes } from "../model/lanes.ts";
-import { RecordedNames } from "../model/names.ts";
-import { Stacks } from "../model/stacks.ts";
-import { Work } from "../model/work.ts";
-import type { DeviceContents } from "../view/chart_context.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
+import type { DeviceContents } from "./device_contents.ts";
+import { DeviceTimeline } from "./device_timeline.ts";
+import { EventLog } from "./event_log.ts";
+import { noMemoryEvents } from "./events.ts";
+import { Lanes } from "./lanes.ts";
+import { RecordedNames } from "./names.ts";
+import { Stacks } from "./stacks.ts";
+import { Work } from "./work.ts";
 
 /** Everything of a recording that has come so far. */
 export class GrowingRecording {
@@ -16,8 +16,8 @@ export class GrowingRecording {
   readonly #names = new RecordedNames();
   readonly #lanes = new Lanes(this.work, this.#names);
   readonly #devices = new Set<number>();
+  readonly #contents = new Map<number, DeviceContents>();
   #eventCount = 0;
-  readonly #derived = new Map<number, DeviceContents>();
   #durationNs = 0;
 
   constructor(initialEvents = 0) {
@@ -33,17 +33,18 @@ export class GrowingRecording {
       this.#stacks.append(table);
       this.#names.append(table);
       this.work.append(table);
-      this.#addDevices(table.name === "activities" ? table.numbers("device") : []);
+      this.#addDevices(this.work.devices);
     }
-    this.#derived.clear();
   }
 
   /** Lets it last until a time, or longer where something in it ends later. */
   extend(durationNs: number): void {
-    if (durationNs > this.#durationNs) {
-      this.#durationNs = durationNs;
-      this.#derived.clear();
-    }
+    this.#durationNs = Math.max(this.#durationNs, durationNs);
+  }
+
+  /** Makes room for rows that will come. */
+  reserve(table: string, rows: number): void {
+    this.work.reserve(table, rows);
   }
 
   /** The memory events of all devices. */
@@ -56,24 +57,24 @@ export class GrowingRecording {
     return [...this.#devices].sort((left, right) => left - right);
   }
 
-  /** What the charts of a device are drawn from; the same until something is added. */
+  /**
+   * What the charts of a device are drawn from, always the same, with what has come until now; the
+   * work is that of what came since the last call.
+   */
   contentsOf(device: number): DeviceContents {
-    const known = this.#derived.get(device);
-    if (known !== undefined) {
-      return known;
-    }
-    const endNs = Math.max(this.#durationNs, this.work.endNs);
-    this.#lanes.extend(endNs);
-    const events = this.events.ofDevice(device) ?? noMemoryEvents();
-    const contents = {
+    const known = this.#contents.get(device);
+    const contents = known ?? {
       device,
-      timeline: new DeviceTimeline(events, endNs),
+      timeline: new DeviceTimeline(),
       work: this.work,
       lanes: this.#lanes,
       stacks: this.#stacks,
       names: this.#names,
     };
-    this.#derived.set(device, contents);
+    this.#contents.set(device, contents);
+    const endNs = Math.max(this.#durationNs, this.work.endNs);
+    this.#lanes.extend();
+    contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
     return contents;
   }
 
