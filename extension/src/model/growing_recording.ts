@@ -52,6 +52,13 @@ export class GrowingRecording {
     this.work.reserve(table, rows);
   }
 
+  /** Takes what was appended into what is drawn, so that it need not be done all at once later. */
+  settle(): void {
+    for (const device of this.#devices) {
+      this.contentsOf(device);
+    }
+  }
+
   /** The memory events of all devices. */
   get eventCount(): number {
     return this.#eventCount;

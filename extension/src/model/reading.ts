@@ -49,6 +49,7 @@ export async function* readInto(
       started = started.filter((table) => table !== behind);
     } else {
       recording.append(part.value);
+      recording.settle();
       behind.taken += part.value.rows;
       taken += part.value.rows;
       yield Math.min(taken / Math.max(total, 1), 1);
