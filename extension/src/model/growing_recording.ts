@@ -18,6 +18,7 @@ export class GrowingRecording {
   readonly #devices = new Set<number>();
   readonly #contents = new Map<number, DeviceContents>();
   #eventCount = 0;
+  #expectedEvents = 0;
   #durationNs = 0;
 
   constructor(initialEvents = 0) {
@@ -44,7 +45,18 @@ export class GrowingRecording {
 
   /** Makes room for rows that will come. */
   reserve(table: string, rows: number): void {
+    if (table === "memory_events") {
+      this.events.reserve(rows);
+      this.#expectedEvents = rows;
+    }
     this.work.reserve(table, rows);
+  }
+
+  /** Takes what was appended into what is drawn, so that it need not be done all at once later. */
+  settle(): void {
+    for (const device of this.#devices) {
+      this.contentsOf(device);
+    }
   }
 
   /** The memory events of all devices. */
@@ -62,19 +74,20 @@ export class GrowingRecording {
    * work is that of what came since the last call.
    */
   contentsOf(device: number): DeviceContents {
-    const known = this.#contents.get(device);
-    const contents = known ?? {
-      device,
-      timeline: new DeviceTimeline(),
-      work: this.work,
-      lanes: this.#lanes,
-      stacks: this.#stacks,
-      names: this.#names,
-    };
-    this.#contents.set(device, contents);
+    const contents = this.#contents.get(device) ?? this.#newContents(device);
     const endNs = Math.max(this.#durationNs, this.work.endNs);
     this.#lanes.extend();
     contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
+    return contents;
+  }
+
+  #newContents(device: number): DeviceContents {
+    const timeline = new DeviceTimeline();
+    timeline.reserve(this.#expectedEvents);
+    const { work } = this;
+    const names = this.#names;
+    const contents = { device, timeline, work, lanes: this.#lanes, stacks: this.#stacks, names };
+    this.#contents.set(device, contents);
     return contents;
   }
 

@@ -1,5 +1,4 @@
 import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
 import { Activities } from "./activities.ts";
 import { ApiCalls } from "./api_calls.ts";
 import { DeviceMemory } from "./device_memory.ts";
@@ -88,12 +87,4 @@ export class Work {
     "memory_operations",
     "device_memory",
   ] as const;
-}
-
-export async function readWork(file: RecordingFile): Promise<Work> {
-  const work = new Work();
-  for (const table of await Promise.all(Work.tableNames.map((name) => file.tableIfAny(name)))) {
-    work.append(table);
-  }
-  return work;
 }

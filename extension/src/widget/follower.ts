@@ -114,6 +114,7 @@ export class Follower {
       return;
     }
     this.#append(arriving.recording, message, buffers);
+    arriving.recording.settle();
     arriving.nextPart += 1;
     if (arriving.nextPart === parts) {
       this.#recording = arriving.recording;
