@@ -519,7 +519,7 @@ class Replayer:
         """End run() before its next operation."""
 
 class CupyAllocator:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[str, int, int, int], Exception]) -> None: ...
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception]) -> None: ...
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
@@ -541,7 +541,7 @@ def cupy_malloc(make: Callable[[], CupyAllocator]) -> Callable[[int], Any]:
     """
 
 class CupyObserver:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], allocator: Callable[[int], Any], total_bytes: Callable[[], int] | None) -> None: ...
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], allocator: Callable[[int], Any], total_bytes: Callable[[], int] | None, out_of_memory: Callable[[BaseException, int, int], None] | None = None) -> None: ...
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
@@ -648,3 +648,31 @@ class ClockedSink(MemoryEventSink):
     """Passes events on with the time of a SimulatedGpu's clock."""
 
     def __init__(self, gpu: SimulatedGpu, sink: MemoryEventSink) -> None: ...
+
+class TraceRows:
+    """
+    Rows of one category for a trace viewer, looked at without a copy. Times are within 2**60 ns, `end` is never before `time`.
+    """
+
+    def __init__(self, *, category: int, contains: bool, instant: bool, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], track: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], name: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], flow: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], first_flow: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], flow_count: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], arguments: Sequence[tuple[int, bool, Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]]) -> None: ...
+
+def trace_lanes(tables: Sequence[TraceRows]) -> list[Any]:
+    """
+    Return for each table the lane of its track, from 0, of each row: what overlaps on a lane lies within a row whose table `contains` others.
+    """
+
+def write_perfetto_rows(tables: Sequence[TraceRows], sequence: int, zero_ns: int, write: Callable[[bytes], object]) -> None:
+    """
+    Write rows as TracePackets of Perfetto, by time; `zero_ns` is the clock at time 0.
+    """
+
+def write_perfetto_counter(track: int, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sequence: int, zero_ns: int, write: Callable[[bytes], object]) -> None:
+    """Write the values of a counter as TracePackets of Perfetto."""
+
+def write_chrome_rows(tables: Sequence[TraceRows], tracks: Sequence[tuple[int, int]], names: Sequence[str], argument_names: Sequence[str], argument_texts: Sequence[str], write: Callable[[bytes], object]) -> None:
+    """
+    Write rows as events of Chrome's JSON, by time, each after a comma. `tracks` are process and thread ids, texts are JSON strings.
+    """
+
+def write_chrome_counter(process: int, name: str, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], write: Callable[[bytes], object]) -> None:
+    """Write the values of a counter as events of Chrome's JSON."""

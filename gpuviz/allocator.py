@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.allocator_settings import settings_text
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.failure import explaining
 from gpuviz.stream_handle import known_handle
 from gpuviz.summary_table import memory_summary_table
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import cupy
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
-
 
 NewAllocatorHook = Callable[[int, _core.CachingAllocator], None]
 
@@ -141,8 +141,7 @@ def memory_stats_as_nested_dict(device: int | None = None) -> dict[str, Any]:
     """Return `memory_stats` with a dictionary for each part of a key: ``["segment"]["all"]...``."""
     nested: dict[str, Any] = {}
     for key, value in memory_stats(device).items():
-        *parts, last = key.split(".")
-        inner = nested
+        inner, (*parts, last) = nested, key.split(".")
         for part in parts:
             inner = inner.setdefault(part, {})
         inner[last] = value
@@ -319,7 +318,8 @@ def caching_allocator_alloc(
     if size < 0:
         raise ValueError(f"Invalid memory size: {size}. It must be 0 bytes or more.")
     ordinal = chosen_device(device)
-    return caching_allocator(ordinal).allocate(size, _stream_handle(stream, ordinal))
+    with explaining:
+        return caching_allocator(ordinal).allocate(size, _stream_handle(stream, ordinal))
 
 
 def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:

@@ -64,7 +64,7 @@ def record(  # noqa: PLR0913 - each is a switch of its own
     )
     return Recorder(
         _source(device, allocator, stacks=stacks),
-        None if path is None else Path(path),
+        None if path is None else Path(path).absolute(),
         stacks=stacks,
         max_events=max_events,
         tracer=_tracer(device, options) if streams else None,

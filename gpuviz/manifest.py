@@ -9,6 +9,9 @@ from typing import Any, get_origin
 FORMAT = "gpuviz"
 VERSION = 1
 
+# In `Manifest.failures`: no limit, and not known.
+NOT_LIMITED = UNKNOWN = -1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -31,6 +34,8 @@ class Manifest:
         initial_events: That many first rows of ``memory_events`` describe what existed before.
         own_cost_ns: Time that recording itself took.
         memory_stats: The live allocator's final statistics, by device.
+        failures: What the allocator told of the first requests that failed, by
+            ``device:time``: bytes by name, -1 for what is not limited or not known.
         notes: Sentences on what is missing or unusual.
         tables: Rows of each table in the file; empty if the writer did not say.
         extra: Keys of newer versions, kept as they are.
@@ -61,6 +66,7 @@ class Manifest:
     initial_events: int = 0
     own_cost_ns: int = 0
     memory_stats: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +95,7 @@ class Manifest:
             if each.name in values and each.name != "extra":
                 known[each.name] = _typed(each.name, each.type, values.pop(each.name))
         known["memory_stats"] = _by_device(known.get("memory_stats", {}))
+        _check_failures(known.get("failures", {}))
         return cls(**known, extra=values)
 
 
@@ -135,3 +142,9 @@ def _by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
         if not (device.isdecimal() and integers):
             raise ValueError('expected "memory_stats" to give integers by device ordinal')
     return {int(device): values for device, values in stats.items()}
+
+
+def _check_failures(failures: dict[str, Any]) -> None:
+    for told in failures.values():
+        if not isinstance(told, dict) or not all(type(size) is int for size in told.values()):
+            raise ValueError('expected "failures" to give integers by name for each failure')

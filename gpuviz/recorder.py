@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Self
 from gpuviz import _core
 from gpuviz.environment import environment_fields, iso_time
 from gpuviz.errors import RecorderError
+from gpuviz.failure import set_failure_listener
 from gpuviz.feed import Feed, Listener
 from gpuviz.host_ranges import HostRanges
 from gpuviz.manifest import Manifest
+from gpuviz.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.pump import Pump, import_libraries
 from gpuviz.recorder_status import RecorderStatus
 from gpuviz.recording import Recording
@@ -65,6 +68,7 @@ class Recorder:
         self._launch_blocks = launch_blocks
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
+        self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
@@ -133,6 +137,7 @@ class Recorder:
             raise
         self._store, self._pump = store, pump
         self._feed.restart()
+        set_failure_listener(self._post_mortem.explain)
 
     def stop(self) -> Recording:
         """End recording, restore what was there before, and return the recording.
@@ -148,6 +153,7 @@ class Recorder:
             if self._store is None or self._pump is None or Recorder._active is not self:
                 raise RecorderError("This recorder does not record; start() it first")
             Recorder._active = None
+            set_failure_listener(None)
             atexit.unregister(self._stop_at_exit)
             try:
                 try:
@@ -208,8 +214,18 @@ class Recorder:
         if self._store is None or self._pump is None:
             raise RecorderError("Nothing is recorded yet: start() the recorder first")
         self._tracer.flush()
+        return self._drained()
+
+    def _drained(self, most_bytes: int | None = None) -> Recording:
+        assert self._store is not None  # noqa: S101
+        assert self._pump is not None  # noqa: S101
         self._pump.drain()
-        return self._store.so_far(self._manifest(complete=False))
+        return self._store.so_far(self._manifest(complete=False), most_bytes)
+
+    @property
+    def out_of_memory_pages(self) -> tuple[Path, ...]:
+        """The pages written about requests for memory that failed, the first failure's first."""
+        return tuple(self._post_mortem.pages)
 
     def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
         """Give a listener everything that is recorded, until now and from now on, while it is.
@@ -245,7 +261,7 @@ class Recorder:
             bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
             bytes_on_disk=0 if store is None else store.bytes_on_disk,
             own_cost_ns=self._own_cost_ns(),
-            notes=self._all_notes(),
+            notes=(*self._all_notes(), *self._post_mortem.notes),
         )
 
     @property
@@ -285,6 +301,7 @@ class Recorder:
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
+            failures=dict(self._post_mortem.told),
             notes=self._all_notes(),
             **fields,
         )
@@ -307,6 +324,7 @@ def _abandon_active() -> None:
     if Recorder._active is not None:  # noqa: SLF001
         Recorder._active._abandon()  # noqa: SLF001
         Recorder._active = None  # noqa: SLF001
+        set_failure_listener(None)
 
 
 os.register_at_fork(after_in_child=_abandon_active)

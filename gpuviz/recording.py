@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuviz._core import MemoryColumns
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
+    from gpuviz.analysis.out_of_memory import OutOfMemory
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.peak import Peak
 
@@ -95,6 +96,31 @@ class Recording:
 
         return write_report(self, path, overwrite=overwrite)
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002 - the word of Matplotlib's and Pandas' users
+        *,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write the recording in the format of another tool; return the path.
+
+        Args:
+            path: A file; for ``arrow`` and ``parquet`` a folder.
+            format: ``perfetto``, ``chrome_trace``, ``torch_snapshot``, ``arrow`` or ``parquet``;
+                if None, the one that has the suffix of ``path``.
+            overwrite: Whether to replace what is at ``path``.
+
+        Raises:
+            ValueError: There is no such format, or none with that suffix; the text lists them.
+            RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+            OSError: The file cannot be written.
+        """
+        from gpuviz.formats.exports import writer
+
+        path = Path(path)
+        return writer(path, format)(self, path, overwrite=overwrite)
+
     def table(self, name: str) -> "pa.Table":
         """Return a table by name; ``memory_levels`` is derived from the events.
 
@@ -157,6 +183,12 @@ class Recording:
         from gpuviz.analysis.fragmentation import fragmentation
 
         return fragmentation(self, at, device)
+
+    def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
+        """Return the requests for memory that failed, what each met, and why."""
+        from gpuviz.analysis.out_of_memory import out_of_memory
+
+        return out_of_memory(self)
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return when most bytes were allocated, and how many.

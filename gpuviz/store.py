@@ -16,7 +16,7 @@ from gpuviz.recording import Recording, load
 from gpuviz.tables import ACTIVITY_TABLES, schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import pyarrow as pa
 
@@ -108,10 +108,26 @@ class Store:
             self._batches.clear()
             return self._finished
 
-    def so_far(self, manifest: "Manifest") -> Recording:
-        """Return what was recorded until now, or the finished recording."""
+    def so_far(self, manifest: "Manifest", most_bytes: int | None = None) -> Recording:
+        """Return what was recorded until now, or the finished recording.
+
+        Args:
+            manifest: Of what was recorded until now.
+            most_bytes: Tables of activities with more on disk are not read, and a note says so.
+        """
         with self._lock:
-            return self._finished or self._in_memory(manifest)
+            if self._finished is not None:
+                return self._finished
+            left_out = self._too_large(most_bytes)
+            if left_out:
+                note = f"Too long to be read at this moment, and left out: {', '.join(left_out)}."
+                manifest = replace(manifest, notes=(*manifest.notes, note))
+            return self._in_memory(manifest, left_out)
+
+    def _too_large(self, most_bytes: int | None) -> list[str]:
+        if most_bytes is None or self._part is None:
+            return []
+        return [name for name in ACTIVITY_TABLES if self._part.bytes_on_disk(name) > most_bytes]
 
     def discard(self) -> None:
         """Leave nothing behind; for a recording that could not begin."""
@@ -128,28 +144,30 @@ class Store:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
 
-    def contents(self) -> "tuple[Mapping[str, pa.Table], int | None]":
-        """Return all rows so far, and how many leading events make up for dropped ones.
+    def contents(
+        self, leave_out: "Collection[str]" = ()
+    ) -> "tuple[Mapping[str, pa.Table], int | None]":
+        """Return all rows so far but those of ``leave_out``, and how many make up for dropped ones.
 
-        That number is None where none were dropped.
+        Those are the leading events. That number is None where none were dropped.
         """
         with self._lock:
             if self._finished is not None:
                 return self._finished.tables, self._finished.manifest.initial_events
-            spooled = self._spooled()
+            spooled = self._spooled(leave_out)
             before = self._events_before()
             tables = {
                 name: _concatenated(
                     [before if name == EVENTS else None, spooled.get(name)],
-                    self._batches.get(name, ()),
+                    () if name in leave_out else self._batches.get(name, ()),
                     schema,
                 )
                 for name, schema in schemas().items()
             }
             return tables, None if before is None else before.num_rows
 
-    def _in_memory(self, manifest: "Manifest") -> Recording:
-        tables, initial_events = self.contents()
+    def _in_memory(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
+        tables, initial_events = self.contents(leave_out)
         if initial_events is not None:
             manifest = replace(manifest, initial_events=initial_events)
         if self.failure is not None and self.failure not in manifest.notes:
@@ -162,15 +180,15 @@ class Store:
         )
         return Recording(tables, kept)
 
-    def _spooled(self) -> "dict[str, pa.Table]":
+    def _spooled(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
         if self._part is None:
             return {}
         self.flush()
         try:
-            tables = self._part.tables()
+            tables = self._part.tables(leave_out)
         except SpoolError as error:
             self.failure = str(error)
-            tables = self._part.tables()
+            tables = self._part.tables(leave_out)
         if self.dropped_oldest:
             tables.pop(EVENTS, None)
         return tables

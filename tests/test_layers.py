@@ -19,7 +19,8 @@ CPP = {
     "allocator": {"device", "record"},
     "activity": {"record", "device"},
     "replay": {"device", "record", "allocator"},
-    "bindings": {"device", "record", "allocator", "activity", "replay"},
+    "trace": set[str](),
+    "bindings": {"device", "record", "allocator", "activity", "replay", "trace"},
     "testing": {"device", "record", "allocator", "activity", "replay"},
 }
 TS = {
@@ -43,7 +44,7 @@ PYTHON = {
     "manifest": {"errors"},
     "conformity": {"errors", "tables"},
     "recording": _FLOOR,
-    "formats": _RECORDING,
+    "formats": _RECORDING | {"analysis"},
     "analysis": _RECORDING,
     "figures": _RECORDING | {"analysis"},
     "environment": set[str](),
@@ -56,12 +57,16 @@ PYTHON = {
     "stream_handle": {"tables"},
     "feed": set[str](),
     "pump": _FLOOR | {"stacks", "source", "store", "stream_handle", "feed"},
+    "failure": {"manifest"},
+    "block_names": _RECORDING | {"analysis"},
+    "post_mortem": _RECORDING | {"analysis", "formats", "failure", "block_names"},
     "summary_table": set[str](),
     "allocator_settings": {"_core"},
-    "allocator": _RECORDING | {"allocator_settings", "stream_handle", "summary_table"},
+    "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
-    "simulation": _FLOOR | {"tracer"},
-    "frameworks": _RECORDING | {"allocator", "source", "stream_handle", "tracer", "cupti"},
+    "simulation": _FLOOR | {"failure", "tracer"},
+    "frameworks": _RECORDING
+    | {"allocator", "failure", "source", "stream_handle", "tracer", "cupti"},
     "stream_ranges": {"_core"},
     "ranges": {"_core", "tables", "stream_ranges"},
     "stream_names": {"_core", "stream_handle"},
@@ -77,7 +82,7 @@ PYTHON = {
     },
     "recorder": _RECORDING
     | {"environment", "source", "store", "pump", "feed", "tracer", "recorder_status"}
-    | {"host_ranges"},
+    | {"failure", "host_ranges", "post_mortem"},
     "assembly": {"recorder", "simulation", "source", "tracer"},
     "replayed_activities": _RECORDING | {"analysis"},
     "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
@@ -87,9 +92,11 @@ PYTHON = {
     "cli": {"errors", "commands"},
 }
 # A recording's methods only call what stands above it, and the allocator and the recorder call
-# the framework that the caller uses; both import it when called.
+# the framework that the caller uses; both import it when called. A page is made where one is due.
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report"},
+    "post_mortem": {"report"},
+    "block_names": {"notebook"},
     "allocator": {"frameworks"},
     "assembly": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},

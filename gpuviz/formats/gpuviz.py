@@ -1,7 +1,5 @@
 """The ``.gpuviz`` file: a ZIP of ``manifest.json`` and one Arrow IPC stream for each table."""
 
-import os
-import secrets
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -12,7 +10,8 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.conformity import NonconformingTableError
-from gpuviz.errors import FormatError, RecordingExistsError
+from gpuviz.errors import FormatError
+from gpuviz.formats.whole_file import write_whole
 from gpuviz.manifest import Manifest
 from gpuviz.recording import Recording
 
@@ -58,43 +57,13 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
         RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
-    if not overwrite and (path.exists() or path.is_symlink()):
-        raise RecordingExistsError(f"{path} exists; pass overwrite=True to replace it")
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(recording.manifest, tables=rows, events=rows["memory_events"])
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with unfinished.open("xb") as file:
-            _write_archive(file, manifest, recording.tables)
-        if overwrite:
-            unfinished.replace(path)
-        else:
-            _move_to_free_name(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return path
 
+    def archive(file: BinaryIO) -> None:
+        _write_archive(file, manifest, recording.tables)
 
-def _move_to_free_name(unfinished: Path, path: Path) -> None:
-    """Give a file its final name unless something came to be there meanwhile."""
-    try:
-        os.link(unfinished, path)
-    except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
-    except OSError:
-        _move_without_links(unfinished, path)
-
-
-def _move_without_links(unfinished: Path, path: Path) -> None:
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
-    try:
-        unfinished.replace(path)
-    except OSError:
-        path.unlink()
-        raise
+    return write_whole(path, archive, overwrite=overwrite)
 
 
 def read(path: Path) -> Recording:

@@ -16,6 +16,8 @@ from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow as pa
 
     from gpuviz.manifest import Manifest
@@ -118,8 +120,11 @@ class PartWriter:
                 f"{self.directory}: cannot be written ({error}); recording goes on in memory",
             ) from error
 
-    def tables(self) -> "dict[str, pa.Table]":
+    def tables(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
         """Return every row appended so far, from disk and from memory.
+
+        Args:
+            leave_out: Tables not to read.
 
         Raises:
             OSError: What is on disk cannot be read.
@@ -128,6 +133,8 @@ class PartWriter:
 
         collected = {}
         for name in dict.fromkeys([*self._streams, *self._in_memory]):
+            if name in leave_out:
+                continue
             parts = list(self._in_memory.get(name, []))
             if name in self._streams:
                 stream = self._streams[name]
@@ -135,6 +142,11 @@ class PartWriter:
             known = [part for part in parts if part is not None]
             collected[name] = pa.concat_tables(known).unify_dictionaries()
         return collected
+
+    def bytes_on_disk(self, table: str) -> int:
+        """Return how much of a table is in its file."""
+        stream = self._streams.get(table)
+        return 0 if stream is None else stream.length
 
     def finish(self, manifest: "Manifest") -> Path:
         """Write the finished recording, remove the directory, and return the recording's path.

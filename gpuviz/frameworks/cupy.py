@@ -2,7 +2,9 @@
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,8 @@ from gpuviz.allocator import (
 )
 from gpuviz.cupti import CuptiTracing
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.failure import Failure, explain_error, explain_failure
+from gpuviz.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,15 +85,26 @@ def _cuda_version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _out_of_memory(text: str, requested_size: int, reserved: int, limit: int) -> Exception:
+def _out_of_memory(error: Any) -> Exception:
     """CuPy's own exception, so that ``except`` clauses keep working, with the allocator's text."""
+    explain_error(error)
     exception: Exception = import_cupy().cuda.memory.OutOfMemoryError(
-        requested_size,
-        reserved,
-        limit,
+        error.requested_size,
+        error.reserved,
+        error.limit or 0,
     )
-    exception.args = (text,)
+    exception.args = (str(error),)
     return exception
+
+
+def _observed_out_of_memory(error: BaseException, device: int, requested: int) -> None:
+    """Add what is known of a failure of the program's own allocator to its text."""
+    told = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
+    # The device may be what fails.
+    with suppress(Exception), import_cupy().cuda.Device(device):
+        free, total = import_cupy().cuda.runtime.memGetInfo()
+        told |= {"device_free": free, "device_total": total}
+    explain_failure(error, Failure(device, threading.get_native_id(), requested, told))
 
 
 def _arguments_of_state() -> dict[str, Any]:
@@ -253,6 +268,7 @@ class ObservingSource:
             **_arguments_of_state(),
             allocator=observed,
             total_bytes=None if pool is None else pool.total_bytes,
+            out_of_memory=_observed_out_of_memory,
         )
         self._installation: Installation | None = None
 

@@ -4,15 +4,14 @@ import base64
 import hashlib
 import os
 import re
-import secrets
 import tempfile
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.errors import RecordingExistsError
+from gpuviz.formats.whole_file import check_free, write_whole
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.sites import find_sites, sites_table
 from gpuviz.report.summary import DeviceSummary, findings, headline, summarize
@@ -38,18 +37,13 @@ def write_report(
         OSError: The page cannot be written.
     """
     path = Path(path)
-    if not overwrite and path.exists():
-        raise RecordingExistsError(
-            f"{path} exists and is not overwritten; choose another name or pass overwrite=True",
-        )
-    page = build_page(recording)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+    check_free(path, overwrite=overwrite)
+    page = build_page(recording).encode()
+
+    def copy(file: BinaryIO) -> None:
+        file.write(page)
+
+    return write_whole(path, copy, overwrite=overwrite)
 
 
 def build_page(recording: "Recording") -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.failure import explaining
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer
@@ -65,7 +66,8 @@ class SimulatedArray:
         self._allocator = allocator
         self.nbytes = nbytes
         self.ptr = 0
-        self.ptr = native.allocate(allocator, nbytes, stream)
+        with explaining:
+            self.ptr = native.allocate(allocator, nbytes, stream)
 
     def __del__(self) -> None:
         if self.ptr:

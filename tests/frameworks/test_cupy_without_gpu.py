@@ -11,10 +11,10 @@ MIB = 1 << 20
 STREAM = 0x7000
 
 
-def out_of_memory(text, requested_size, reserved, limit):
-    error = memory.OutOfMemoryError(requested_size, reserved, limit)
-    error.args = (text,)
-    return error
+def out_of_memory(error):
+    raised = memory.OutOfMemoryError(error.requested_size, error.reserved, error.limit or 0)
+    raised.args = (str(error),)
+    return raised
 
 
 @pytest.fixture

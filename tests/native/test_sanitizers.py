@@ -25,7 +25,7 @@ FLAGS = ["-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", f"-I{
 
 
 def core_sources():
-    folders = ("device", "allocator", "record", "activity", "replay")
+    folders = ("device", "allocator", "record", "activity", "replay", "trace")
     sources = [source for folder in folders for source in sorted((NATIVE / folder).glob("*.cpp"))]
     return [
         source for source in sources if not source.name.startswith(("python_", "cuda_", "cupti_"))

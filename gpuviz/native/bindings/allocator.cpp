@@ -139,7 +139,14 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
     allocator
         .def(
             "memory_stats",
-            [](const CachingAllocator& self) { return to_python(self.statistics()); },
+            [](const CachingAllocator& self) {
+                // Who holds the lock may wait for a callback of CUDA's that needs the GIL.
+                const auto statistics = [&] {
+                    const nb::gil_scoped_release unlocked;
+                    return self.statistics();
+                };
+                return to_python(statistics());
+            },
             nb::sig("def memory_stats(self) -> dict[str, int]"),
             "Return every value of torch.cuda.memory_stats, by its key.")
         .def(

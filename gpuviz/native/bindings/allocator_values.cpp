@@ -76,6 +76,12 @@ nb::object to_python(const OutOfMemory& error, nb::handle type) {
     raised.attr("allocated") = report.allocated;
     raised.attr("reserved") = report.reserved;
     raised.attr("limit") = report.limit ? nb::cast(*report.limit) : nb::none();
+    nb::list processes;
+    for (const ProcessMemory& each : report.processes) {
+        processes.append(nb::make_tuple(each.process, each.used));
+    }
+    raised.attr("processes") = processes;
+    raised.attr("this_process") = report.this_process;
     return raised;
 }
 

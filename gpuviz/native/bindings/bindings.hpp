@@ -19,5 +19,6 @@ void bind_replay(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
 void bind_simulated_gpu(nanobind::module_& m);
+void bind_trace(nanobind::module_& m);
 
 }  // namespace gpuviz

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bindings/allocator_values.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/malloc_function.hpp"
 #include "record/thread_id.hpp"
@@ -72,9 +73,9 @@ PyObject* CupyAllocator::malloc_on(int device, std::size_t size) {
                 const nb::gil_scoped_release unlocked;
                 address = owner.allocate(size, stream, site, true);
             } catch (const OutOfMemory& error) {
-                const nb::object exception =
-                    out_of_memory_(error.what(), error.report.requested_size, error.report.reserved,
-                                   error.report.limit.value_or(0));
+                const nb::object type =
+                    nb::module_::import_("gpuviz._core").attr("OutOfMemoryError");
+                const nb::object exception = out_of_memory_(to_python(error, type));
                 PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())),
                                 exception.ptr());
                 return nullptr;
@@ -138,7 +139,7 @@ void bind_cupy_allocator(nb::module_& m) {
                     "stream_module: object, current_device: typing.Callable[[], int], "
                     "current_stream: typing.Callable[[], int], "
                     "open_device: typing.Callable[[int], CachingAllocator], "
-                    "out_of_memory: typing.Callable[[str, int, int, int], Exception]) -> None"))
+                    "out_of_memory: typing.Callable[[typing.Any], Exception]) -> None"))
         .def("set_session", &CupyAllocator::set_session, "session"_a.none(), "stacks"_a = true)
         .def("abandon", &CupyAllocator::abandon)
         .def_prop_ro("is_direct", &CupyAllocator::is_direct,

@@ -24,7 +24,7 @@ class CupyAllocator {
     static constexpr int kMaxDevices = 64;
 
     // `open_device(ordinal)` returns the CachingAllocator of a device seen for the first time;
-    // `out_of_memory(text, requested_size, reserved, limit)` returns the exception to raise.
+    // `out_of_memory(error)` returns the exception to raise for an OutOfMemoryError.
     CupyAllocator(nanobind::handle memory_module, CupyState state, nanobind::callable open_device,
                   nanobind::callable out_of_memory);
     CupyAllocator(const CupyAllocator&) = delete;

@@ -1,6 +1,9 @@
 #include "bindings/cupy_observer.hpp"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <string>
 
 #include "bindings/bindings.hpp"
 #include "bindings/malloc_function.hpp"
@@ -11,12 +14,26 @@ using namespace nb::literals;
 
 namespace gpuviz {
 
+namespace {
+
+// Pools raise a MemoryError; allocators that only call CUDA raise what CUDA told.
+bool is_out_of_memory(const nb::python_error& error) {
+    constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+    return error.matches(PyExc_MemoryError) ||
+           (nb::cast<std::string>(nb::handle(error.type()).attr("__name__")) ==
+                "CUDARuntimeError" &&
+            nb::cast<int>(error.value().attr("status")) == kMemoryAllocation);
+}
+
+}  // namespace
+
 CupyObserver::CupyObserver(nb::handle memory_module, CupyState state, nb::callable allocator,
-                           nb::object total_bytes)
+                           nb::object total_bytes, nb::object out_of_memory)
     : pointer_(memory_module, this, &take_allocated, &free_callback),
       state_(std::move(state)),
       allocator_(std::move(allocator)),
-      total_bytes_(std::move(total_bytes)) {}
+      total_bytes_(std::move(total_bytes)),
+      out_of_memory_(std::move(out_of_memory)) {}
 
 std::uint64_t CupyObserver::pool_bytes() const {
     return total_bytes_.is_none() ? ObservedPool::kUnknownTotal
@@ -43,8 +60,13 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
         try {
             pointer = allocator_(nb::borrow(size));
         } catch (nb::python_error& error) {
-            if (error.matches(PyExc_MemoryError)) {
+            if (is_out_of_memory(error)) {
+                // It may have given segments back before it gave up.
+                pool(device).update(pool_bytes(), call_site());
                 pool(device).out_of_memory(bytes, state_.stream(device), call_site());
+                if (!out_of_memory_.is_none()) {
+                    out_of_memory_(error.value(), device, bytes);
+                }
             }
             throw;
         }
@@ -132,20 +154,23 @@ void bind_cupy_observer(nb::module_& m) {
             [](CupyObserver* self, const nb::object& memory_module,
                const nb::object& runtime_module, const nb::object& stream_module,
                nb::callable current_device, nb::callable current_stream, nb::callable allocator,
-               nb::object total_bytes) {
-                new (self)
-                    CupyObserver(memory_module,
-                                 CupyState(runtime_module, stream_module, std::move(current_device),
-                                           std::move(current_stream)),
-                                 std::move(allocator), std::move(total_bytes));
+               nb::object total_bytes, nb::object out_of_memory) {
+                new (self) CupyObserver(
+                    memory_module,
+                    CupyState(runtime_module, stream_module, std::move(current_device),
+                              std::move(current_stream)),
+                    std::move(allocator), std::move(total_bytes), std::move(out_of_memory));
             },
             "memory_module"_a, "runtime_module"_a, "stream_module"_a, "current_device"_a,
             "current_stream"_a, "allocator"_a, "total_bytes"_a.none(),
+            "out_of_memory"_a.none() = nb::none(),
             nb::sig("def __init__(self, memory_module: object, runtime_module: object, "
                     "stream_module: object, current_device: typing.Callable[[], int], "
                     "current_stream: typing.Callable[[], int], "
                     "allocator: typing.Callable[[int], typing.Any], "
-                    "total_bytes: typing.Callable[[], int] | None) -> None"))
+                    "total_bytes: typing.Callable[[], int] | None, "
+                    "out_of_memory: typing.Callable[[BaseException, int, int], None] | None = None"
+                    ") -> None"))
         .def("set_session", &CupyObserver::set_session, "session"_a.none(), "stacks"_a = true)
         .def("devices", &CupyObserver::devices, "Return the devices on which it has allocated.")
         .def("abandon", &CupyObserver::abandon);

@@ -22,9 +22,10 @@ namespace gpuviz {
 class CupyObserver {
   public:
     // `total_bytes()` tells what the program's pool holds of the current device, or is None where
-    // that cannot be known; segments are recorded only with it.
+    // that cannot be known; segments are recorded only with it. `out_of_memory(error, device,
+    // size)`, if not None, is told of each failure after it was recorded, and must not raise.
     CupyObserver(nanobind::handle memory_module, CupyState state, nanobind::callable allocator,
-                 nanobind::object total_bytes);
+                 nanobind::object total_bytes, nanobind::object out_of_memory);
     CupyObserver(const CupyObserver&) = delete;
     CupyObserver& operator=(const CupyObserver&) = delete;
 
@@ -52,6 +53,7 @@ class CupyObserver {
     CupyState state_;
     nanobind::callable allocator_;
     nanobind::object total_bytes_;
+    nanobind::object out_of_memory_;
     // What the program's allocator returned, by address; two pointers may name one address.
     std::unordered_multimap<std::uint64_t, nanobind::object> held_;
     std::unordered_map<int, ObservedPool> pools_;

@@ -20,7 +20,11 @@ void bind_device(nb::module_& m) {
         .def(
             "memory_info",
             [](Device& device) {
-                const MemoryInfo memory = device.memory_info();
+                // The driver may be busy waiting for a callback that needs the GIL.
+                const MemoryInfo memory = [&] {
+                    const nb::gil_scoped_release unlocked;
+                    return device.memory_info();
+                }();
                 return nb::make_tuple(memory.free, memory.total);
             },
             nb::sig("def memory_info(self) -> tuple[int, int]"), "Free and total bytes.")

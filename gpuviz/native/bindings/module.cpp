@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
     gpuviz::bind_cupy_allocator(m);
     gpuviz::bind_cupy_observer(m);
     gpuviz::bind_simulated_gpu(m);
+    gpuviz::bind_trace(m);
 }

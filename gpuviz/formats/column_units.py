@@ -1,0 +1,61 @@
+"""What columns mean, in the metadata of their Arrow schema."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.tables import schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNIT = b"unit"
+_NS = {"time", "end", "created", "destroyed"}
+_BYTES = {
+    "size",
+    "requested_size",
+    "bytes",
+    "used",
+    "total_memory",
+    "static_shared_memory",
+    "dynamic_shared_memory",
+}
+_ABOUT = (
+    "A table of a gpuviz recording. Times are nanoseconds since the recording's start, sizes are "
+    "bytes. Ids start at 1 and name a row of another table, 0 is none; devices are ordinals."
+)
+
+
+def described(name: str, table: "pa.Table") -> "pa.Table":
+    """Return a table with one chunk a column, its units in the schema's metadata."""
+    known = schemas().get(name)
+    fields = [
+        field.with_metadata({UNIT: _unit(field.name)})
+        if known is not None and field.name in known.names and _unit(field.name)
+        else field
+        for field in table.schema
+    ]
+    table = table.unify_dictionaries().combine_chunks()
+    metadata = {**(table.schema.metadata or {}), b"about": _ABOUT.encode()}
+    return table.cast(_schema(fields, metadata))
+
+
+def plain_schema(table: "pa.Table") -> "pa.Table":
+    """Return a table without what `described` added, one chunk a column."""
+    fields = []
+    for field in table.schema:
+        metadata = {key: text for key, text in (field.metadata or {}).items() if key != UNIT}
+        fields.append(field.with_metadata(metadata) if metadata else field.remove_metadata())
+    kept = {key: text for key, text in (table.schema.metadata or {}).items() if key != b"about"}
+    plain = table.cast(_schema(fields, kept))
+    return plain.unify_dictionaries().combine_chunks()
+
+
+def _schema(fields: "list[pa.Field]", metadata: "dict[bytes, bytes]") -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(fields, metadata or None)
+
+
+def _unit(column: str) -> bytes:
+    if column in _NS:
+        return b"ns"
+    return b"bytes" if column in _BYTES else b""

@@ -1,0 +1,55 @@
+"""The formats that a recording can be written in for other tools."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuviz.recording import Recording
+
+# Each format: the module and the function that write it, and the suffixes that choose it.
+FORMATS = {
+    "perfetto": ("perfetto", "write", (".pftrace", ".perfetto-trace")),
+    "chrome_trace": ("chrome_trace", "write", (".json",)),
+    "torch_snapshot": ("torch_snapshot", "write", (".pickle", ".pkl")),
+    "arrow": ("arrow_directory", "write_arrow", (".arrow",)),
+    "parquet": ("arrow_directory", "write_parquet", (".parquet",)),
+}
+
+
+class Writer(Protocol):
+    """Writes a recording whole or not at all, and returns the path."""
+
+    def __call__(self, recording: "Recording", path: "Path", *, overwrite: bool) -> "Path":
+        """Write to ``path``; RecordingExistsError unless it is free or ``overwrite``."""
+
+
+def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
+    """Return what writes a format, by its name, or if None by the suffix of ``path``.
+
+    Raises:
+        ValueError: There is no such format, or none with that suffix; the text lists them.
+    """
+    if format is None:
+        format = _format_of(path)  # noqa: A001
+    if format not in FORMATS:
+        raise ValueError(f"no format {format!r}; there are {_listed()}")
+    module, function, _ = FORMATS[format]
+    found: Writer = getattr(import_module(f"gpuviz.formats.{module}"), function)
+    return found
+
+
+def _format_of(path: "Path") -> str:
+    for name, (_, _, suffixes) in FORMATS.items():
+        if path.suffix in suffixes:
+            return name
+    found = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
+    raise ValueError(
+        f"{path} has {found}, which stands for no format; pass format=..., one of {_listed()}; "
+        "Recording.save writes .gpuviz and Recording.report HTML",
+    )
+
+
+def _listed() -> str:
+    return ", ".join(f'"{name}" ({" or ".join(each[2])})' for name, each in FORMATS.items())

@@ -1,0 +1,47 @@
+"""Perfetto's own format: TracePackets with TrackEvents, for ui.perfetto.dev and its SQL."""
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuviz.formats.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
+from gpuviz.formats.trace import build_trace, description, first_time_ns
+from gpuviz.formats.whole_file import check_free, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuviz.formats.trace_rows import Trace
+    from gpuviz.recording import Recording
+
+
+def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "Path":
+    """Write a recording as a Perfetto trace, whole or not at all; return the path.
+
+    Times are nanoseconds since the recording's start, or since the first event if that is earlier;
+    the file says what the wall clock was.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        OSError: The file cannot be written.
+    """
+    check_free(path, overwrite=overwrite)
+    trace = build_trace(recording)
+    return write_whole(
+        path, lambda file: _write_packets(recording, trace, file), overwrite=overwrite
+    )
+
+
+def _write_packets(recording: "Recording", trace: "Trace", file: BinaryIO) -> None:
+    from gpuviz import _core
+
+    zero = -first_time_ns(trace)
+    started = recording.manifest.start_unix_ns
+    file.write(clock_packet(started - zero if started else 0))
+    file.writelines(track_packets(trace.tracks, description(recording)))
+    texts = (trace.names, trace.argument_names, trace.argument_texts)
+    file.writelines(text_packets(*(each.all() for each in texts)))
+    tables = [table.native() for table in trace.tables]
+    _core.write_perfetto_rows(tables, SEQUENCE, zero, file.write)
+    for counter in trace.counters:
+        _core.write_perfetto_counter(
+            counter.track, counter.time, counter.value, SEQUENCE, zero, file.write
+        )

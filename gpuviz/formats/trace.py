@@ -1,0 +1,116 @@
+"""A recording as trace viewers show it: tracks with events, counters, and flows between them."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of
+from gpuviz.formats.trace_device import KINDS, add_activities
+from gpuviz.formats.trace_host import HostTracks, add_calls, add_ranges, add_synchronizations
+from gpuviz.formats.trace_lines import Lines
+from gpuviz.formats.trace_memory import add_counters, add_moments
+from gpuviz.formats.trace_rows import Trace, times_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.recording import Recording
+
+_MAIN_THREAD = "MainThread"
+
+
+def build_trace(recording: "Recording") -> Trace:
+    """Return what a viewer shows: a process for each device, and one for the program."""
+    trace = Trace()
+    program = _program_id(recording)
+    host = trace.add_process(_program_name(recording), program)
+    devices = _device_processes(trace, recording, program)
+    lines = Lines(recording, trace.argument_texts)
+    threads = HostTracks(trace, recording, host)
+    add_ranges(trace, recording, threads)
+    calls, flows, begun = _flows(recording)
+    stacks = plain(recording.tables["api_calls"]["stack"])
+    lines_of_calls = lines.of_stacks(stacks)
+    add_calls(trace, recording, threads, begun, lines_of_calls)
+    add_synchronizations(trace, recording, threads)
+    add_activities(trace, recording, devices, flows, _taken(lines_of_calls, calls))
+    add_moments(trace, recording, devices, lines)
+    add_counters(trace, recording, devices)
+    trace.separate()
+    return trace
+
+
+def first_time_ns(trace: Trace) -> int:
+    """Return the time of the first event or value, 0 if none is before 0."""
+    tables = [int(table.time.min()) for table in trace.tables if len(table.time)]
+    counters = [int(counter.time.min()) for counter in trace.counters]
+    return min([0, *tables, *counters])
+
+
+def _program_name(recording: "Recording") -> str:
+    # An argument of a command line may hold bytes that are no text, as lone surrogates.
+    program = " ".join(recording.manifest.program).encode(errors="backslashreplace").decode()
+    return program or "host"
+
+
+def _program_id(recording: "Recording") -> int:
+    """Return the process id of the program: on Linux it is the id of its main thread."""
+    threads = recording.tables["threads"].to_pylist()
+    main = [row["id"] for row in threads if row["name"] == _MAIN_THREAD]
+    return int(main[0]) if main and 0 < main[0] < 2**31 else 1
+
+
+def _device_processes(trace: Trace, recording: "Recording", program: int) -> dict[int, int]:
+    """Return the position of the process of each device; process ids are those next to none."""
+    devices = recording.tables["devices"].to_pydict()
+    names = dict(zip(devices["id"], devices["name"], strict=True))
+    processes = {}
+    free = iter(number for number in range(1, 2**31) if number != program)
+    for device in _devices(recording):
+        name = names.get(device, "")
+        title = f"GPU {device}: {name}" if name else f"GPU {device}"
+        processes[device] = trace.add_process(title, next(free))
+    return processes
+
+
+def _devices(recording: "Recording") -> list[int]:
+    sampled = recording.tables["device_memory"]["device"].unique().to_pylist()
+    return sorted({*recording.devices, *sampled})
+
+
+def _flows(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return the call and the flow of each activity, and how many flows begin at each call.
+
+    The call is -1 and the flow 0 where there is none. Flows are numbered from 1, call by call. They
+    only go forward in time; where two clocks disagree there is none.
+    """
+    import numpy as np
+
+    activities, api_calls = recording.tables["activities"], recording.tables["api_calls"]
+    calls = calls_of(recording, plain(activities["correlation"]))
+    calls[codes(activities["kind"], KINDS) == KINDS.index("range")] = -1
+    flows = np.zeros(len(calls), np.uint64)
+    rows = np.flatnonzero(calls >= 0)
+    rows = rows[times_of(api_calls)[calls[rows]] < times_of(activities)[rows]]
+    rows = rows[np.argsort(calls[rows], kind="stable")]
+    flows[rows] = np.arange(1, len(rows) + 1)
+    return calls, flows, np.bincount(calls[rows], minlength=api_calls.num_rows)
+
+
+def _taken(values: "NDArray[Any]", rows: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    taken = np.full(len(rows), -1, np.int64)
+    taken[rows >= 0] = values[rows[rows >= 0]]
+    return taken
+
+
+def description(recording: "Recording") -> str:
+    """Return what a reader of the trace should know of the recording as a whole."""
+    manifest = recording.manifest
+    began = f", begun {manifest.created}" if manifest.created else ""
+    sentences = [
+        f"Recorded by gpuviz {manifest.gpuviz_version}".rstrip() + f"{began}.",
+        "Sizes are bytes.",
+        *recording.notes,
+    ]
+    return " ".join(sentences).encode(errors="backslashreplace").decode()

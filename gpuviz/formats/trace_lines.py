@@ -1,0 +1,35 @@
+"""The line of the program behind an event, as a text of a trace."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.formats.trace_rows import mapped
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.formats.trace_rows import Texts
+    from gpuviz.recording import Recording
+
+
+class Lines:
+    """Texts such as ``step (run.py:7)`` for call stacks.
+
+    Args:
+        recording: Has the stacks.
+        texts: Get the lines.
+    """
+
+    def __init__(self, recording: "Recording", texts: "Texts") -> None:
+        self._stacks = recording.call_stacks
+        self._texts = texts
+
+    def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of the text of each stack's line in the user's code, -1 if none."""
+        import numpy as np
+
+        positions = {}
+        for stack in np.unique(stacks).tolist():
+            frame = self._stacks.user_frame(stack)
+            if frame:
+                positions[stack] = self._texts.position(frame.site)
+        return mapped(stacks, positions)

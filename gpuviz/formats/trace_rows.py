@@ -1,0 +1,196 @@
+"""What a trace viewer shows of a recording, before it is written in the viewer's own format."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz._core import TraceRows
+
+_LIMIT_NS = 2**60
+
+
+class Texts:
+    """Distinct texts, numbered from 0 in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, int] = {}
+
+    def position(self, text: str) -> int:
+        """Return the number of a text."""
+        return self._positions.setdefault(text, len(self._positions))
+
+    def all(self) -> list[str]:
+        """Return the texts by number."""
+        return list(self._positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A line of the viewer.
+
+    Attributes:
+        name: What it is called; untrusted.
+        kind: A ``lane`` is a stream, or takes what overlaps on the track ``parent``.
+        process: The number of its process.
+        thread: Its number in its process; the operating system's for a ``thread``.
+        parent: The position of the track that it stands under, -1 for a process.
+    """
+
+    name: str
+    kind: Literal["process", "thread", "lane", "counter"]
+    process: int
+    thread: int
+    parent: int
+
+
+@dataclass(slots=True, kw_only=True)
+class EventTable:
+    """Events of one category, in columns of equal length; times in ns.
+
+    Attributes:
+        contains: Whether other events may lie within one of these.
+        instant: Whether they take no time and do not end.
+        flow: The number of the flow that arrives at each, 0 for none.
+        first_flow: The number of the first of the ``flow_count`` flows that begin at each.
+        arguments: Values by name, negative where there is none; of texts, their numbers.
+    """
+
+    category: int
+    contains: bool = False
+    instant: bool = False
+    time: "NDArray[Any]"
+    end: "NDArray[Any]"
+    track: "NDArray[Any]"
+    name: "NDArray[Any]"
+    flow: "NDArray[Any] | None" = None
+    first_flow: "NDArray[Any] | None" = None
+    flow_count: "NDArray[Any] | None" = None
+    arguments: "list[tuple[int, bool, NDArray[Any]]]" = field(default_factory=list)
+
+    def native(self) -> "TraceRows":
+        """Return the table as the native core reads it."""
+        import numpy as np
+
+        from gpuviz._core import TraceRows
+
+        def column(values: "NDArray[Any] | None", kind: Any) -> "NDArray[Any]":
+            return np.ascontiguousarray([] if values is None else values, kind)
+
+        return TraceRows(
+            category=self.category,
+            contains=self.contains,
+            instant=self.instant,
+            time=column(self.time, np.int64),
+            end=column(self.end, np.int64),
+            track=column(self.track, np.uint32),
+            name=column(self.name, np.uint32),
+            flow=column(self.flow, np.uint64),
+            first_flow=column(self.first_flow, np.uint64),
+            flow_count=column(self.flow_count, np.uint32),
+            arguments=[(name, is_text, column(v, np.int64)) for name, is_text, v in self.arguments],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Values in bytes of the track at a position, each from its time in ns on."""
+
+    track: int
+    time: "NDArray[Any]"
+    value: "NDArray[Any]"
+
+
+class Trace:
+    """Tracks, the events and counters on them, and the texts that they name.
+
+    Events of one track may overlap until `separate` moves them to further tracks.
+    """
+
+    def __init__(self) -> None:
+        self.tracks: list[Track] = []
+        self.names = Texts()
+        self.argument_names = Texts()
+        self.argument_texts = Texts()
+        self.tables: list[EventTable] = []
+        self.counters: list[Counter] = []
+        self._last_thread: dict[int, int] = {}
+
+    def add_process(self, name: str, process: int) -> int:
+        """Return the position of the track of a new process."""
+        self.tracks.append(Track(name, "process", process, 0, -1))
+        return len(self.tracks) - 1
+
+    def add_track(
+        self,
+        name: str,
+        parent: int,
+        kind: Literal["thread", "lane", "counter"] = "lane",
+        thread: int | None = None,
+    ) -> int:
+        """Return the position of a new track; without ``thread`` it gets a free number."""
+        process = self.tracks[parent].process
+        if thread is None:
+            thread = self._last_thread.get(process, 0) + 1
+        self._last_thread[process] = max(self._last_thread.get(process, 0), thread)
+        self.tracks.append(Track(name, kind, process, thread, parent))
+        return len(self.tracks) - 1
+
+    def number(self, name: str, values: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
+        """Return an argument of numbers."""
+        return self.argument_names.position(name), False, values
+
+    def text(self, name: str, positions: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
+        """Return an argument of texts, given as positions in ``argument_texts``."""
+        return self.argument_names.position(name), True, positions
+
+    def separate(self) -> None:
+        """Move what overlaps without lying within another to further tracks of the same name."""
+        import numpy as np
+
+        from gpuviz._core import trace_lanes
+
+        lanes = trace_lanes([table.native() for table in self.tables])
+        further: dict[tuple[int, int], int] = {}
+        for table, lane in zip(self.tables, lanes, strict=True):
+            rows = np.flatnonzero(lane)
+            pairs = np.stack([table.track[rows], lane[rows]], axis=1)
+            distinct, numbers = np.unique(pairs, axis=0, return_inverse=True)
+            for pair in map(tuple, distinct.tolist()):
+                if pair not in further:
+                    further[pair] = self._further_track(pair[0])
+            tracks = [further[pair] for pair in map(tuple, distinct.tolist())]
+            table.track[rows] = np.array(tracks, np.uint32)[numbers.reshape(-1)]
+
+    def _further_track(self, track: int) -> int:
+        original = self.tracks[track]
+        parent = track if original.kind == "thread" else original.parent
+        return self.add_track(original.name, parent)
+
+
+def times_of(table: "pa.Table", column: str = "time") -> "NDArray[Any]":
+    """Return a column of times as int64; those of damaged rows are kept within 36 years."""
+    import numpy as np
+
+    from gpuviz.analysis.columns import plain
+
+    clipped: NDArray[Any] = np.clip(plain(table[column]), -_LIMIT_NS, _LIMIT_NS)
+    return clipped
+
+
+def mapped(keys: "NDArray[Any]", values: "dict[int, int]", absent: int = -1) -> "NDArray[Any]":
+    """Return the value of each key."""
+    import numpy as np
+
+    distinct, rows = np.unique(keys, return_inverse=True)
+    found = [values.get(key, absent) for key in distinct.tolist()]
+    return np.array(found, np.int64)[rows.reshape(-1)]
+
+
+def present(values: "NDArray[Any]", is_there: "NDArray[Any] | None" = None) -> "NDArray[Any]":
+    """Return values as an argument has them, -1 for 0 or where ``is_there`` is false."""
+    import numpy as np
+
+    return np.where(values > 0 if is_there is None else is_there, values.astype(np.int64), -1)

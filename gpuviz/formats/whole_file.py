@@ -1,0 +1,73 @@
+"""Files that appear whole or not at all."""
+
+import os
+import secrets
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuviz.errors import RecordingExistsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite: bool) -> "Path":
+    """Write a file by a temporary name beside it, give it its name, and return its path.
+
+    Whatever ``write`` raises, nothing is left behind and a file that was there stays.
+
+    Args:
+        path: Where the file goes.
+        write: Writes the content to the file object that it gets.
+        overwrite: Whether to replace what is at ``path``.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        OSError: The file cannot be written.
+    """
+    check_free(path, overwrite=overwrite)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with unfinished.open("xb") as file:
+            write(file)
+        if overwrite:
+            unfinished.replace(path)
+        else:
+            _move_to_free_name(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def check_free(path: "Path", *, overwrite: bool) -> None:
+    """Check that a file may be written to ``path``, before the work that makes its content.
+
+    Raises:
+        RecordingExistsError: Something is there and ``overwrite`` is False.
+    """
+    if not overwrite and (path.exists() or path.is_symlink()):
+        raise RecordingExistsError(
+            f"{path} exists and is not overwritten; choose another name or pass overwrite=True",
+        )
+
+
+def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
+    """Give a file its final name unless something came to be there meanwhile."""
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+    except OSError:
+        _move_without_links(unfinished, path)
+
+
+def _move_without_links(unfinished: "Path", path: "Path") -> None:
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+    try:
+        unfinished.replace(path)
+    except OSError:
+        path.unlink()
+        raise

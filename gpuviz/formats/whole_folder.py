@@ -1,0 +1,77 @@
+"""Folders that appear whole or not at all."""
+
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from gpuviz.errors import RecordingExistsError
+from gpuviz.formats.whole_file import check_free
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def write_whole_folder(
+    path: "Path",
+    write: "Callable[[Path], None]",
+    *,
+    overwrite: bool,
+    is_replaceable: "Callable[[Path], bool]",
+) -> "Path":
+    """Write a folder by a temporary name beside it, give it its name, and return its path.
+
+    Whatever ``write`` raises, nothing is left behind and a folder that was there stays.
+
+    Args:
+        path: Where the folder goes.
+        write: Writes the content into the empty folder that it gets.
+        overwrite: Whether to replace what is at ``path``.
+        is_replaceable: Whether a folder that is there may be removed with all that is in it.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` and may not be replaced.
+        OSError: The folder cannot be written.
+    """
+    check_free(path, overwrite=overwrite)
+    _check_replaceable(path, is_replaceable)
+    name = f".{path.name}.{secrets.token_hex(8)}"
+    unfinished, replaced = path.with_name(f"{name}.tmp"), path.with_name(f"{name}.old")
+    unfinished.mkdir()
+    try:
+        write(unfinished)
+        if overwrite and (path.exists() or path.is_symlink()):
+            path.rename(replaced)
+        _move(unfinished, path, replaced)
+    finally:
+        _remove(unfinished)
+        _remove(replaced)
+    return path
+
+
+def _check_replaceable(path: "Path", is_replaceable: "Callable[[Path], bool]") -> None:
+    is_folder = path.is_dir() and not path.is_symlink()
+    if is_folder and any(path.iterdir()) and not is_replaceable(path):
+        raise RecordingExistsError(
+            f"{path} is a folder with files that gpuviz did not export; it is not overwritten, "
+            "choose another name",
+        )
+
+
+def _move(unfinished: "Path", path: "Path", replaced: "Path") -> None:
+    """Give the folder its name; if that fails, give it back to what had it."""
+    try:
+        unfinished.rename(path)
+    except OSError as error:
+        if replaced.exists():
+            replaced.rename(path)
+        elif path.exists():
+            raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from error
+        raise
+
+
+def _remove(path: "Path") -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

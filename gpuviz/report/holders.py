@@ -1,0 +1,111 @@
+"""The lines of the program that hold memory at the end of a recording, as a table."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.quantities import format_bytes, format_count, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuviz.recording import Recording
+
+MOST_LINES = 50
+_MOST_STACKS = 3
+_HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
+
+
+def holders_table(
+    recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
+) -> str:
+    """Return the lines that hold memory, most first, as HTML; texts are escaped.
+
+    Args:
+        recording: Whose end it is about.
+        device: Ordinal.
+        names: What the program calls arrays, by the stack that allocated them.
+    """
+    lines = _lines(recording, device)
+    if not lines:
+        return "<p>Nothing that was recorded held memory.</p>"
+    held = sum(_held(stacks) for stacks in lines)
+    head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
+    rows = "\n".join(_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
+    rest = lines[MOST_LINES:]
+    more = (
+        f"<p>{format_count(len(rest))} more lines hold "
+        f"{format_bytes(sum(_held(stacks) for stacks in rest))} together.</p>"
+        if rest
+        else ""
+    )
+    return (
+        '<div class="gpuviz-scroll" tabindex="0"><table class="gpuviz-table">\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n{more}"
+    )
+
+
+def frames_list(recording: "Recording", stack: int) -> str:
+    """Return a call stack as a list, innermost call first."""
+    frames = recording.call_stacks.frames(stack)
+    if not frames:
+        return "<p>No call stack was captured.</p>"
+    items = "".join(f"<li>{_code(frame.source)}{_place(frame.site)}</li>" for frame in frames)
+    return f'<ol class="gpuviz-stack">{items}</ol>'
+
+
+def _lines(recording: "Recording", device: int) -> list[list[dict[str, Any]]]:
+    """Return the rows of `Recording.sites` that hold memory, by line, most bytes first."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in recording.sites(at="end", device=device).to_pylist():
+        if row["live_bytes"]:
+            lines.setdefault(row["site"], []).append(row)
+    return sorted(lines.values(), key=_held, reverse=True)
+
+
+def _held(stacks: list[dict[str, Any]]) -> int:
+    return sum(row["live_bytes"] for row in stacks)
+
+
+def _row(
+    recording: "Recording",
+    stacks: list[dict[str, Any]],
+    all_bytes: int,
+    names: "Mapping[int, tuple[str, ...]]",
+) -> str:
+    first, held = stacks[0], _held(stacks)
+    listed = "".join(
+        f'<p class="gpuviz-stack__title">{format_bytes(row["live_bytes"])} by</p>'
+        f"{frames_list(recording, row['stack'])}"
+        for row in stacks[:_MOST_STACKS]
+    )
+    hidden = len(stacks) - _MOST_STACKS
+    more = f"<p>{format_count(hidden)} more call stacks lead here.</p>" if hidden > 0 else ""
+    source = _code(first["source"] or "(source text unknown)")
+    count = sum(row["live_count"] for row in stacks)
+    cells = (
+        (format_bytes(held), f"{format_count(held)} B"),
+        (format_share(held / all_bytes), ""),
+        (format_count(count), ""),
+        (format_bytes(max(row["largest"] for row in stacks)), ""),
+    )
+    return (
+        f"<tr><td><details><summary>{source}{_place(first['site'])}{_called(stacks, names)}"
+        f"</summary>{listed}{more}"
+        "</details></td>"
+        + "".join(f'<td title="{title}">{text}</td>' for text, title in cells)
+        + "</tr>"
+    )
+
+
+def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]") -> str:
+    found = [name for row in stacks for name in names.get(row["stack"], ())]
+    return _place(f"held by {', '.join(dict.fromkeys(found))}") if found else ""
+
+
+def _code(source: str) -> str:
+    text = source.strip()
+    return f'<code class="gpuviz-code">{escape(text)}</code>' if text else ""
+
+
+def _place(site: str) -> str:
+    return f'<div class="gpuviz-table__place">{escape(site)}</div>'
