@@ -9,5 +9,11 @@ export function redrawForPrint(redraw: () => void): void {
     root.classList.remove("gpuviz-light");
     redraw();
   });
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  for (const wish of [
+    "prefers-color-scheme: dark",
+    "prefers-contrast: more",
+    "forced-colors: active",
+  ]) {
+    window.matchMedia(`(${wish})`).addEventListener("change", redraw);
+  }
 }

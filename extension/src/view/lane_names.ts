@@ -48,7 +48,7 @@ function drawRowNames(
     if (id !== 0 && widthPx >= NARROWEST_PX) {
       const span = id - 1 - placed.firstId;
       const name = fittingName(drawing, placed, span, describe, widthPx - 2 * PADDING_PX);
-      context.fillStyle = inkOn(drawing.theme, placed.row.kind[span] ?? 0);
+      context.fillStyle = inkOn(drawing.theme.kinds[placed.row.kind[span] ?? 0] ?? "");
       context.fillText(
         name,
         area.left + begin / pixelRatio + PADDING_PX,

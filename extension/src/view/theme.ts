@@ -17,10 +17,14 @@ export interface Theme {
   readonly allocatedFill: string;
   readonly active: string;
   readonly requested: string;
+  readonly used: string;
   readonly cached: string;
+  readonly cachedEdge: string;
   readonly ground: string;
   readonly kinds: readonly string[];
   readonly categories: readonly string[];
+  /** From small to large, or from short to long. */
+  readonly order: readonly string[];
 }
 
 const CATEGORY_COUNT = 8;
@@ -28,6 +32,8 @@ const CATEGORY_COUNT = 8;
 export function themeOf(host: HTMLElement): Theme {
   const style = getComputedStyle(host);
   const colour = (name: string): string => style.getPropertyValue(`--gpuviz-${name}`).trim();
+  const several = (name: string, length: number): string[] =>
+    Array.from({ length }, (_, index) => colour(`${name}-${index}`));
   return {
     text: colour("text"),
     muted: colour("muted"),
@@ -41,10 +47,13 @@ export function themeOf(host: HTMLElement): Theme {
     allocatedFill: colour("allocated-fill"),
     active: colour("active"),
     requested: colour("requested"),
+    used: colour("used"),
     cached: colour("cached"),
+    cachedEdge: colour("cached-edge"),
     ground: colour("ground"),
     kinds: SPAN_KINDS.map((_, kind) => colour(`kind-${kind}`)),
-    categories: Array.from({ length: CATEGORY_COUNT }, (_, index) => colour(`category-${index}`)),
+    categories: several("category", CATEGORY_COUNT),
+    order: several("order", CATEGORY_COUNT - 1),
   };
 }
 
@@ -54,7 +63,8 @@ export const CACHED_COLOUR = CATEGORY_COUNT;
 export function blockPalette(theme: Theme): Palette {
   const fill = [...theme.categories, theme.cached].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
-  return { fill, edge: fill.map((pixel) => shade(pixel, towards)) };
+  const edge = fill.map((pixel) => shade(pixel, towards));
+  return { fill, edge: edge.with(CACHED_COLOUR, pixelOf(theme.cachedEdge)) };
 }
 
 const PATTERNS: Readonly<Record<number, number>> = {
@@ -77,7 +87,10 @@ export function lanePalette(theme: Theme): LanePalette {
   };
 }
 
-/** Black or white, whichever is read better on a kind of span. */
-export function inkOn(theme: Theme, kind: number): string {
-  return luminance(pixelOf(theme.kinds[kind] ?? "#000000")) > 0.3 ? "#000000" : "#ffffff";
+/** Black or white, whichever is read better on a colour. */
+export function inkOn(hex: string): string {
+  return luminance(pixelOf(hex)) > AS_FAR_FROM_BLACK_AS_WHITE ? "#000000" : "#ffffff";
 }
+
+/** sqrt(1.05 * 0.05) - 0.05: both then have a contrast of 4.58. */
+const AS_FAR_FROM_BLACK_AS_WHITE = 0.179;
