@@ -1,3 +1,4 @@
+import { countBelow } from "../base/search.ts";
 import { isActiveAfter, originOf, type Blocks } from "./blocks.ts";
 import type { Bytes, MemoryEvents } from "./events.ts";
 
@@ -9,6 +10,8 @@ export interface Categories {
   readonly labels: readonly string[];
   /** For each block the place of its label; COLOURED where it belongs to the rest. */
   readonly ofBlock: Bytes;
+  /** Whether the labels go from small to large. */
+  readonly isOrdered: boolean;
 }
 
 /**
@@ -41,7 +44,22 @@ export function groupBlocks(
   return {
     labels: ranked.length > COLOURED ? [...coloured.keys(), restLabel] : [...coloured.keys()],
     ofBlock: Uint8Array.from(ofBlock, (label) => coloured.get(label) ?? COLOURED),
+    isOrdered: false,
   };
+}
+
+/** Blocks by a quantity that each has, in steps; `limits` are the ends of all steps but the last. */
+export function gradeBlocks(
+  blocks: Blocks,
+  limits: readonly number[],
+  labels: readonly string[],
+  quantityOf: (block: number) => number,
+): Categories {
+  const ofBlock = new Uint8Array(blocks.count);
+  for (let block = 0; block < blocks.count; block += 1) {
+    ofBlock[block] = countBelow(limits, quantityOf(block));
+  }
+  return { labels, ofBlock, isOrdered: true };
 }
 
 /** A function of an id that computes each answer once. */

@@ -2,7 +2,7 @@ import { formatCount } from "../base/format.ts";
 import { countAtMost } from "../base/search.ts";
 import { findBlocks, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import type { MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
 import { peakRow, runningLevels, type LevelName, type Levels } from "./levels.ts";
 import { mapRects, type MapRects } from "./map_rects.ts";
@@ -20,7 +20,6 @@ export class DeviceTimeline {
   readonly rects: MapRects;
   /** The row after which the most bytes were allocated. */
   readonly peak: number;
-  readonly outOfMemory: readonly number[];
 
   constructor(events: MemoryEvents, durationNs: number) {
     this.events = events;
@@ -38,13 +37,6 @@ export class DeviceTimeline {
     this.layout = new AddressLayout(this.segments, this.blocks);
     this.rects = mapRects(events, this.segments, this.blocks, this.layout, this.endNs);
     this.peak = peakRow(this.levels.allocated, events.initialCount);
-    const rows: number[] = [];
-    events.action.forEach((action, row) => {
-      if (action === Action.outOfMemory) {
-        rows.push(row);
-      }
-    });
-    this.outOfMemory = rows;
   }
 
   /** Whether the allocator tells what it reserves; some only tell their blocks. */

@@ -22,6 +22,7 @@ export const Action = {
   segmentMap: 5,
   segmentUnmap: 6,
   outOfMemory: 7,
+  snapshot: 9,
 } as const;
 
 export type Floats = Float64Array<ArrayBuffer>;

@@ -11,12 +11,13 @@ export interface Lane {
   readonly title: string;
   /** The id of its stream, undefined for a thread. */
   readonly stream: number | undefined;
-  readonly stack: SpanStack;
+  readonly stack: Pick<SpanStack, "rows" | "count">;
 }
 
 export interface StreamLane extends Lane {
   readonly device: number;
   readonly stream: number;
+  readonly stack: SpanStack;
 }
 
 /** The lanes of a recording: one for each device and stream, one for each host thread. */
@@ -128,6 +129,11 @@ function threadLanes(work: Work, endNs: number): Lane[] {
     add(thread[row] ?? 0, fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.call, row);
   }
   addWaits(work, [...spans.keys()], add);
+  const { overheads } = work;
+  for (let row = 0; row < overheads.count; row += 1) {
+    const [from = 0, to = 0] = [overheads.fromNs[row], overheads.toNs[row]];
+    add(overheads.thread[row] ?? 0, from, to, SpanKind.overhead, row);
+  }
   return [...spans].map(([id, own]) => {
     const stack = new SpanStack();
     stack.append(own);

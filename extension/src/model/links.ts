@@ -84,6 +84,9 @@ export class Links {
     if (picked === undefined) {
       return NOTHING_LIT;
     }
+    if (picked.kind === "gap") {
+      return { blocks: new Set(), activities: new Set([picked.gap.next]) };
+    }
     if (picked.kind === "block") {
       const launches = this.launchesOf(picked.block).map((link) => link.row);
       return { blocks: new Set([picked.block]), activities: new Set(launches) };

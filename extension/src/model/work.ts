@@ -2,8 +2,11 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import type { RecordingFile } from "../wire/recording_file.ts";
 import { Activities } from "./activities.ts";
 import { ApiCalls } from "./api_calls.ts";
+import { DeviceMemory } from "./device_memory.ts";
 import { LaunchBlocks } from "./launch_blocks.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
+import { MemoryOperations } from "./memory_operations.ts";
+import { Overheads } from "./overheads.ts";
 import { Ranges } from "./ranges.ts";
 import { Synchronizations } from "./synchronizations.ts";
 import { Texts } from "./texts.ts";
@@ -16,6 +19,9 @@ export class Work {
   readonly ranges = new Ranges();
   readonly launchBlocks = new LaunchBlocks();
   readonly configurations = new LaunchConfigurations();
+  readonly overheads = new Overheads();
+  readonly memoryOperations = new MemoryOperations();
+  readonly deviceMemory = new DeviceMemory();
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
 
@@ -38,6 +44,9 @@ export class Work {
     ranges: this.ranges,
     launch_blocks: this.launchBlocks,
     launch_configurations: this.configurations,
+    overheads: this.overheads,
+    memory_operations: this.memoryOperations,
+    device_memory: this.deviceMemory,
     strings: this.strings,
     threads: this.threads,
   };
@@ -51,6 +60,9 @@ export class Work {
     "synchronizations",
     "ranges",
     "launch_blocks",
+    "overheads",
+    "memory_operations",
+    "device_memory",
   ] as const;
 }
 

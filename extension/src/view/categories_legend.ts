@@ -7,9 +7,13 @@ export function categoriesLegend(parent: HTMLElement, categories: Signal<Categor
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   const show = (): void => {
-    const groups = categories.value.labels.map((label, index) =>
-      entry(`gpuviz-key--category-${Math.min(index, COLOURED)}`, label),
-    );
+    const { labels, isOrdered } = categories.value;
+    const groups = labels.map((label, index) => {
+      const item = entry("gpuviz-key--group", label);
+      const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
+      item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
+      return item;
+    });
     const cached = entry("gpuviz-key--cached", "free (cached)");
     const pending = entry("gpuviz-key--pending", "free pending (striped)");
     list.replaceChildren(...groups, cached, pending);

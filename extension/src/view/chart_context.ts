@@ -1,10 +1,13 @@
 import { Signal } from "../base/signal.ts";
 import { findBands } from "../model/bands.ts";
 import { Descriptions } from "../model/description.ts";
+import type { UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { findEventWaits, type EventWaits } from "../model/event_waits.ts";
+import { IdleGaps } from "../model/idle_gaps.ts";
 import type { Lane, Lanes } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
+import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Picked } from "../model/picked.ts";
 import { pickedTimes } from "../model/picked_times.ts";
@@ -36,6 +39,7 @@ interface Derived {
   readonly describeWork: WorkDescriptions;
   readonly bands: Bands;
   readonly waits: EventWaits;
+  readonly marks: readonly Mark[];
 }
 
 /** What the charts of one device share; the contents may be replaced by longer ones. */
@@ -46,6 +50,10 @@ export class ChartContext implements RelatedContents {
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
   readonly revision = new Signal(0);
+  readonly showsIdle = new Signal(false);
+  /** Whether the levels include what all processes use of the device. */
+  readonly showsUsed = new Signal(false);
+  #idle: IdleGaps | undefined;
   #contents: DeviceContents;
   #derived: Derived;
 
@@ -64,6 +72,7 @@ export class ChartContext implements RelatedContents {
     const before = this.timeline;
     this.#contents = contents;
     this.#derived = derive(contents);
+    this.#idle = undefined;
     this.grouping.update(contents.timeline, contents.stacks, contents.names);
     this.selection.follow(before, contents.timeline);
     this.revision.value += 1;
@@ -109,8 +118,22 @@ export class ChartContext implements RelatedContents {
     return this.#derived.bands;
   }
 
+  get marks(): readonly Mark[] {
+    return this.#derived.marks;
+  }
+
+  get used(): UsedMemory | undefined {
+    return this.work.deviceMemory.ofDevice(this.device);
+  }
+
   get waits(): EventWaits {
     return this.#derived.waits;
+  }
+
+  /** When the device and each of its streams had nothing to do. */
+  get idle(): IdleGaps {
+    this.#idle ??= new IdleGaps(this.lanes, this.work);
+    return this.#idle;
   }
 
   timesOf(picked: Picked): TimeRange {
@@ -123,13 +146,15 @@ export class ChartContext implements RelatedContents {
 }
 
 function derive({ device, timeline, work, lanes, stacks, names }: DeviceContents): Derived {
+  const memory = work.memoryOperations.laneOf(device);
   const describeWork = new WorkDescriptions(work, stacks, names);
   return {
-    lanes: [...lanes.threads, ...lanes.ofDevice(device)],
+    lanes: [...lanes.threads, ...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)],
     links: new Links(timeline, work),
     describe: new Descriptions(timeline, stacks, names),
     describeWork,
     bands: new Bands(findBands(work, timeline.endNs), describeWork),
     waits: findEventWaits(work),
+    marks: findMarks(timeline),
   };
 }

@@ -11,6 +11,7 @@ const KEYS = [
   ["[ and ]", "select what came before or after in the same row"],
   ["F", "zoom to what is selected"],
   ["← →, Enter", "move the cursor, choose the moment there"],
+  ["G", "show or hide the idle gaps of streams"],
   ["/", "search"],
   ["Escape", "clear the selection and the measurement"],
   ["?", "this help"],

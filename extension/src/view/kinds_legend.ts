@@ -1,6 +1,6 @@
 import { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
-import { SPAN_KINDS } from "../model/span_kinds.ts";
+import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -16,7 +16,8 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   const draw = (): void => {
-    list.replaceChildren(...kindsIn(chart.lanes).map((kind) => kindEntry(kind, list)));
+    const kinds = [...kindsIn(chart.lanes), ...(chart.showsIdle.value ? [SpanKind.idle] : [])];
+    list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
     if (chart.waits.count > 0) {
       const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
       const item = element("li", "gpuviz-legend__entry");
@@ -27,6 +28,7 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   draw();
   scope.defer(chart.frames.add(draw));
   scope.defer(chart.revision.subscribe(draw));
+  scope.defer(chart.showsIdle.subscribe(draw));
   return scope;
 }
 

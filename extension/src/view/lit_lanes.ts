@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { Lit, Picked } from "../model/picked.ts";
-import { isActivity } from "../model/span_kinds.ts";
+import { isActivity, SpanKind } from "../model/span_kinds.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
 import type { LitBox } from "./lit_marks.ts";
 import type { Drawing } from "./plot.ts";
@@ -16,8 +16,12 @@ export function findLitSpans(layout: LaneLayout, lit: Lit, picked: Picked | unde
     for (let span = 0; span < count; span += 1) {
       const code = kind[span] ?? 0;
       const row = source[span] ?? 0;
-      const isPicked = picked?.kind === "span" && picked.spanKind === code && picked.row === row;
-      if (isPicked || (isActivity(code) && lit.activities.has(row))) {
+      const isGap =
+        code === SpanKind.idle &&
+        picked?.kind === "gap" &&
+        placed.row.fromNs[span] === picked.gap.fromNs;
+      const isSpan = picked?.kind === "span" && picked.spanKind === code && picked.row === row;
+      if (isGap || isSpan || (isActivity(code) && lit.activities.has(row))) {
         places.push(span);
       }
     }

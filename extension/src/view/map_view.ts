@@ -43,7 +43,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       top: totalBytes(),
       bottom: 0,
     };
-    paintRects(raster, rects, viewport, blockPalette(drawing.theme));
+    paintRects(raster, rects, viewport, blockPalette(drawing.theme, categories.value.isOrdered));
     paintImage(drawing, raster);
     withoutIds = viewport;
   };

@@ -48,7 +48,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       raster = rasterFor(drawing, raster);
       const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
       const rects = pieceRects(moment, chart.timeline, categories.value);
-      paintRects(raster, rects, viewport, blockPalette(drawing.theme));
+      paintRects(raster, rects, viewport, blockPalette(drawing.theme, categories.value.isOrdered));
       paintIds(raster, rects, viewport);
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);

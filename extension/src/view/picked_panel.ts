@@ -59,10 +59,17 @@ function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement
   ];
 }
 
-export function linesAbout(picked: Picked, { describe, describeWork }: ChartContext): string[] {
-  return picked.kind === "block"
-    ? describe.block(picked.block)
-    : describeWork.span(picked.spanKind, picked.row);
+export function linesAbout(picked: Picked, chart: ChartContext): string[] {
+  switch (picked.kind) {
+    case "block":
+      return chart.describe.block(picked.block);
+    case "gap": {
+      const { fromNs, toNs, next } = picked.gap;
+      return chart.describeWork.gap(picked.gap, chart.idle.causesOf(fromNs, toNs, next));
+    }
+    case "span":
+      return chart.describeWork.span(picked.spanKind, picked.row);
+  }
 }
 
 /** Shows what is selected with some time around it. */

@@ -60,8 +60,9 @@ export function themeOf(host: HTMLElement): Theme {
 /** The place of cached space in the palette of blocks; the categories come before it. */
 export const CACHED_COLOUR = CATEGORY_COUNT;
 
-export function blockPalette(theme: Theme): Palette {
-  const fill = [...theme.categories, theme.cached].map(pixelOf);
+export function blockPalette(theme: Theme, isOrdered = false): Palette {
+  const groups = isOrdered ? [...theme.order, theme.cached] : theme.categories;
+  const fill = [...groups, theme.cached].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
   const edge = fill.map((pixel) => shade(pixel, towards));
   return { fill, edge: edge.with(CACHED_COLOUR, pixelOf(theme.cachedEdge)) };
@@ -75,14 +76,18 @@ const PATTERNS: Readonly<Record<number, number>> = {
   [SpanKind.otherCopy]: Pattern.dotted,
   [SpanKind.memset]: Pattern.upright,
   [SpanKind.wait]: Pattern.dotted,
+  [SpanKind.idle]: Pattern.hatched,
+  [SpanKind.overhead]: Pattern.crossed,
 };
 
 /** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
 export function lanePalette(theme: Theme): LanePalette {
   const fill = theme.kinds.map(pixelOf);
+  const hatch = fill[SpanKind.idle] ?? 0;
+  const edge = fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25));
   return {
-    fill,
-    edge: fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25)),
+    fill: fill.with(SpanKind.idle, pixelOf(theme.ground)),
+    edge: edge.with(SpanKind.idle, hatch),
     pattern: theme.kinds.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
   };
 }

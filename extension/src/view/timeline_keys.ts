@@ -41,6 +41,9 @@ export function addTimelineKeys(
     "]": () => {
       picked.value = neighbour(chart, 1) ?? picked.value;
     },
+    g: () => {
+      chart.showsIdle.value = !chart.showsIdle.value;
+    },
     "/": targets.search,
     "?": targets.help,
     Escape: () => {
