@@ -17,6 +17,7 @@ import type { Work } from "../model/work.ts";
 import { WorkDescriptions } from "../model/work_description.ts";
 import { Bands } from "./bands.ts";
 import { Grouping } from "./colour_switch.ts";
+import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { Selection } from "./selection.ts";
 import type { TimeRange } from "./time_window.ts";
@@ -54,6 +55,9 @@ export class ChartContext implements RelatedContents {
   /** Whether the levels include what all processes use of the device. */
   readonly showsUsed = new Signal(false);
   #idle: IdleGaps | undefined;
+  /** Brings the keyboard to what is selected. */
+  focusSelected: () => void = () => undefined;
+  readonly #spoken = element("div", "gpuviz-unseen");
   #contents: DeviceContents;
   #derived: Derived;
 
@@ -61,6 +65,8 @@ export class ChartContext implements RelatedContents {
     const { timeline, stacks, names } = contents;
     this.frames = frames;
     this.tooltip = new Tooltip(tooltipIn);
+    this.#spoken.setAttribute("role", "status");
+    tooltipIn.append(this.#spoken);
     this.#contents = contents;
     this.#derived = derive(contents);
     this.grouping = new Grouping(timeline, stacks, names);
@@ -140,8 +146,14 @@ export class ChartContext implements RelatedContents {
     return pickedTimes(picked, this.timeline, this.work);
   }
 
+  /** Tells a screen reader what has changed. */
+  say(text: string): void {
+    this.#spoken.textContent = text;
+  }
+
   dispose(): void {
     this.tooltip.dispose();
+    this.#spoken.remove();
   }
 }
 

@@ -13,6 +13,7 @@ import { element } from "./dom.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
+import { addLaneWalk, drawChosenLane, spanAtTime } from "./lane_walk.ts";
 import { drawSpanNames } from "./lane_names.ts";
 import { findLitSpans, litBoxes, type LitSpans } from "./lit_lanes.ts";
 import { drawLit } from "./lit_marks.ts";
@@ -53,8 +54,16 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLit: (drawing, time) => {
       drawLit(drawing, litBoxes(drawing, time, lit));
     },
+    drawOver: (drawing) => {
+      drawChosenLane(drawing, layout.lanes[walk.value]);
+    },
+    pickByKey: (timeNs) => {
+      const home = layout.lanes[walk.value];
+      return home && pickedSpan(spanAtTime(home, timeNs), layout);
+    },
     pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y), layout),
   });
+  const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
     lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
   };
@@ -68,6 +77,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   plot.scope.defer(chart.revision.subscribe(refresh));
   plot.scope.defer(chart.showsIdle.subscribe(refresh));
+  plot.scope.defer(walk.subscribe(() => plot.redrawOverlay()));
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   listLanes(list, layout);

@@ -1,3 +1,4 @@
+import { formatBytes, formatTime } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
 import { describeMark, type Mark } from "../model/marks.ts";
 import { drawByteAxis } from "./axes.ts";
@@ -44,6 +45,14 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   const plot = timePlot(parent, chart, OPTIONS, { draw });
   plot.scope.defer(chart.showsUsed.subscribe(() => plot.redraw()));
+  plot.scope.listen(plot.host, "keydown", () => {
+    const { cursorNs } = chart.selection;
+    if (cursorNs.value !== undefined) {
+      const { timeline } = chart;
+      const bytes = timeline.levels.allocated[timeline.rowAt(cursorNs.value)] ?? 0;
+      chart.say(`${formatTime(cursorNs.value, 1000)}: ${formatBytes(bytes)} allocated`);
+    }
+  });
   addHover(plot, chart, (x) => shown && markNear(chart.marks, shown, x));
   return plot;
 }

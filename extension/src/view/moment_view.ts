@@ -18,7 +18,7 @@ const SHORTEST_ROW_PX = 14;
 const COMFORTABLE_HEIGHT_PX = 360;
 const BAR_SHARE = 0.8;
 const OPTIONS = {
-  label: "Segments at the moment shown. Arrow keys walk through the blocks.",
+  label: "Segments at the moment shown. Arrow keys walk through the blocks, Enter selects one.",
   heightPx: COMFORTABLE_HEIGHT_PX,
   marginsPx: { left: 16, right: 16, top: 8, bottom: 42 },
 };
@@ -156,6 +156,11 @@ function addHover(
 function addWalk(plot: Plot, chart: ChartContext, moment: () => Moment): void {
   let walked = -1;
   plot.scope.listen(plot.host, "keydown", (event) => {
+    if (event.key === "Enter" && walked >= 0) {
+      const block = moment().pieces[walked]?.block;
+      chart.selection.picked.value = block === undefined ? undefined : { kind: "block", block };
+      chart.tooltip.hide();
+    }
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") {
       return;
     }

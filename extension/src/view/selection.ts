@@ -13,6 +13,9 @@ export class Selection {
   /** The window that a reader measures. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
   readonly picked = new Signal<Picked | undefined>(undefined);
+  /** What was selected before, the latest last. */
+  readonly #before: Picked[] = [];
+  #last: Picked | undefined;
   /** What lights up with it. */
   readonly lit = new Signal<Lit>(NOTHING_LIT);
   readonly #litBy: (picked: Picked | undefined) => Lit;
@@ -22,8 +25,32 @@ export class Selection {
     this.momentRow = new Signal(timeline.peak);
     this.#litBy = litBy;
     this.picked.subscribe(() => {
+      if (this.#last !== undefined) {
+        this.#before.push(this.#last);
+      }
+      this.#last = this.picked.value;
       this.#light();
     });
+  }
+
+  get canGoBack(): boolean {
+    return this.#before.length > 0;
+  }
+
+  /** Selects what was selected before. */
+  back(): void {
+    const before = this.#before.pop();
+    if (before !== undefined) {
+      this.#last = undefined;
+      this.picked.value = before;
+    }
+  }
+
+  /** Measures what is selected, or without it the time shown. */
+  measure(timesOf: (picked: Picked) => TimeRange): void {
+    const { value: picked } = this.picked;
+    const { fromNs, toNs } = picked === undefined ? this.window.range.value : timesOf(picked);
+    this.measured.value = { fromNs: Math.round(fromNs), toNs: Math.round(toNs) };
   }
 
   /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
