@@ -24,6 +24,7 @@ export function categoriesLegend(parent: HTMLElement, categories: Signal<Categor
 
 function entry(key: string, label: string): HTMLLIElement {
   const item = element("li", "gpuviz-legend__entry");
+  item.title = label;
   item.append(element("span", `gpuviz-key ${key}`), label);
   return item;
 }

@@ -15,12 +15,12 @@ export function drawPeak(
   time: Scale,
   bytes: Scale,
 ): void {
-  const { context, theme } = drawing;
+  const { context, area, theme } = drawing;
   const peakNs = timeline.events.timeNs[timeline.peak] ?? 0;
-  if (peakNs < time.from || peakNs > time.to || timeline.events.count === 0) {
+  const level = timeline.levels.allocated[timeline.peak] ?? 0;
+  if (level === 0 || peakNs < time.from || peakNs > time.to || timeline.events.count === 0) {
     return;
   }
-  const level = timeline.levels.allocated[timeline.peak] ?? 0;
   const x = toPixel(time, peakNs);
   const y = toPixel(bytes, level);
   context.fillStyle = theme.background;
@@ -30,7 +30,12 @@ export function drawPeak(
   context.arc(x, y, 4, 0, 2 * Math.PI);
   context.fill();
   context.stroke();
-  drawLabel(drawing, `peak allocated ${formatBytes(level)}`, x, y + 17);
+  drawLabel(
+    drawing,
+    `peak allocated ${formatBytes(level)}`,
+    x,
+    Math.min(y + 17, area.top + area.height - 12),
+  );
 }
 
 const MARK_PX = 6;

@@ -8,6 +8,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
 import { mapColours } from "./map_colours.ts";
+import { drawBlockNames } from "./map_names.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot, PlotArea } from "./plot.ts";
 import { blockPalette } from "./theme.ts";
@@ -45,6 +46,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     };
     paintRects(raster, rects, viewport, blockPalette(drawing.theme, categories.value.isOrdered));
     paintImage(drawing, raster);
+    drawBlockNames(drawing, chart.timeline.rects, rects, categories.value, time, bytes);
     withoutIds = viewport;
   };
   const rectNear = (x: number, y: number): number | undefined => {
