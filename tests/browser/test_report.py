@@ -137,7 +137,7 @@ def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
 
 def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    legend = page.locator(".gpuviz-legend")
+    legend = page.locator(".gpuviz-legend").first
     by_line = legend.inner_text()
 
     page.get_by_label("Colour by").select_option("stream")

@@ -100,11 +100,6 @@ export class Activities {
     return this.#launch.view();
   }
 
-  /** The direction of a copy, such as `host_to_device`; empty for all else. */
-  copyKindOf(row: number): string {
-    return COPY_KINDS[this.#copyKind.view()[row] ?? 0] ?? "";
-  }
-
   /** The memories that a copy went between, such as `pageable` and `device`; empty if unknown. */
   memoriesOf(row: number): readonly [from: string, to: string] {
     const nameOf = (code: number | undefined): string => MEMORIES[code ?? 0] ?? "";

@@ -2,59 +2,80 @@ import { ActivityKind } from "./activities.ts";
 import type { Work } from "./work.ts";
 
 /** What a CUDA call does to the thread that makes it. */
-export const CallKind = { other: 0, allocation: 1, blocking: 2, query: 3 } as const;
+export const CallKind = {
+  other: 0,
+  allocation: 1,
+  synchronize: 2,
+  query: 3,
+  memcpy: 4,
+  pageableMemcpy: 5,
+} as const;
 
 // The same rules as in gpuviz/analysis/calls.py.
 const VERSION = /(_v\d+|_ptsz|_ptds)+$/;
 const ALLOCATION =
   /^(cuMem(Alloc|Free|HostAlloc|HostRegister|HostUnregister)|cuMem(Map|Unmap|Create|Release|SetAccess)$|cuda(Malloc|Free|HostAlloc|HostRegister|HostUnregister))/;
-const SYNCHRONIZE = /^((cu(Ctx|Stream|Event)|cuda(Device|Thread|Stream|Event))Synchronize)$/;
+const SYNCHRONIZE = /^(cu(Ctx|Stream|Event)|cuda(Device|Thread|Stream|Event))Synchronize$/;
 const QUERY = /^cu(da)?(Stream|Event)Query$/;
 const COPY = /^cu(da)?Memcpy(?!.*(Async|DtoD|DtoA|AtoD|AtoA|Peer))/;
-const ON_DEVICE: readonly string[] = ["device_to_device", "peer_to_peer"];
+const DEVICE_TO_DEVICE = 3;
+const PEER_TO_PEER = 5;
 
-const MEMCPY = 4;
-
-function kindOfName(fullName: string): number {
-  const name = fullName.replace(VERSION, "");
-  if (ALLOCATION.test(name) && !name.includes("Async")) {
+/** What a call of the driver or the runtime does, as far as its name tells. */
+export function callKindOfName(name: string): number {
+  const plain = name.replace(VERSION, "");
+  if (ALLOCATION.test(plain) && !plain.includes("Async")) {
     return CallKind.allocation;
   }
-  if (SYNCHRONIZE.test(name)) {
-    return CallKind.blocking;
+  if (SYNCHRONIZE.test(plain)) {
+    return CallKind.synchronize;
   }
-  if (QUERY.test(name)) {
+  if (QUERY.test(plain)) {
     return CallKind.query;
   }
-  return COPY.test(name) ? MEMCPY : CallKind.other;
+  return COPY.test(plain) ? CallKind.memcpy : CallKind.other;
 }
 
-/** The kind of each row of `ApiCalls`. */
-export function callKinds({ activities, apiCalls, strings }: Work): Uint8Array<ArrayBuffer> {
+/** The kind of each row of `ApiCalls`, by its name and by the copies that it made. */
+export function callKinds(work: Work): Uint8Array<ArrayBuffer> {
+  const { apiCalls, strings } = work;
+  const { name, correlation } = apiCalls;
+  const ofName = new Map<number, number>();
+  const kinds = Uint8Array.from(name, (id) => {
+    const kind = ofName.get(id) ?? callKindOfName(strings.get(id));
+    ofName.set(id, kind);
+    return kind;
+  });
+  const { onDevice, pageable } = correlationsOfCopies(work);
+  kinds.forEach((kind, row) => {
+    const id = correlation[row] ?? 0;
+    const known = kind === CallKind.memcpy && onDevice.has(id) ? CallKind.other : kind;
+    kinds[row] = known === CallKind.other && pageable.has(id) ? CallKind.pageableMemcpy : known;
+  });
+  return kinds;
+}
+
+interface CopyCorrelations {
+  readonly onDevice: ReadonlySet<number>;
+  readonly pageable: ReadonlySet<number>;
+}
+
+/** The calls of copies that no host memory takes part in, and of those of pageable memory. */
+function correlationsOfCopies({ activities }: Work): CopyCorrelations {
   const onDevice = new Set<number>();
   const pageable = new Set<number>();
-  const { kind, correlation } = activities;
+  const { kind, copyKind, correlation } = activities;
   for (let row = 0; row < activities.count; row += 1) {
-    if (kind[row] === ActivityKind.memcpy && correlation[row] !== 0) {
-      if (ON_DEVICE.includes(activities.copyKindOf(row))) {
-        onDevice.add(correlation[row] ?? 0);
-      }
-      if (activities.memoriesOf(row).includes("pageable")) {
-        pageable.add(correlation[row] ?? 0);
-      }
+    const id = correlation[row] ?? 0;
+    if (kind[row] !== ActivityKind.memcpy || id === 0) {
+      continue;
+    }
+    if (copyKind[row] === DEVICE_TO_DEVICE || copyKind[row] === PEER_TO_PEER) {
+      onDevice.add(id);
+    }
+    if (activities.memoriesOf(row).includes("pageable")) {
+      pageable.add(id);
     }
   }
-  const known = new Map<number, number>();
-  const { name, correlation: callCorrelation } = apiCalls;
-  return Uint8Array.from({ length: apiCalls.count }, (_, call) => {
-    const id = name[call] ?? 0;
-    const found = known.get(id) ?? kindOfName(strings.get(id));
-    known.set(id, found);
-    const copy = callCorrelation[call] ?? 0;
-    if (found === MEMCPY && !onDevice.has(copy)) {
-      return CallKind.blocking;
-    }
-    const isOther = found === MEMCPY || found === CallKind.other;
-    return isOther ? (pageable.has(copy) ? CallKind.blocking : CallKind.other) : found;
-  });
+  return { onDevice, pageable };
 }

@@ -33,9 +33,8 @@ export class IdleCauses {
   constructor(work: Work) {
     this.#work = work;
     this.#callKinds = callKinds(work);
-    this.#allocations = new IntervalUnion(
-      this.#callsOfKind(CallKind.allocation).map(([, at]) => at),
-    );
+    const allocating = this.#callsOf((kind) => kind === CallKind.allocation);
+    this.#allocations = new IntervalUnion(allocating.map(([, at]) => at));
     this.#blocked = this.#blockedThreads();
     this.#completions = this.#findCompletions();
   }
@@ -86,10 +85,12 @@ export class IdleCauses {
     return this.#work.apiCalls.byCorrelation.all(correlation)[0];
   }
 
-  #callsOfKind(kind: number): (readonly [call: number, times: readonly [number, number]])[] {
+  #callsOf(
+    isMeant: (kind: number) => boolean,
+  ): (readonly [call: number, times: readonly [number, number]])[] {
     const { fromNs, toNs } = this.#work.apiCalls;
     return [...this.#callKinds.keys()]
-      .filter((call) => this.#callKinds[call] === kind)
+      .filter((call) => isMeant(this.#callKinds[call] ?? 0))
       .map((call) => [call, [fromNs[call] ?? 0, toNs[call] ?? 0]] as const);
   }
 
@@ -102,7 +103,7 @@ export class IdleCauses {
       times.set(thread, own);
       own.push(at);
     };
-    for (const [call, at] of this.#callsOfKind(CallKind.blocking)) {
+    for (const [call, at] of this.#callsOf(isBlocking)) {
       block(call, at);
     }
     const { kind, fromNs, toNs, correlation } = synchronizations;
@@ -160,6 +161,11 @@ export class IdleCauses {
     }
     return launched;
   }
+}
+
+/** Whether the host waits in such a call. */
+function isBlocking(kind: number): boolean {
+  return kind === CallKind.synchronize || kind > CallKind.query;
 }
 
 function laterOf(all: Map<number, LatestBefore>, key: number): LatestBefore {

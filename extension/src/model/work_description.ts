@@ -90,10 +90,8 @@ export class WorkDescriptions {
     const streamOfNext = this.#names.stream(activities.stream[next] ?? 0);
     return [
       `Idle for ${formatDuration(toNs - fromNs)}`,
-      `from ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
-      stream === undefined
-        ? "on all streams of the device"
-        : `stream: ${this.#names.stream(stream)}`,
+      `time: ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
+      stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
       ...idleLines(causes, toNs - fromNs),
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#launchedFrom(activities.correlation[next] ?? 0),

@@ -9,20 +9,20 @@ export function categoriesLegend(parent: HTMLElement, categories: Signal<Categor
   const show = (): void => {
     const { labels, isOrdered } = categories.value;
     const groups = labels.map((label, index) => {
-      const item = entry("gpuviz-key--group", label);
+      const item = legendEntry("gpuviz-key--group", label);
       const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
       item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
       return item;
     });
-    const cached = entry("gpuviz-key--cached", "free (cached)");
-    const pending = entry("gpuviz-key--pending", "free pending (striped)");
+    const cached = legendEntry("gpuviz-key--cached", "free");
+    const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
     list.replaceChildren(...groups, cached, pending);
   };
   show();
   return categories.subscribe(show);
 }
 
-function entry(key: string, label: string): HTMLLIElement {
+export function legendEntry(key: string, label: string): HTMLLIElement {
   const item = element("li", "gpuviz-legend__entry");
   item.title = label;
   item.append(element("span", `gpuviz-key ${key}`), label);

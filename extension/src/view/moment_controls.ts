@@ -3,6 +3,7 @@ import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { ACTIONS } from "../model/events.ts";
 import { freeBytes, segmentsAfter } from "../model/moment.ts";
+import { legendEntry } from "./categories_legend.ts";
 import { button, element } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
@@ -28,7 +29,12 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
   );
   const where = element("p", "gpuviz-moment");
   where.setAttribute("aria-live", "polite");
-  parent.append(bar, where);
+  const legend = element("ul", "gpuviz-legend");
+  legend.append(
+    legendEntry("gpuviz-key--cached", "free segment (cached): empty_cache gives it back"),
+    legendEntry("gpuviz-key--split", "free beside blocks (split off)"),
+  );
+  parent.append(bar, where, legend);
   const show = (): void => {
     const row = selection.momentRow.value;
     where.textContent = describeMoment(chart.timeline, row, describeEvent(chart, row));

@@ -11,7 +11,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
-import { blockPalette, CACHED_COLOUR } from "./theme.ts";
+import { blockPalette, CACHED_COLOUR, SPLIT_COLOUR } from "./theme.ts";
 
 const TALLEST_ROW_PX = 40;
 const SHORTEST_ROW_PX = 14;
@@ -101,13 +101,20 @@ function pieceRects(moment: Moment, timeline: DeviceTimeline, categories: Catego
     right: Float64Array.from(pieces, (piece) => piece.to),
     top: Float64Array.from(pieces, (piece) => piece.row + (1 - BAR_SHARE) / 2),
     bottom: Float64Array.from(pieces, (piece) => piece.row + (1 + BAR_SHARE) / 2),
-    colour: Uint8Array.from(pieces, ({ block }) =>
-      block === undefined ? CACHED_COLOUR : (categories.ofBlock[block] ?? COLOURED),
+    colour: Uint8Array.from(pieces, ({ block, segment }) =>
+      block === undefined
+        ? freeColour(moment.segments[segment])
+        : (categories.ofBlock[block] ?? COLOURED),
     ),
     striped: Uint8Array.from(pieces, ({ block }) =>
       block !== undefined && isPendingAfter(timeline.blocks, block, row) ? 1 : 0,
     ),
   };
+}
+
+/** A segment that is free as a whole can be given back to the device. */
+function freeColour(segment: SegmentAtMoment | undefined): number {
+  return segment?.blocks.length === 0 ? CACHED_COLOUR : SPLIT_COLOUR;
 }
 
 function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
@@ -126,7 +133,12 @@ function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
 function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[] {
   const origin = moment.segments[piece.segment]?.origin ?? 0;
   return piece.block === undefined
-    ? chart.describe.gap(origin, piece.address, piece.to - piece.from)
+    ? chart.describe.gap(
+        origin,
+        piece.address,
+        piece.to - piece.from,
+        moment.segments[piece.segment]?.blocks.length === 0,
+      )
     : chart.describe.block(piece.block);
 }
 

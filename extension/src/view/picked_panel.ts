@@ -81,7 +81,10 @@ function storyLines(lines: readonly string[]): HTMLElement[] {
   const rest: string[] = [];
   for (const text of lines) {
     const [, term, value] = FACT.exec(text) ?? [];
-    if (term === undefined || value === undefined) {
+    const isSourceOfFact = text.startsWith("    ") && rest.length === 0;
+    if (isSourceOfFact) {
+      facts.lastElementChild?.append(element("code", "gpuviz-picked__source", text.trim()));
+    } else if (term === undefined || value === undefined) {
       rest.push(text);
     } else {
       facts.append(element("dt", "", term), element("dd", "", value));

@@ -20,6 +20,7 @@ export interface Theme {
   readonly used: string;
   readonly cached: string;
   readonly cachedEdge: string;
+  readonly split: string;
   readonly ground: string;
   readonly kinds: readonly string[];
   readonly categories: readonly string[];
@@ -50,6 +51,7 @@ export function themeOf(host: HTMLElement): Theme {
     used: colour("used"),
     cached: colour("cached"),
     cachedEdge: colour("cached-edge"),
+    split: colour("split"),
     ground: colour("ground"),
     kinds: SPAN_KINDS.map((_, kind) => colour(`kind-${kind}`)),
     categories: several("category", CATEGORY_COUNT),
@@ -59,13 +61,16 @@ export function themeOf(host: HTMLElement): Theme {
 
 /** The place of cached space in the palette of blocks; the categories come before it. */
 export const CACHED_COLOUR = CATEGORY_COUNT;
+/** The place of free space beside blocks, which cannot be given back. */
+export const SPLIT_COLOUR = CATEGORY_COUNT + 1;
 
 export function blockPalette(theme: Theme, isOrdered = false): Palette {
   const groups = isOrdered ? [...theme.order, theme.cached] : theme.categories;
-  const fill = [...groups, theme.cached].map(pixelOf);
+  const fill = [...groups, theme.cached, theme.split].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
-  const edge = fill.map((pixel) => shade(pixel, towards));
-  return { fill, edge: edge.with(CACHED_COLOUR, pixelOf(theme.cachedEdge)) };
+  const edge = fill.slice(0, CACHED_COLOUR).map((pixel) => shade(pixel, towards));
+  const freeEdge = pixelOf(theme.cachedEdge);
+  return { fill, edge: [...edge, freeEdge, freeEdge] };
 }
 
 const PATTERNS: Readonly<Record<number, number>> = {
