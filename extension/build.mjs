@@ -35,6 +35,9 @@ const options = {
   format: "esm",
   outdir: "../gpuviz/static",
   minify: !values.watch,
+  // Names that end so are ours alone, but for what messages of the kernel have.
+  mangleProps: /(Ns|Px|Bytes|Kind|Completed|Requested|Correlation)$/,
+  reserveProps: /^durationNs$/,
   sourcemap: values.watch ? "inline" : false,
 };
 

@@ -47,19 +47,11 @@ export function findMarks({ events }: DeviceTimeline): Mark[] {
 
 export function describeMark(mark: Mark, { events }: DeviceTimeline, stacks: Stacks): string[] {
   const { kind, row, timeNs, bytes } = mark;
-  const site = stacks.siteOf(events.stack[row] ?? 0);
-  const when = `at ${formatTime(timeNs, 1000)}, ${site}`;
-  switch (kind) {
-    case "out of memory":
-      return [
-        "Out of memory",
-        `asked for: ${formatExactBytes(bytes)}`,
-        `free on the device: ${formatExactBytes(events.address[row] ?? 0)}`,
-        when,
-      ];
-    case "snapshot":
-      return ["Snapshot of the allocator", when];
-    case "memory returned":
-      return ["Cached segments given back to the device", formatExactBytes(bytes), when];
-  }
+  const free = events.address[row] ?? 0;
+  return [
+    kind,
+    `at ${formatTime(timeNs, 1000)}, ${stacks.siteOf(events.stack[row] ?? 0)}`,
+    ...(bytes > 0 ? [formatExactBytes(bytes)] : []),
+    ...(kind === "out of memory" ? [`free on the device: ${formatExactBytes(free)}`] : []),
+  ];
 }

@@ -17,22 +17,6 @@ const KINDS = [
   "jit_compile",
 ] as const;
 
-/** What a reader calls them; a buffer is one of CUPTI's own, where it notes what it records. */
-const NAMES = [
-  "overhead",
-  "compiling for this GPU",
-  "CUPTI empties a buffer",
-  "CUPTI instruments",
-  "CUPTI takes resources",
-  "loading a module",
-  "loading a kernel",
-  "the GPU's queue is full",
-  "CUPTI asks for a buffer",
-  "starting managed memory",
-  "loading a compiled kernel",
-  "compiling a kernel",
-] as const;
-
 /** Time that CUPTI, lazy loading or compilation took, in the order it came. */
 export class Overheads {
   readonly #fromNs = new GrowingFloats();
@@ -64,7 +48,8 @@ export class Overheads {
     return this.#thread.view();
   }
 
+  /** In CUPTI's words, such as `lazy function loading`. */
   nameOf(row: number): string {
-    return NAMES[this.#kind.view()[row] ?? 0] ?? NAMES[0];
+    return (KINDS[this.#kind.view()[row] ?? 0] ?? "").replaceAll("_", " ");
   }
 }

@@ -147,10 +147,9 @@ export class WorkDescriptions {
     const { overheads } = this.#work;
     const fromNs = overheads.fromNs[row] ?? 0;
     const duration = (overheads.toNs[row] ?? 0) - fromNs;
-    const name = overheads.nameOf(row);
     return [
-      `${name.charAt(0).toUpperCase()}${name.slice(1)}`,
-      `Overhead for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
+      `Overhead: ${overheads.nameOf(row)}`,
+      `for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
     ];
   }
 

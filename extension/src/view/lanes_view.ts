@@ -10,6 +10,7 @@ import { paintLane } from "../render/lane_raster.ts";
 import { createRaster, rectAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
@@ -81,7 +82,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   listLanes(list, layout);
-  addHover(plot, chart, (x, y, pixelNs) => {
+  addHover(plot, chart.tooltip, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {
@@ -91,7 +92,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     const picked = pickedSpan(found, layout);
     return found === undefined || picked?.kind === "gap"
       ? picked && linesAbout(picked, chart)
-      : chart.describeWork.spanInRow(found.row, found.span, pixelNs);
+      : chart.describeWork.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
   return plot;
 }
@@ -198,24 +199,4 @@ function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: n
   const idleNs = gaps.takenIn(fromNs, toNs);
   const causes = idleLines(chart.idle.causesIn(gaps, fromNs, toNs), idleNs);
   return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
-}
-
-function addHover(
-  plot: Plot,
-  { tooltip, selection }: ChartContext,
-  linesAt: (x: number, y: number, pixelNs: number) => string[] | undefined,
-): void {
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const { fromNs, toNs } = selection.window.range.value;
-    const pixelNs = (toNs - fromNs) / plot.area.width;
-    const lines = linesAt(event.offsetX, event.offsetY, pixelNs);
-    if (lines === undefined) {
-      tooltip.hide();
-    } else {
-      tooltip.show(lines, event.clientX, event.clientY);
-    }
-  });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    tooltip.hide();
-  });
 }

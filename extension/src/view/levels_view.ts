@@ -1,9 +1,10 @@
 import { formatBytes, formatTime } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
-import { describeMark, type Mark } from "../model/marks.ts";
+import { describeMark } from "../model/marks.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawMarks, drawPeak, markNear } from "./level_marks.ts";
+import { addHover } from "./hover.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { drawLevels, drawUsed } from "./step_lines.ts";
@@ -53,22 +54,9 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
       chart.say(`${formatTime(cursorNs.value, 1000)}: ${formatBytes(bytes)} allocated`);
     }
   });
-  addHover(plot, chart, (x) => shown && markNear(chart.marks, shown, x));
+  addHover(plot, chart.tooltip, (x) => {
+    const mark = shown && markNear(chart.marks, shown, x);
+    return mark && describeMark(mark, chart.timeline, chart.stacks);
+  });
   return plot;
-}
-
-/** Tells of the mark that the pointer is near. */
-function addHover(plot: Plot, chart: ChartContext, markAt: (x: number) => Mark | undefined): void {
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const mark = markAt(event.offsetX);
-    if (mark === undefined) {
-      chart.tooltip.hide();
-    } else {
-      const lines = describeMark(mark, chart.timeline, chart.stacks);
-      chart.tooltip.show(lines, event.clientX, event.clientY);
-    }
-  });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    chart.tooltip.hide();
-  });
 }

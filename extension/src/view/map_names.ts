@@ -48,7 +48,7 @@ export function drawBlockNames(
 
 /** A line of code is known by its number where its file does not fit. */
 function fittingName(context: CanvasRenderingContext2D, label: string, widthPx: number): string {
-  const name = label.replace(/^.*\//, "");
+  const name = label.replace(/^.*\//, "").replace("up to", "≤").replace("more than", ">");
   const [inFile] = /:\d+.*$/.exec(name) ?? [];
   const isTooLong = context.measureText(name).width > widthPx;
   return cutText(context, isTooLong ? (inFile ?? name) : name, widthPx);

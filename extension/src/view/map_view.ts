@@ -5,6 +5,7 @@ import type { Picked } from "../model/picked.ts";
 import { createRaster, paintIds, paintRects, rectAt, type Viewport } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
 import { mapColours } from "./map_colours.ts";
@@ -64,7 +65,10 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     },
     pick: (x, y) => pickedRect(chart.timeline, rectNear(x, y)),
   });
-  addHover(plot, rectNear, chart);
+  addHover(plot, chart.tooltip, (x, y) => {
+    const rect = rectNear(x, y);
+    return rect === undefined ? undefined : linesAbout(rect, chart);
+  });
   plot.scope.defer(
     categories.subscribe(() => {
       rects = mapColours(chart.timeline, categories.value);
@@ -96,32 +100,12 @@ function litRects({ timeline, selection }: ChartContext, time: Scale, bytes: Sca
   return boxes;
 }
 
-function addHover(
-  plot: Plot,
-  rectNear: (x: number, y: number) => number | undefined,
-  chart: ChartContext,
-): void {
-  const { tooltip } = chart;
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const rect = rectNear(event.offsetX, event.offsetY);
-    if (rect === undefined) {
-      tooltip.hide();
-      return;
-    }
-    const { describe } = chart;
-    const { rects, segments } = chart.timeline;
-    const owner = rects.owner[rect] ?? 0;
-    const lines =
-      rects.kind[rect] === RectKind.segment
-        ? describe.segment(
-            segments.begun[owner] ?? 0,
-            segments.from[owner] ?? 0,
-            segments.to[owner] ?? 0,
-          )
-        : describe.block(owner);
-    tooltip.show(lines, event.clientX, event.clientY);
-  });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    tooltip.hide();
-  });
+function linesAbout(rect: number, { describe, timeline }: ChartContext): string[] {
+  const { kind, owner } = timeline.rects;
+  const of = owner[rect] ?? 0;
+  if (kind[rect] !== RectKind.segment) {
+    return describe.block(of);
+  }
+  const { begun, from, to } = timeline.segments;
+  return describe.segment(begun[of] ?? 0, from[of] ?? 0, to[of] ?? 0);
 }

@@ -8,6 +8,7 @@ import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
 import { createRaster, paintIds, paintRects, rectAt, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
@@ -59,15 +60,18 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       }
     },
   );
-  const pieceAt = (event: MouseEvent): BarPiece | undefined => {
+  const pieceAt = (offsetX: number, offsetY: number): BarPiece | undefined => {
     const ratio = raster.width / plot.area.width;
     const { left, top } = plot.area;
-    const x = (event.offsetX - left) * ratio;
-    return moment.pieces[rectAt(raster, x, (event.offsetY - top) * ratio) ?? -1];
+    const x = (offsetX - left) * ratio;
+    return moment.pieces[rectAt(raster, x, (offsetY - top) * ratio) ?? -1];
   };
-  addHover(plot, chart, pieceAt, () => moment);
+  addHover(plot, chart.tooltip, (x, y) => {
+    const piece = pieceAt(x, y);
+    return piece && linesOf(chart, moment, piece);
+  });
   plot.scope.listen(plot.host, "click", (event) => {
-    const block = pieceAt(event)?.block;
+    const block = pieceAt(event.offsetX, event.offsetY)?.block;
     selection.picked.value = block === undefined ? undefined : { kind: "block", block };
   });
   plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
@@ -140,28 +144,6 @@ function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[]
         moment.segments[piece.segment]?.blocks.length === 0,
       )
     : chart.describe.block(piece.block);
-}
-
-function addHover(
-  plot: Plot,
-  chart: ChartContext,
-  pieceAt: (event: MouseEvent) => BarPiece | undefined,
-  moment: () => Moment,
-): void {
-  const { tooltip } = chart;
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const piece = pieceAt(event);
-    if (piece === undefined) {
-      tooltip.hide();
-    } else {
-      tooltip.show(linesOf(chart, moment(), piece), event.clientX, event.clientY);
-    }
-  });
-  for (const leave of ["pointerleave", "blur"] as const) {
-    plot.scope.listen(plot.host, leave, () => {
-      tooltip.hide();
-    });
-  }
 }
 
 /** The arrow keys go from block to block. */
