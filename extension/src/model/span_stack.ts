@@ -45,27 +45,29 @@ export class SpanStack {
   }
 
   /** Takes out every span that begins at a time or later. */
-  #cutFrom(timeNs: number): Spans {
-    const taken = { fromNs: [], toNs: [], kind: [], source: [] } as Record<keyof Spans, number[]>;
+  #cutFrom(timeNs: number): Taken {
+    const taken: Taken = { fromNs: [], toNs: [], kind: [], source: [] };
     for (const row of this.#rows) {
       const kept = countBelow(row.fromNs, timeNs);
-      for (const name of ["fromNs", "toNs", "kind", "source"] as const) {
-        for (const value of row[name].subarray(kept)) {
-          taken[name].push(value);
-        }
-      }
+      row.fromNs.subarray(kept).forEach((value) => taken.fromNs.push(value));
+      row.toNs.subarray(kept).forEach((value) => taken.toNs.push(value));
+      row.kind.subarray(kept).forEach((value) => taken.kind.push(value));
+      row.source.subarray(kept).forEach((value) => taken.source.push(value));
       row.truncate(kept);
     }
     return taken;
   }
 }
 
-function joined(left: Spans, right: Spans): Spans {
-  const both = (name: keyof Spans): number[] => [
-    ...Array.from(left[name]),
-    ...Array.from(right[name]),
-  ];
-  return { fromNs: both("fromNs"), toNs: both("toNs"), kind: both("kind"), source: both("source") };
+type Taken = Record<keyof Spans, number[]>;
+
+function joined(left: Taken, right: Spans): Spans {
+  return {
+    fromNs: left.fromNs.concat(Array.from(right.fromNs)),
+    toNs: left.toNs.concat(Array.from(right.toNs)),
+    kind: left.kind.concat(Array.from(right.kind)),
+    source: left.source.concat(Array.from(right.source)),
+  };
 }
 
 /** The places of spans by their begin, the longer first where they begin together. */
