@@ -36,7 +36,7 @@ const options = {
   outdir: "../gpuviz/static",
   minify: !values.watch,
   // Names that end so are ours alone, but for what messages of the kernel have.
-  mangleProps: /(Ns|Px|Bytes|Kind|Completed|Requested|Correlation)$/,
+  mangleProps: /(Ns|Px|Bytes|Kind|Completed|Requested|Correlation|Calls|Operations|Work|Stream)$/,
   reserveProps: /^durationNs$/,
   sourcemap: values.watch ? "inline" : false,
 };
