@@ -8,15 +8,21 @@ const { values } = parseArgs({ options: { watch: { type: "boolean" } } });
 
 const LARGEST_WIDGET_BYTES = 150_000;
 
-/** A page of ours has one palette; in a notebook it belongs to our elements, and a class chooses. */
+/** A page of ours has one palette; in a notebook it belongs to our elements, and classes choose. */
+const DARK = ".gpuviz-theme--dark";
+const CONTRAST = ".gpuviz-theme--contrast";
+const PALETTES_OF_PAGE = /@media ([^{]+)\{\s*:root:not\(\.gpuviz-light\)/g;
 const paletteOfWidget = {
   name: "palette of the widget",
   setup(build) {
     build.onLoad({ filter: /theme\.css$/ }, async ({ path }) => ({
       contents: (await readFile(path, "utf8"))
         .replace(":root {", ".gpuviz-theme {")
-        .replace("@media (prefers-color-scheme: dark)", "@media all")
-        .replace(":root:not(.gpuviz-light) {", ".gpuviz-theme--dark {"),
+        .replace(PALETTES_OF_PAGE, (_, media) => {
+          const dark = media.includes("dark") ? DARK : "";
+          const contrast = media.includes("contrast") ? CONTRAST : "";
+          return `@media all { .gpuviz-theme${dark}${contrast}`;
+        }),
       loader: "css",
     }));
   },
@@ -29,6 +35,9 @@ const options = {
   format: "esm",
   outdir: "../gpuviz/static",
   minify: !values.watch,
+  // Names that end so are ours alone, but for what messages of the kernel have.
+  mangleProps: /(Ns|Px|Bytes|Kind|Completed|Requested|Correlation|Calls|Operations|Work|Stream)$/,
+  reserveProps: /^durationNs$/,
   sourcemap: values.watch ? "inline" : false,
 };
 

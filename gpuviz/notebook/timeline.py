@@ -1,6 +1,7 @@
 """The timeline in a notebook, live while a recorder records."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from gpuviz.recording import Recording
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()
+# anywidget complains in the page's console about a widget that is closed while it is being set up.
+_SET_UP_S = 5
 
 
 class Timeline(anywidget.AnyWidget):
@@ -23,7 +26,7 @@ class Timeline(anywidget.AnyWidget):
 
     It listens to the recorder only while somebody looks at it, and holds no data of its own: the
     browser is given batches, asks for those that it lacks, and keeps all of them. It is closed when
-    the cell that made it is run again.
+    the cell that made it is run again, at once or, if no page has set it up yet, the time after.
 
     Args:
         shown: A recorder, started or not, or a finished recording.
@@ -44,6 +47,7 @@ class Timeline(anywidget.AnyWidget):
         self._is_live = "google.colab" not in sys.modules
         self._subscribe = _subscribing(shown)
         self._made_by = running_cell()
+        self._is_set_up_at = time.monotonic() + _SET_UP_S
         super().__init__()
         _close_earlier(self._made_by)
         _open.add(self)
@@ -71,6 +75,7 @@ class Timeline(anywidget.AnyWidget):
         viewer = str(content.get("viewer", ""))
         if content.get("kind") == "show":
             self._viewers.add(viewer)
+            self._is_set_up_at = time.monotonic()
             self._listen(int(content.get("since", -1)))
         elif content.get("kind") == "hide":
             self._viewers.discard(viewer)
@@ -128,7 +133,8 @@ def _close_earlier(made_by: tuple[str, str]) -> None:
     cell, run = made_by
     for timeline in list(_open):
         other_cell, other_run = timeline._made_by  # noqa: SLF001
-        if cell and cell == other_cell and run != other_run:
+        is_set_up = timeline._is_set_up_at <= time.monotonic()  # noqa: SLF001
+        if cell and cell == other_cell and run != other_run and is_set_up:
             timeline.close()
 
 

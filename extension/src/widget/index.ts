@@ -1,4 +1,5 @@
 import "../view/theme.css";
+import "./reset.css";
 import "../view/charts.css";
 import "../view/controls.css";
 import "../view/picked.css";

@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import type { DeviceContents } from "../view/chart_context.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { button, element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
