@@ -76,14 +76,15 @@ def frames_ms(page: Page) -> list[float]:
 
 def first_hover_ms(page: Page) -> float:
     """Return how long it takes until the tooltip stands when the map is pointed at first."""
-    box = page.locator(".gpuviz-plot").nth(2).bounding_box()
-    page.mouse.wheel(0, box["y"] - 300)
+    charts = page.locator(".gpuviz-plot").nth(2)
+    charts.scroll_into_view_if_needed()
     page.wait_for_timeout(500)
-    box = page.locator(".gpuviz-plot").nth(2).bounding_box()
+    box = charts.bounding_box()
+    assert box is not None
     place = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
     taken, is_shown = page.evaluate(HOVER, place)
     assert is_shown
-    return taken
+    return float(taken)
 
 
 def memory_mib(browser: Browser) -> float:
