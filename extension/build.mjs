@@ -1,10 +1,15 @@
-// Bundles one script and one stylesheet for each host into gpuviz/static.
-import { readFile, stat } from "node:fs/promises";
+// Bundles one script and one stylesheet for each page into gpuviz/static, and what JupyterLab
+// loads into gpuviz/labextension.
+import { execFileSync } from "node:child_process";
+import { copyFile, readFile, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 
 import esbuild from "esbuild";
 
-const { values } = parseArgs({ options: { watch: { type: "boolean" } } });
+const { values } = parseArgs({
+  options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
+});
 
 const LARGEST_WIDGET_BYTES = 150_000;
 
@@ -22,6 +27,18 @@ const paletteOfWidget = {
   },
 };
 
+/** JupyterLab supplies its packages at run time; the style sheet is loaded by its bundler. */
+const suppliedByJupyterLab = {
+  name: "supplied by JupyterLab",
+  setup(build) {
+    build.onResolve({ filter: /^@(jupyterlab|lumino)\// }, () => ({ external: true }));
+    build.onResolve({ filter: /^\.\/style\.css$/ }, () => ({
+      path: "./style.css",
+      external: true,
+    }));
+  },
+};
+
 const options = {
   bundle: true,
   target: "es2022",
@@ -32,7 +49,7 @@ const options = {
   sourcemap: values.watch ? "inline" : false,
 };
 
-const hosts = [
+const pages = [
   { ...options, entryPoints: { report: "src/report/index.ts" } },
   {
     ...options,
@@ -41,10 +58,42 @@ const hosts = [
   },
 ];
 
+const lab = [
+  {
+    ...options,
+    entryPoints: { index: "src/lab/index.ts" },
+    outdir: "lib/lab",
+    splitting: true,
+    minify: false,
+    plugins: [suppliedByJupyterLab],
+  },
+  {
+    ...options,
+    entryPoints: { style: "src/lab/style.css" },
+    outdir: "lib/lab",
+    plugins: [paletteOfWidget],
+  },
+];
+
+/** Packs lib/lab as JupyterLab's own builder does, and stamps the version that it lists. */
+async function buildLabExtension(version) {
+  const require = createRequire(import.meta.url);
+  const builder = require.resolve("@jupyter/builder/lib/build-labextension.js");
+  const core = require.resolve("@jupyterlab/core-meta/core.package.json");
+  execFileSync(process.execPath, [builder, "--core-package-file", core, "labextension"], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  await copyFile("labextension/install.json", "../gpuviz/labextension/install.json");
+  const manifest = "../gpuviz/labextension/package.json";
+  const fields = JSON.parse(await readFile(manifest, "utf8"));
+  await writeFile(manifest, JSON.stringify({ ...fields, version }, null, 2));
+}
+
 if (values.watch) {
-  await Promise.all(hosts.map(async (host) => (await esbuild.context(host)).watch()));
+  await Promise.all(pages.map(async (page) => (await esbuild.context(page)).watch()));
 } else {
-  await Promise.all(hosts.map((host) => esbuild.build(host)));
+  await Promise.all([...pages, ...lab].map((bundle) => esbuild.build(bundle)));
+  await buildLabExtension(values.version);
   const { size } = await stat("../gpuviz/static/widget.js");
   console.log(`widget.js: ${size} bytes`);
   if (size > LARGEST_WIDGET_BYTES) {

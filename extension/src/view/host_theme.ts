@@ -1,6 +1,6 @@
 import { Scope } from "../base/scope.ts";
 import { luminance, pixelOf } from "../render/colour.ts";
-import { context2d, element } from "../view/dom.ts";
+import { context2d, element } from "./dom.ts";
 
 /** Ours, and where a notebook has it: JupyterLab and Notebook 7, then VS Code. */
 const COLOURS = [

@@ -1,0 +1,7 @@
+import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
+
+import { recordings } from "./recordings.ts";
+
+const plugins: JupyterFrontEndPlugin<void>[] = [recordings];
+
+export default plugins;
