@@ -80,8 +80,9 @@ async function buildLabExtension(version) {
   const require = createRequire(import.meta.url);
   const builder = require.resolve("@jupyter/builder/lib/build-labextension.js");
   const core = require.resolve("@jupyterlab/core-meta/core.package.json");
+  // Where it fails, what it said is in the error.
   execFileSync(process.execPath, [builder, "--core-package-file", core, "labextension"], {
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: "pipe",
   });
   await copyFile("labextension/install.json", "../gpuviz/labextension/install.json");
   const manifest = "../gpuviz/labextension/package.json";

@@ -7,7 +7,7 @@ from typing import Any
 def device_totals() -> list[dict[str, Any]]:
     """Return a row for each GPU that NVML knows; none where there is no NVML.
 
-    No CUDA context is made. Keys: ``name``; ``total`` and ``used`` in bytes; ``processes``, each
+    No CUDA context is made. Keys: ``uuid`` and ``name``; ``total`` and ``used`` in bytes; ``processes``, each
     with ``pid``, ``used`` in bytes (None where the driver does not tell) and ``own``, whether it is
     this one. In a container the ids of processes may be those of its host.
     """
@@ -33,6 +33,7 @@ def device_totals() -> list[dict[str, Any]]:
 def _totals(nvml: Any, handle: Any) -> dict[str, Any]:
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     return {
+        "uuid": str(nvml.nvmlDeviceGetUUID(handle)),
         "name": str(nvml.nvmlDeviceGetName(handle)),
         "total": int(memory.total),
         "used": int(memory.used),

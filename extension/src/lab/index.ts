@@ -1,7 +1,9 @@
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 
+import { kernels } from "./kernels.ts";
+import { panel } from "./panel.ts";
 import { recordings } from "./recordings.ts";
 
-const plugins: JupyterFrontEndPlugin<void>[] = [recordings];
+const plugins: JupyterFrontEndPlugin<unknown>[] = [recordings, kernels, panel];
 
 export default plugins;

@@ -1,0 +1,81 @@
+import "./style.css";
+
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { type CardActions, KernelCard } from "./kernel_card.ts";
+import type { KernelLinks } from "./kernel_links.ts";
+import { totalsList } from "./totals_list.ts";
+
+/** The panel's contents: a card for each running kernel, then the devices. */
+export class PanelView {
+  readonly #links: KernelLinks;
+  readonly #actions: CardActions;
+  readonly #words: TranslationBundle;
+  readonly #kernels = document.createElement("div");
+  readonly #totals = document.createElement("div");
+  readonly #cards = new Map<string, KernelCard>();
+  #isShown = false;
+
+  constructor(
+    parent: HTMLElement,
+    links: KernelLinks,
+    actions: CardActions,
+    words: TranslationBundle,
+  ) {
+    this.#links = links;
+    this.#actions = actions;
+    this.#words = words;
+    parent.append(this.#kernels, this.#totals);
+    links.changed.connect(() => {
+      this.#update();
+    });
+    document.addEventListener("visibilitychange", () => {
+      this.#update();
+    });
+  }
+
+  /** Says whether the panel can be seen; while it cannot, no kernel is asked anything. */
+  show(isShown: boolean): void {
+    this.#isShown = isShown;
+    this.#update();
+  }
+
+  #update(): void {
+    const isSeen = this.#isShown && !document.hidden;
+    if (!isSeen && this.#cards.size === 0) {
+      return;
+    }
+    const running = this.#links.all();
+    for (const kernel of running) {
+      const { link } = kernel;
+      link.show(isSeen);
+      if (!this.#cards.has(link.kernelId)) {
+        const card = new KernelCard(kernel, this.#actions, this.#words);
+        this.#cards.set(link.kernelId, card);
+        link.changed.connect(() => {
+          this.#showTotals();
+        });
+      }
+    }
+    const ids = new Set(running.map(({ link }) => link.kernelId));
+    for (const [id, card] of this.#cards) {
+      if (!ids.has(id)) {
+        this.#cards.delete(id);
+        card.dispose();
+      }
+    }
+    const none = document.createElement("p");
+    none.className = "gpuviz-panel__none";
+    none.textContent = this.#words.__("No kernel runs.");
+    const cards = running.flatMap(({ link }) => this.#cards.get(link.kernelId)?.node ?? []);
+    this.#kernels.replaceChildren(...(cards.length > 0 ? cards : [none]));
+    this.#showTotals();
+  }
+
+  #showTotals(): void {
+    const told = this.#links.all().flatMap(({ link, path }) => {
+      return (link.state?.totals ?? []).map((device) => ({ device, path }));
+    });
+    this.#totals.replaceChildren(...totalsList(told, this.#words));
+  }
+}
