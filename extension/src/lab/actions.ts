@@ -3,16 +3,21 @@ import { PathExt } from "@jupyterlab/coreutils";
 
 import type { CardActions } from "./kernel_card.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
+import type { Settings } from "./settings.ts";
 
 /** What buttons and commands do with a kernel; each returns a sentence for the user. */
 export class Actions implements CardActions {
   readonly #app: JupyterFrontEnd;
+  readonly #settings: Settings;
 
-  constructor(app: JupyterFrontEnd) {
+  constructor(app: JupyterFrontEnd, settings: Settings) {
     this.#app = app;
+    this.#settings = settings;
   }
 
-  readonly start = ({ link }: LinkedKernel): Promise<string> => link.request("start");
+  readonly start = ({ link }: LinkedKernel): Promise<string> => {
+    return link.request("start", this.#settings.recordingOptions());
+  };
 
   readonly stop = ({ link }: LinkedKernel): Promise<string> => link.request("stop");
 
@@ -21,7 +26,8 @@ export class Actions implements CardActions {
   };
 
   readonly report = (kernel: LinkedKernel): Promise<string> => {
-    return kernel.link.request("report", { path: fileName(kernel.path, "html") });
+    const path = fileName(kernel.path, "html");
+    return kernel.link.request("report", { ...this.#settings.reportOptions(), path });
   };
 
   readonly dashboard = async ({ path }: LinkedKernel): Promise<string> => {

@@ -36,6 +36,7 @@ export class KernelLink {
   #answersWhileBusy = false;
   #state: KernelState | undefined;
   #comm = "";
+  readonly #watchers = new Set<symbol>();
   #isShown = false;
   #repeating: number | undefined;
   #askAfter: string | undefined;
@@ -73,19 +74,15 @@ export class KernelLink {
     return this.#state;
   }
 
-  /** Says whether somebody looks; nobody is told anything otherwise. */
-  show(isShown: boolean): void {
-    if (isShown === this.#isShown) {
-      return;
-    }
-    this.#isShown = isShown;
-    clearInterval(this.#repeating);
-    if (isShown) {
-      this.#repeating = window.setInterval(() => {
-        this.#say("show");
-      }, SHOW_AGAIN_MS);
-    }
-    this.#say(isShown ? "show" : "hide");
+  /** Lets the kernel tell its state until the returned function is called. */
+  watch(): () => void {
+    const watcher = Symbol("watcher");
+    this.#watchers.add(watcher);
+    this.#lookOrNot();
+    return () => {
+      this.#watchers.delete(watcher);
+      this.#lookOrNot();
+    };
   }
 
   /** Asks for something and returns the kernel's sentence; rejects with its complaint. */
@@ -102,10 +99,13 @@ export class KernelLink {
     });
   }
 
-  /** Runs `%load_ext gpuviz`, after the cell that runs. */
+  /** Runs `%load_ext gpuviz`, after the cell that runs, unless gpuviz is there already. */
   async load(): Promise<void> {
-    const code = "%load_ext gpuviz";
-    const reply = await this.#connection.requestExecute({ code, store_history: false }).done;
+    if (this.#status === "present") {
+      return;
+    }
+    const content = { code: "%load_ext gpuviz", silent: true, store_history: false };
+    const reply = await this.#connection.requestExecute(content).done;
     if (reply.content.status === "error") {
       throw new Error(`${reply.content.ename}: ${reply.content.evalue}`);
     }
@@ -113,12 +113,28 @@ export class KernelLink {
   }
 
   dispose(): void {
-    this.show(false);
+    this.#watchers.clear();
+    this.#lookOrNot();
     if (this.#comm !== "") {
       this.#send("comm_close", { comm_id: this.#comm, data: {} });
     }
     Signal.clearData(this);
     this.#connection.dispose();
+  }
+
+  #lookOrNot(): void {
+    const isShown = this.#watchers.size > 0;
+    if (isShown === this.#isShown) {
+      return;
+    }
+    this.#isShown = isShown;
+    clearInterval(this.#repeating);
+    if (isShown) {
+      this.#repeating = window.setInterval(() => {
+        this.#say("show");
+      }, SHOW_AGAIN_MS);
+    }
+    this.#say(isShown ? "show" : "hide");
   }
 
   /** Gets a subshell if the kernel has such, and asks for gpuviz. */

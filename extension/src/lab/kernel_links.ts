@@ -39,6 +39,11 @@ export class KernelLinks {
     });
   }
 
+  /** A kernel and what it belongs to; undefined if it does not run. */
+  kernel(kernelId: string | undefined): LinkedKernel | undefined {
+    return this.all().find(({ link }) => link.kernelId === kernelId);
+  }
+
   /** The conversation with a kernel, begun if it was not yet; undefined if it does not run. */
   of(kernelId: string | undefined): KernelLink | undefined {
     const known = this.#links.get(kernelId ?? "");

@@ -12,22 +12,24 @@ import { gpuIcon } from "./icon.ts";
 import type { KernelLinks } from "./kernel_links.ts";
 import { IKernelLinks } from "./kernels.ts";
 import type { PanelView } from "./panel_view.ts";
+import { ISettings, type Settings } from "./settings.ts";
 
 /** The side panel "GPU": what each running kernel records, and the devices' memory. */
 export const panel: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:panel",
   description: "A side panel with GPU memory and busy share of each running kernel.",
   autoStart: true,
-  requires: [IKernelLinks],
+  requires: [IKernelLinks, ISettings],
   optional: [ILayoutRestorer, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     links: KernelLinks,
+    settings: Settings,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
   ): void => {
     const words = (translator ?? nullTranslator).load("gpuviz");
-    const side = new SidePanel(links, new Actions(app), words);
+    const side = new SidePanel(links, new Actions(app, settings), words);
     app.shell.add(side, "left", { rank: 450, type: "GPU" });
     restorer?.add(side, side.id);
     app.commands.addCommand("gpuviz:open-panel", {

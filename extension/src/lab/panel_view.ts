@@ -3,6 +3,7 @@ import "./style.css";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { type CardActions, KernelCard } from "./kernel_card.ts";
+import type { KernelLink } from "./kernel_link.ts";
 import type { KernelLinks } from "./kernel_links.ts";
 import { totalsList } from "./totals_list.ts";
 
@@ -14,6 +15,7 @@ export class PanelView {
   readonly #kernels = document.createElement("div");
   readonly #totals = document.createElement("div");
   readonly #cards = new Map<string, KernelCard>();
+  readonly #watches = new Map<string, () => void>();
   #isShown = false;
 
   constructor(
@@ -48,7 +50,7 @@ export class PanelView {
     const running = this.#links.all();
     for (const kernel of running) {
       const { link } = kernel;
-      link.show(isSeen);
+      this.#watch(link, isSeen);
       if (!this.#cards.has(link.kernelId)) {
         const card = new KernelCard(kernel, this.#actions, this.#words);
         this.#cards.set(link.kernelId, card);
@@ -61,6 +63,7 @@ export class PanelView {
     for (const [id, card] of this.#cards) {
       if (!ids.has(id)) {
         this.#cards.delete(id);
+        this.#watches.delete(id);
         card.dispose();
       }
     }
@@ -72,6 +75,17 @@ export class PanelView {
     this.#showTotals();
   }
 
+  #watch(link: KernelLink, isSeen: boolean): void {
+    const end = this.#watches.get(link.kernelId);
+    if (isSeen && end === undefined) {
+      this.#watches.set(link.kernelId, link.watch());
+    } else if (!isSeen && end !== undefined) {
+      this.#watches.delete(link.kernelId);
+      end();
+    }
+  }
+
+  /** Any kernel tells the same of the devices of its machine. */
   #showTotals(): void {
     const told = this.#links.all().flatMap(({ link, path }) => {
       return (link.state?.totals ?? []).map((device) => ({ device, path }));

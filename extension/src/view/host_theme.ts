@@ -50,7 +50,7 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
 /** Colours of the notebook by our names, as `#rrggbb`; those that it has none for are left out. */
 function hostColours(): Map<string, string> {
   const style = getComputedStyle(document.body);
-  const pixel = context2d(element("canvas", ""));
+  const pixel = context2d(element("canvas", ""), { willReadFrequently: true });
   const colours = new Map<string, string>();
   const background = style.getPropertyValue("--jp-layout-color0").trim();
   for (const [name, ...variables] of COLOURS) {
