@@ -7,9 +7,9 @@ from typing import Any
 def device_totals() -> list[dict[str, Any]]:
     """Return a row for each GPU that NVML knows; none where there is no NVML.
 
-    No CUDA context is made. Keys: ``uuid`` and ``name``; ``total`` and ``used`` in bytes; ``processes``, each
-    with ``pid``, ``used`` in bytes (None where the driver does not tell) and ``own``, whether it is
-    this one. In a container the ids of processes may be those of its host.
+    No CUDA context is made. Keys: ``uuid`` and ``name``; ``total`` and ``used`` in bytes;
+    ``processes``, each with ``pid``, ``used`` in bytes (None where the driver does not tell) and
+    ``own``, whether it is this one. In a container their ids may be those of its host.
     """
     try:
         import pynvml

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kerne
     allocated = [each["devices"][0]["allocated"] for each in states if each["devices"]]
 
     assert 2 <= len(states) <= 4
-    assert min(after - before for before, after in zip(times, times[1:], strict=False)) > 0.8
+    assert min(after - before for before, after in pairwise(times)) > 0.8
     assert allocated == sorted(set(allocated))
     assert states[-1]["recording"] is True
     assert 0.2 < states[-1]["devices"][0]["busy"] < 0.8

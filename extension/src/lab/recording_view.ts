@@ -12,6 +12,7 @@ import { deviceView } from "../view/device_view.ts";
 import { element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
+import { archiveIn } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 
 /** Shows the recording in a file's bytes below `parent`. */
@@ -19,7 +20,7 @@ export async function showRecording(
   parent: HTMLElement,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<Scope> {
-  const file = await RecordingFile.open(bytes);
+  const file = await RecordingFile.open(archiveIn(bytes));
   const [events, stacks, names, work] = await Promise.all([
     readEventLog(file),
     readStacks(file),
