@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import GpuvizError
@@ -34,10 +35,8 @@ def offer_panel() -> str:
     """Let pages open comms of the target `TARGET`, and return the version of gpuviz."""
     from comm import get_comm_manager
 
-    import gpuviz
-
     get_comm_manager().register_target(TARGET, shared_panel().open)
-    return gpuviz.__version__
+    return version("gpuviz")
 
 
 class Panel:

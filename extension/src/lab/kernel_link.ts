@@ -36,6 +36,8 @@ export class KernelLink {
   #answersWhileBusy = false;
   #state: KernelState | undefined;
   #comm = "";
+  /** Tells the kernel's process from one before a restart. */
+  #process = "";
   readonly #watchers = new Set<symbol>();
   #isShown = false;
   #repeating: number | undefined;
@@ -140,13 +142,17 @@ export class KernelLink {
   /** Gets a subshell if the kernel has such, and asks for gpuviz. */
   async #meet(): Promise<void> {
     this.#comm = "";
-    const info = await within(INFO_MS, this.#connection.info);
-    if (info !== undefined && info.language_info.name !== "python") {
-      this.#become("foreign");
-      return;
+    try {
+      const info = await within(INFO_MS, this.#connection.info);
+      if (info !== undefined && info.language_info.name !== "python") {
+        this.#become("foreign");
+        return;
+      }
+      await this.#getSubshell();
+      await this.#ask();
+    } catch {
+      // A kernel that ends or restarts answers no more; its successor is met anew.
     }
-    await this.#getSubshell();
-    await this.#ask();
   }
 
   async #getSubshell(): Promise<void> {
@@ -191,6 +197,7 @@ export class KernelLink {
   }
 
   #hear(_: Kernel.IKernelConnection, message: KernelMessage.IIOPubMessage): void {
+    this.#noticeProcess(message);
     if (KernelMessage.isCommMsgMsg(message)) {
       const said = readPanelMessage(message.content.data as JSONObject);
       if (said !== undefined && "state" in said) {
@@ -207,7 +214,7 @@ export class KernelLink {
     } else if (KernelMessage.isStatusMsg(message) && parentOf(message) === this.#askAfter) {
       if (message.content.execution_state === "idle") {
         this.#askAfter = undefined;
-        void this.#ask();
+        void this.#meet();
       }
     }
   }
@@ -219,18 +226,29 @@ export class KernelLink {
     this.#become("present");
   }
 
+  /** A restart from elsewhere shows only in that another process speaks. */
+  #noticeProcess(message: KernelMessage.IIOPubMessage): void {
+    // A status of these is the server's, not the kernel's.
+    const isServers =
+      KernelMessage.isStatusMsg(message) &&
+      !["busy", "idle", "starting"].includes(message.content.execution_state);
+    const { session } = message.header;
+    if (isServers || session === this.#process) {
+      return;
+    }
+    const isFirst = this.#process === "";
+    this.#process = session;
+    if (!isFirst) {
+      this.#forget("waiting");
+      void this.#meet();
+    }
+  }
+
   #follow(_: Kernel.IKernelConnection, status: Kernel.Status): void {
     if (status === "dead") {
       this.#forget("dead");
     } else if (status === "restarting" || status === "autorestarting") {
       this.#forget("waiting");
-      const again = (_: Kernel.IKernelConnection, now: Kernel.Status): void => {
-        if (now === "idle" || now === "busy") {
-          this.#connection.statusChanged.disconnect(again);
-          void this.#meet();
-        }
-      };
-      this.#connection.statusChanged.connect(again);
     }
     this.#changed.emit();
   }
