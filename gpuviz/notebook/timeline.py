@@ -12,6 +12,7 @@ import anywidget
 from gpuviz.feed import Feed, FeedMessage
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.recorder import Recorder
 from gpuviz.recording import Recording
 
@@ -52,7 +53,7 @@ class Timeline(anywidget.AnyWidget):
         _close_earlier(self._made_by)
         _open.add(self)
         self.on_msg(self._answer)
-        _answer_while_a_cell_runs(self.comm)
+        answer_while_a_cell_runs(self.comm)
         if not self._is_live:
             on_cell_end(self._refresh, True)
 
@@ -136,13 +137,3 @@ def _close_earlier(made_by: tuple[str, str]) -> None:
         is_set_up = timeline._is_set_up_at <= time.monotonic()  # noqa: SLF001
         if cell and cell == other_cell and run != other_run and is_set_up:
             timeline.close()
-
-
-def _answer_while_a_cell_runs(comm: Any) -> None:
-    """Let messages be handled on the subshell that they are for.
-
-    ipykernel 7.4 routes them to where the comm last sent from, a busy cell: JupyterLab asks for a
-    subshell, and this lets it have one. Elsewhere messages wait for the cell, as they always did.
-    """
-    if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda _data, own: own  # noqa: SLF001 - there is no public way

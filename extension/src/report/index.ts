@@ -7,7 +7,7 @@ import "./report.css";
 import "./print.css";
 
 import { GrowingRecording } from "../model/growing_recording.ts";
-import { readInto } from "../model/reading.ts";
+import { readShowing } from "../view/showing_reader.ts";
 import { makeSortable } from "../view/sortable_table.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
@@ -17,11 +17,6 @@ import { redrawForPrint } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { Report } from "./report.ts";
 
-/** While the recording is read, what came is shown at most this often. */
-const SHOW_EVERY_MS = 300;
-/** Of the time that reading takes, at most about one part in so many goes into showing. */
-const REST = 6;
-
 /** Reads the recording in the page, and shows what has come now and then until all has. */
 async function readAll(
   file: RecordingFile,
@@ -29,17 +24,11 @@ async function readAll(
   report: Report,
 ): Promise<void> {
   const progress = showProgress();
-  let restUntilMs = 0;
-  for await (const share of readInto(recording, file)) {
-    const begin = performance.now();
-    if (begin >= restUntilMs) {
-      report.follow(false);
-      progress.value = share;
-      document.documentElement.dataset["gpuviz"] = "reading";
-      const end = performance.now();
-      restUntilMs = end + Math.max(REST * (end - begin), SHOW_EVERY_MS);
-    }
-  }
+  await readShowing(file, recording, (share) => {
+    report.follow(false);
+    progress.value = share;
+    document.documentElement.dataset["gpuviz"] = "reading";
+  });
   report.follow(true);
   progress.done();
 }

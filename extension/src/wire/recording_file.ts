@@ -7,6 +7,8 @@ import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "
 export class RecordingFile {
   readonly initialEvents: number;
   readonly durationNs: number;
+  /** What is true of the recording as a whole, as `gpuviz.manifest` has it. */
+  readonly manifest: Readonly<Record<string, unknown>>;
   readonly #source: ByteSource;
   readonly #members: ReadonlyMap<string, ZipMember>;
   readonly #rows: Readonly<Record<string, unknown>>;
@@ -18,6 +20,7 @@ export class RecordingFile {
   ) {
     this.#source = source;
     this.#members = members;
+    this.manifest = manifest;
     this.#rows = objectOf(manifest["tables"]) ?? {};
     this.initialEvents = numberOf(manifest["initial_events"]);
     this.durationNs = numberOf(manifest["duration_ns"]);

@@ -1,6 +1,6 @@
 import { Scope } from "../base/scope.ts";
 import { luminance, pixelOf } from "../render/colour.ts";
-import { context2d, element } from "../view/dom.ts";
+import { context2d, element } from "./dom.ts";
 
 /** Ours, and where a notebook has it: JupyterLab and Notebook 7, then VS Code. */
 const COLOURS = [
@@ -65,7 +65,7 @@ function themeName(): string {
 /** Colours of the notebook by our names, as `#rrggbb`; those that it has none for are left out. */
 function hostColours(): Map<string, string> {
   const style = getComputedStyle(document.body);
-  const pixel = context2d(element("canvas", ""));
+  const pixel = context2d(element("canvas", ""), { willReadFrequently: true });
   const colours = new Map<string, string>();
   const background = style.getPropertyValue("--jp-layout-color0").trim();
   for (const [name, ...variables] of COLOURS) {
