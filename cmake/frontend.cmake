@@ -1,4 +1,4 @@
-# Bundles extension/ into gpuviz/static.
+# Bundles extension/ into gpuviz/static (pages, the widget) and gpuviz/labextension (JupyterLab).
 #
 # The bundles land in the source tree, where `npm run watch` writes too, at configure time,
 # because `sdist.cmake` only configures. An sdist carries them, so there Node is not needed.
@@ -28,12 +28,13 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
 
   message(STATUS "Bundling the front end")
   execute_process(
-    COMMAND ${node} build.mjs
+    COMMAND ${node} build.mjs --version ${SKBUILD_PROJECT_VERSION_FULL}
     WORKING_DIRECTORY ${extension_dir}
     COMMAND_ERROR_IS_FATAL ANY)
 
   # A changed source re-runs the bundling when an editable install rebuilds on import.
-  file(GLOB_RECURSE frontend_sources CONFIGURE_DEPENDS ${extension_dir}/src/*)
+  file(GLOB_RECURSE frontend_sources CONFIGURE_DEPENDS ${extension_dir}/src/*
+       ${extension_dir}/labextension/*)
   set_property(
     DIRECTORY ${CMAKE_SOURCE_DIR}
     APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frontend_sources} ${extension_dir}/build.mjs
@@ -41,3 +42,5 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
 endif()
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpuviz/static DESTINATION gpuviz)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpuviz/labextension/
+        DESTINATION ${SKBUILD_DATA_DIR}/share/jupyter/labextensions/gpuviz)

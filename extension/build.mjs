@@ -1,23 +1,47 @@
-// Bundles one script and one stylesheet for each host into gpuviz/static.
-import { readFile, stat } from "node:fs/promises";
+// Bundles one script and one stylesheet for each page into gpuviz/static, and what JupyterLab
+// loads into gpuviz/labextension.
+import { execFileSync } from "node:child_process";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 
 import esbuild from "esbuild";
+import { minify } from "terser";
 
-const { values } = parseArgs({ options: { watch: { type: "boolean" } } });
+const { values } = parseArgs({
+  options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
+});
 
 const LARGEST_WIDGET_BYTES = 150_000;
 
-/** A page of ours has one palette; in a notebook it belongs to our elements, and a class chooses. */
+/** A page of ours has one palette; in a notebook it belongs to our elements, and classes choose. */
+const DARK = ".gpuviz-theme--dark";
+const CONTRAST = ".gpuviz-theme--contrast";
+const PALETTES_OF_PAGE = /@media ([^{]+)\{\s*:root:not\(\.gpuviz-light\)/g;
 const paletteOfWidget = {
   name: "palette of the widget",
   setup(build) {
     build.onLoad({ filter: /theme\.css$/ }, async ({ path }) => ({
       contents: (await readFile(path, "utf8"))
         .replace(":root {", ".gpuviz-theme {")
-        .replace("@media (prefers-color-scheme: dark)", "@media all")
-        .replace(":root:not(.gpuviz-light) {", ".gpuviz-theme--dark {"),
+        .replace(PALETTES_OF_PAGE, (_, media) => {
+          const dark = media.includes("dark") ? DARK : "";
+          const contrast = media.includes("contrast") ? CONTRAST : "";
+          return `@media all { .gpuviz-theme${dark}${contrast}`;
+        }),
       loader: "css",
+    }));
+  },
+};
+
+/** JupyterLab supplies its packages at run time; the style sheet is loaded by its bundler. */
+const suppliedByJupyterLab = {
+  name: "supplied by JupyterLab",
+  setup(build) {
+    build.onResolve({ filter: /^@(jupyterlab|lumino)\// }, () => ({ external: true }));
+    build.onResolve({ filter: /^\.\/style\.css$/ }, () => ({
+      path: "./style.css",
+      external: true,
     }));
   },
 };
@@ -32,7 +56,7 @@ const options = {
   sourcemap: values.watch ? "inline" : false,
 };
 
-const hosts = [
+const pages = [
   { ...options, entryPoints: { report: "src/report/index.ts" } },
   {
     ...options,
@@ -41,11 +65,57 @@ const hosts = [
   },
 ];
 
+const lab = [
+  {
+    ...options,
+    entryPoints: { index: "src/lab/index.ts" },
+    outdir: "lib/lab",
+    splitting: true,
+    minify: false,
+    plugins: [suppliedByJupyterLab],
+  },
+  {
+    ...options,
+    entryPoints: { style: "src/lab/style.css" },
+    outdir: "lib/lab",
+    plugins: [paletteOfWidget],
+  },
+];
+
+/** Makes a script smaller than esbuild does, by about 3 %. */
+async function pressScript(path) {
+  const script = await readFile(path, "utf8");
+  const { code = script } = await minify(script, {
+    module: true,
+    ecma: 2020,
+    compress: { passes: 3, pure_getters: true },
+  });
+  await writeFile(path, code);
+  return code.length;
+}
+
+/** Packs lib/lab as JupyterLab's own builder does, and stamps the version that it lists. */
+async function buildLabExtension(version) {
+  const require = createRequire(import.meta.url);
+  const builder = require.resolve("@jupyter/builder/lib/build-labextension.js");
+  const core = require.resolve("@jupyterlab/core-meta/core.package.json");
+  // Where it fails, what it said is in the error.
+  execFileSync(process.execPath, [builder, "--core-package-file", core, "labextension"], {
+    stdio: "pipe",
+  });
+  await copyFile("labextension/install.json", "../gpuviz/labextension/install.json");
+  const manifest = "../gpuviz/labextension/package.json";
+  const fields = JSON.parse(await readFile(manifest, "utf8"));
+  await writeFile(manifest, JSON.stringify({ ...fields, version }, null, 2));
+}
+
 if (values.watch) {
-  await Promise.all(hosts.map(async (host) => (await esbuild.context(host)).watch()));
+  await Promise.all(pages.map(async (page) => (await esbuild.context(page)).watch()));
 } else {
-  await Promise.all(hosts.map((host) => esbuild.build(host)));
-  const { size } = await stat("../gpuviz/static/widget.js");
+  await Promise.all([...pages, ...lab].map((bundle) => esbuild.build(bundle)));
+  await buildLabExtension(values.version);
+  await pressScript("../gpuviz/static/report.js");
+  const size = await pressScript("../gpuviz/static/widget.js");
   console.log(`widget.js: ${size} bytes`);
   if (size > LARGEST_WIDGET_BYTES) {
     throw new Error(`widget.js has ${size} bytes; at most ${LARGEST_WIDGET_BYTES} are allowed`);

@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,12 +35,9 @@ def load(path: str | os.PathLike[str]) -> "Recording":
         FileNotFoundError: There is no such file.
         FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
     """
-    from gpuviz.formats.recognition import recognize
+    from gpuviz.formats.recognition import read
 
-    path = Path(path)
-    reader = import_module(f"gpuviz.formats.{recognize(path)}")
-    recording: Recording = reader.read(path)
-    return recording
+    return read(Path(path))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,6 +1,7 @@
 // Prints how long the charts of a large recording take to rasterize, by zoom: node bench/redraw.ts
 import { seeded } from "../src/base/seeded.ts";
-import { groupBlocks } from "../src/model/categories.ts";
+import { BlockGroups } from "../src/model/block_groups.ts";
+import { categorize } from "../src/model/categories.ts";
 import { columnExtremes, columnRows } from "../src/model/decimation.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
 import { Action } from "../src/model/events.ts";
@@ -9,7 +10,7 @@ import { eventsOf, type EventRow } from "../src/model/random_program.ts";
 import { SpanStack } from "../src/model/span_stack.ts";
 import { paintLane } from "../src/render/lane_raster.ts";
 import { clearedRaster, createRaster, paintRects } from "../src/render/raster.ts";
-import { mapColours } from "../src/view/map_colours.ts";
+import { MapPlaces } from "../src/view/map_layers.ts";
 
 const BLOCKS = 1_000_000;
 const ACTIVITIES = 1_000_000;
@@ -64,17 +65,13 @@ function median(values: readonly number[]): number {
 }
 
 const timeline = new DeviceTimeline(eventsOf(randomEvents()), LENGTH_NS);
-const categories = groupBlocks(
-  timeline.events,
-  timeline.blocks,
-  timeline.peak,
-  (row) => String(timeline.events.stack[row]),
-  "rest",
-);
+const groups = new BlockGroups(timeline, "stack");
+groups.extend();
+const categories = categorize(groups, String, "rest");
 const lanes = Array.from({ length: STREAMS }, (_, stream) => randomLane(stream + 7));
 const colours = Array.from({ length: 13 }, (_, place) => 0xff000000 + place * 0x101010);
 const palette = { fill: colours, edge: colours, pattern: colours.map((_, place) => place % 7) };
-const rects = mapColours(timeline, categories);
+const places = new MapPlaces();
 
 function redrawLevels(from: number, to: number): void {
   const rows = columnRows(timeline.events.timeNs, from, to, WIDTH_PX);
@@ -87,9 +84,9 @@ let mapRaster = createRaster(WIDTH_PX, MAP_PX);
 let laneRaster = createRaster(WIDTH_PX, STREAMS * LANE_PX);
 
 function redrawMap(from: number, to: number): void {
-  const viewport = { left: from, right: to, top: timeline.layout.totalBytes, bottom: 0 };
   mapRaster = clearedRaster(mapRaster, WIDTH_PX, MAP_PX);
-  paintRects(mapRaster, rects, viewport, palette);
+  const { segments, blocks, pending } = places.layers(timeline, categories, palette, MAP_PX);
+  paintRects(mapRaster, [segments, blocks, pending], { left: from, right: to });
 }
 
 function redrawLanes(from: number, to: number): void {

@@ -4,16 +4,11 @@ import "../src/view/charts.css";
 import "../src/view/controls.css";
 import "../src/view/picked.css";
 
-import { DeviceTimeline } from "../src/model/device_timeline.ts";
-import { EventLog } from "../src/model/event_log.ts";
-import { Lanes } from "../src/model/lanes.ts";
-import { readNames } from "../src/model/names.ts";
-import { readStacks } from "../src/model/stacks.ts";
-import { Work } from "../src/model/work.ts";
-import type { DeviceContents } from "../src/view/chart_context.ts";
+import { GrowingRecording } from "../src/model/growing_recording.ts";
+import { readInto } from "../src/model/reading.ts";
 import { deviceView, type DeviceView } from "../src/view/device_view.ts";
 import { Frames } from "../src/view/frames.ts";
-import { decodeBase64 } from "../src/wire/base64.ts";
+import { sourceOfBase64 } from "../src/wire/byte_source.ts";
 import { RecordingFile } from "../src/wire/recording_file.ts";
 
 declare global {
@@ -23,29 +18,19 @@ declare global {
   }
 }
 
-const work = new Work();
 const frames = new Frames();
-let log: EventLog | undefined;
-let lanes: Lanes | undefined;
+let recording: GrowingRecording | undefined;
 let view: DeviceView | undefined;
 
 /** Takes a recording, or what comes after those taken before. */
 window.takeRecording = async (base64) => {
-  const file = await RecordingFile.open(decodeBase64(base64));
-  const [stacks, names] = await Promise.all([readStacks(file), readNames(file)]);
-  log ??= new EventLog(file.initialEvents);
-  log.append(await file.table("memory_events"));
-  for (const name of Work.tableNames) {
-    work.append(await file.tableIfAny(name));
+  const file = await RecordingFile.open(sourceOfBase64(base64));
+  recording ??= new GrowingRecording(file.initialEvents);
+  const parts = readInto(recording, file);
+  while ((await parts.next()).done !== true) {
+    // Each is taken in; all are shown at once.
   }
-  const first = log.ofDevice(0);
-  if (first === undefined) {
-    throw new Error("Device 0 has no events.");
-  }
-  lanes ??= new Lanes(work, names);
-  lanes.extend(file.durationNs);
-  const timeline = new DeviceTimeline(first, file.durationNs);
-  const contents: DeviceContents = { device: 0, timeline, work, lanes, stacks, names };
+  const contents = recording.contentsOf(0);
   if (view === undefined) {
     view = deviceView(document.body, frames, contents);
   } else {

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.quantities import format_bytes
-from gpuviz.recording import load
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,8 +24,10 @@ def reading(file: Path) -> "Recording":
         OSError: The file cannot be opened.
         FormatError: It cannot be read.
     """
-    with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})"):
-        return load(file)
+    from gpuviz.formats.recognition import read
+
+    with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as tell:
+        return read(file, tell)
 
 
 @contextmanager

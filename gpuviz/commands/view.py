@@ -7,7 +7,7 @@ import click
 
 from gpuviz.commands.browser import open_page
 from gpuviz.commands.progress import reading, writing
-from gpuviz.formats.html import is_html
+from gpuviz.formats.recognition import recognize
 
 
 def run(file: Path) -> None:
@@ -16,7 +16,7 @@ def run(file: Path) -> None:
     Raises:
         GpuvizError: The file cannot be read as a recording.
     """
-    if file.is_file() and is_html(file):
+    if recognize(file) == "html":
         open_page(file)
         return
     recording = reading(file)

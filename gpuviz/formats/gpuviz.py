@@ -24,6 +24,8 @@ MANIFEST = "manifest.json"
 TABLE_SUFFIX = ".arrow"
 
 COMPRESS_LEVEL = 4
+# A browser shows what it has read so far: a batch is what it takes in at once.
+BATCH_ROWS = 1 << 16
 
 # Deflate cannot shrink anything further than 1032 times; what claims more is damaged or hostile.
 MAX_DEFLATE_RATIO = 1032
@@ -133,12 +135,12 @@ def read_stream(content: bytes) -> "pa.Table":
 
 
 def write_stream(table: "pa.Table", sink: object) -> None:
-    """Write a table as one Arrow batch that a browser can read: nothing in it compressed."""
+    """Write a table as Arrow batches that a browser can read one by one, none compressed."""
     import pyarrow as pa
 
     table = table.unify_dictionaries().combine_chunks()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        writer.write_table(table, max_chunksize=BATCH_ROWS)
 
 
 def _write_archive(file: BinaryIO, manifest: Manifest, tables: "Mapping[str, pa.Table]") -> None:

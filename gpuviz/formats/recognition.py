@@ -1,5 +1,7 @@
 """Which format a file or a folder has, by what is in it."""
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import FormatError
@@ -8,13 +10,34 @@ from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapsho
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpuviz.recording import Recording
+
 # Modules of this package; each has `read(path)`.
 FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
+# Those that take long enough to tell how far they are.
+_TELLING = ("torch_snapshot", "rmm_csv")
 _START_BYTES = 1024
 _EXPECTED = (
     "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
     "(pickle), a CSV log of RMM, or a folder of Arrow or Parquet files"
 )
+
+
+def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "Recording":
+    """Return the recording in a file or folder of any of ``FORMATS``.
+
+    Args:
+        path: The file or folder.
+        progress: Is called now and then with the bytes read and those in all, where it takes long.
+
+    Raises:
+        FormatError: It has none of the formats, or is damaged.
+        OSError: It is not there or cannot be read.
+    """
+    name = recognize(path)
+    module = import_module(f"gpuviz.formats.{name}")
+    recording: Recording = module.read(path, *((progress,) if name in _TELLING else ()))
+    return recording
 
 
 def recognize(path: "Path") -> str:

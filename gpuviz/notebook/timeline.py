@@ -1,6 +1,7 @@
 """The timeline in a notebook, live while a recorder records."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import anywidget
 from gpuviz.feed import Feed, FeedMessage
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.recorder import Recorder
 from gpuviz.recording import Recording
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()
+# anywidget complains in the page's console about a widget that is closed while it is being set up.
+_SET_UP_S = 5
 
 
 class Timeline(anywidget.AnyWidget):
@@ -23,7 +27,7 @@ class Timeline(anywidget.AnyWidget):
 
     It listens to the recorder only while somebody looks at it, and holds no data of its own: the
     browser is given batches, asks for those that it lacks, and keeps all of them. It is closed when
-    the cell that made it is run again.
+    the cell that made it is run again, at once or, if no page has set it up yet, the time after.
 
     Args:
         shown: A recorder, started or not, or a finished recording.
@@ -44,11 +48,12 @@ class Timeline(anywidget.AnyWidget):
         self._is_live = "google.colab" not in sys.modules
         self._subscribe = _subscribing(shown)
         self._made_by = running_cell()
+        self._is_set_up_at = time.monotonic() + _SET_UP_S
         super().__init__()
         _close_earlier(self._made_by)
         _open.add(self)
         self.on_msg(self._answer)
-        _answer_while_a_cell_runs(self.comm)
+        answer_while_a_cell_runs(self.comm)
         if not self._is_live:
             on_cell_end(self._refresh, True)
 
@@ -71,6 +76,7 @@ class Timeline(anywidget.AnyWidget):
         viewer = str(content.get("viewer", ""))
         if content.get("kind") == "show":
             self._viewers.add(viewer)
+            self._is_set_up_at = time.monotonic()
             self._listen(int(content.get("since", -1)))
         elif content.get("kind") == "hide":
             self._viewers.discard(viewer)
@@ -128,15 +134,6 @@ def _close_earlier(made_by: tuple[str, str]) -> None:
     cell, run = made_by
     for timeline in list(_open):
         other_cell, other_run = timeline._made_by  # noqa: SLF001
-        if cell and cell == other_cell and run != other_run:
+        is_set_up = timeline._is_set_up_at <= time.monotonic()  # noqa: SLF001
+        if cell and cell == other_cell and run != other_run and is_set_up:
             timeline.close()
-
-
-def _answer_while_a_cell_runs(comm: Any) -> None:
-    """Let messages be handled on the subshell that they are for.
-
-    ipykernel 7.4 routes them to where the comm last sent from, a busy cell: JupyterLab asks for a
-    subshell, and this lets it have one. Elsewhere messages wait for the cell, as they always did.
-    """
-    if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda _data, own: own  # noqa: SLF001 - there is no public way

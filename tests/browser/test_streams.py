@@ -135,8 +135,8 @@ def test_a_selected_kernel_shows_its_blocks_and_each_of_them_its_launches(page, 
 
     assert "Blocks that it touched: 2" in kernel
     assert "Block of 16.0 MiB (16,777,216 B)" in block
-    assert "requested: 16.0 MiB (16,777,116 B), rounded up by 100 B" in block
-    assert "segment: 80.0 MiB (83,886,080 B) at 0x7f0000000000" in block
+    assert "requested\n16.0 MiB (16,777,116 B), rounded up by 100 B" in block
+    assert "segment\n80.0 MiB (83,886,080 B) at 0x7f0000000000" in block
     assert "allocated at 24.0 µs: pipeline.py:12 work" in block
     assert "freed at " in block
     assert "Launches that touched it: 7" in block

@@ -71,7 +71,8 @@ void everything_at_once() {
         readers.emplace_back([&, flush] {
             while (!done) {
                 taken += rows(session.take(flush));
-                static_cast<void>(session.bytes() + session.log().streams.all().size() + dropped(session));
+                static_cast<void>(session.bytes() + session.log().streams.all().size() +
+                                  dropped(session));
             }
         });
     }

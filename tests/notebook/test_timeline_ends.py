@@ -106,3 +106,19 @@ def test_the_script_of_the_widget_is_small(new_recorder, new_browser):
     widget = new_browser(new_recorder()).widget
 
     assert 10_000 < len(widget._esm.encode()) <= 150_000
+
+
+def test_a_cell_that_is_run_again_closes_what_a_page_has_set_up_and_nothing_else(
+    new_recorder, new_browser, monkeypatch
+):
+    recorder = new_recorder()
+    runs = iter(("first", "second", "third"))
+    monkeypatch.setattr("gpuviz.notebook.timeline.running_cell", lambda: ("a cell", next(runs)))
+    first, second = new_browser(recorder), new_browser(recorder)
+    in_a_hurry = (first.widget.comm is None, second.widget.comm is None)
+    first.show()
+    second.show()
+    third = new_browser(recorder)
+
+    assert in_a_hurry == (False, False)
+    assert [each.widget.comm is None for each in (first, second, third)] == [True, True, False]

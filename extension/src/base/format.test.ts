@@ -37,3 +37,11 @@ test("counts have their thousands apart", () => {
   assert.equal(formatCount(1234567), "1,234,567");
   assert.equal(formatCount(999), "999");
 });
+
+test("a late point in time is told as on a clock", () => {
+  assert.equal(formatTime(119e9, 1e9), "119 s");
+  assert.equal(formatTime(125e9, 1e9), "2:05 min");
+  assert.equal(formatTime(125.25e9, 1e8), "2:05.3 min");
+  assert.equal(formatTime(3725e9, 60e9), "1:02:05 h");
+  assert.equal(formatTime(3599.96e9, 1e8), "1:00:00.0 h");
+});

@@ -57,7 +57,26 @@ function formatMinutes(totalSeconds: number): string {
 export function formatTime(ns: number, resolutionNs: number): string {
   const unit = TIME_UNITS.find((candidate) => Math.abs(ns) >= candidate.ns) ?? TIME_UNITS[3];
   const digits = Math.ceil(Math.log10(unit.ns / Math.max(resolutionNs, 1)) - 1e-9);
+  if (ns >= CLOCK_FROM_NS) {
+    return formatClock(ns, Math.max(digits, 0));
+  }
   return `${(ns / unit.ns).toFixed(Math.min(Math.max(digits, 0), 9))} ${unit.name}`;
+}
+
+/** From here on minutes are easier to read than seconds. */
+export const CLOCK_FROM_NS = 120e9;
+
+/** A point in time as `2:05.3 min` or `1:02:05 h`. */
+export function formatClock(ns: number, digits: number): string {
+  const whole = 10 ** Math.min(digits, 9);
+  const total = Math.round((ns / 1e9) * whole) / whole;
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  const seconds = (total % 60)
+    .toFixed(Math.min(digits, 9))
+    .padStart(digits > 0 ? digits + 3 : 2, "0");
+  return hours > 0
+    ? `${hours}:${String(minutes).padStart(2, "0")}:${seconds} h`
+    : `${minutes}:${seconds} min`;
 }
 
 export function formatAddress(address: number): string {

@@ -2,7 +2,19 @@ type Numbers =
   | Float64Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
   | Uint32Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>
+  | Float32Array<ArrayBuffer>
   | Uint8Array<ArrayBuffer>;
+
+// Columns of one table fill up at once. With rooms of different sizes they are not all moved to
+// larger ones at once, which would hold up the page.
+const GOLDEN = 0.618_033_988_749_895;
+let share = 0;
+
+function roomOf(capacity: number): number {
+  share = (share + GOLDEN) % 1;
+  return Math.ceil(Math.max(capacity, 16) * (1 + share));
+}
 
 /** A typed array that grows. */
 export class Growing<T extends Numbers> {
@@ -12,7 +24,7 @@ export class Growing<T extends Numbers> {
 
   constructor(create: (length: number) => T, capacity = 16) {
     this.#create = create;
-    this.#values = create(Math.max(capacity, 16));
+    this.#values = create(roomOf(capacity));
   }
 
   get length(): number {
@@ -20,13 +32,13 @@ export class Growing<T extends Numbers> {
   }
 
   push(value: number): void {
-    this.#reserve(this.#length + 1);
+    this.#makeRoom(this.#length + 1);
     this.#values[this.#length] = value;
     this.#length += 1;
   }
 
   append(values: ArrayLike<number>): void {
-    this.#reserve(this.#length + values.length);
+    this.#makeRoom(this.#length + values.length);
     this.#values.set(values, this.#length);
     this.#length += values.length;
   }
@@ -54,11 +66,18 @@ export class Growing<T extends Numbers> {
     return this.#values;
   }
 
-  #reserve(length: number): void {
+  /** Makes room for values that will come, so that they need not be moved later. */
+  reserve(length: number): void {
     if (length > this.#values.length) {
-      const larger = this.#create(Math.max(length, this.#values.length * 2));
-      larger.set(this.#values);
+      const larger = this.#create(length);
+      larger.set(this.view());
       this.#values = larger;
+    }
+  }
+
+  #makeRoom(length: number): void {
+    if (length > this.#values.length) {
+      this.reserve(Math.max(length, this.#values.length * 2));
     }
   }
 }

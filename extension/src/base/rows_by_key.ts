@@ -1,4 +1,5 @@
 import { GrowingIndices } from "./growing.ts";
+import { NumberMap } from "./number_map.ts";
 
 const NONE = -1;
 const LARGEST_DENSE_KEY = 1 << 26;
@@ -6,7 +7,7 @@ const LARGEST_DENSE_KEY = 1 << 26;
 /** The rows of a growing table that have a key, for keys that are mostly small. */
 export class RowsByKey {
   readonly #dense = new GrowingIndices();
-  readonly #sparse = new Map<number, number>();
+  readonly #sparse = new NumberMap();
   readonly #next = new GrowingIndices();
 
   /** Takes the keys of the rows that follow those already known; 0 is no key. */
@@ -14,6 +15,11 @@ export class RowsByKey {
     for (let index = 0; index < keys.length; index += 1) {
       this.#push(keys[index] ?? 0);
     }
+  }
+
+  /** Makes room for rows that will come. */
+  reserve(rows: number): void {
+    this.#next.reserve(rows);
   }
 
   /** The latest row with a key, or undefined. */
@@ -47,7 +53,7 @@ export class RowsByKey {
 
   #head(key: number): number {
     if (key >= LARGEST_DENSE_KEY) {
-      return this.#sparse.get(key) ?? NONE;
+      return this.#sparse.get(key);
     }
     return key < this.#dense.length ? this.#dense.at(key) : NONE;
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { binaryTicks, decimalTicks, fromPixel, toPixel } from "./scale.ts";
+import { binaryTicks, clockTicks, decimalTicks, fromPixel, toPixel } from "./scale.ts";
 
 test("a pixel maps back to the value it came from", () => {
   const scale = { from: 10, to: 30, fromPx: 100, toPx: 500 };
@@ -16,4 +16,11 @@ test("byte ticks are multiples of a power of two inside the range", () => {
 
 test("time ticks are round and stay inside the range", () => {
   assert.deepEqual(decimalTicks(0.9e9, 3.1e9, 3), [1e9, 2e9, 3e9]);
+});
+
+test("ticks of hours are those of a clock", () => {
+  const hours = clockTicks(0, 5 * 3600e9, 10).map((ns) => ns / 60e9);
+
+  assert.deepEqual(hours, [0, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300]);
+  assert.deepEqual(clockTicks(200e9, 200.4e9, 4), [200e9, 200.1e9, 200.2e9, 200.3e9, 200.4e9]);
 });

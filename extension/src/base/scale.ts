@@ -22,6 +22,15 @@ export function decimalTicks(from: number, to: number, count: number): number[] 
   return multiples(from, to, step);
 }
 
+const CLOCK_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600];
+
+/** Round values of time in ns: steps that a clock has, and parts and powers of ten around them. */
+export function clockTicks(from: number, to: number, count: number): number[] {
+  const wanted = (to - from) / Math.max(count, 1) / 1e9;
+  const seconds = wanted > 0.5 ? CLOCK_STEPS_S.find((step) => step >= wanted) : undefined;
+  return seconds === undefined ? decimalTicks(from, to, count) : multiples(from, to, seconds * 1e9);
+}
+
 /** Round values in bytes: steps are 1, 2, 4, ... 512 of a binary unit. */
 export function binaryTicks(from: number, to: number, count: number): number[] {
   const wanted = Math.max((to - from) / Math.max(count, 1), 1);

@@ -1,6 +1,6 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
 import { RowsByKey } from "../base/rows_by_key.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
+import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/tables.py. */
 const KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
@@ -18,91 +18,37 @@ export const ActivityKind = { kernel: 0, memcpy: 1, memset: 2, graph: 3, range: 
 export const CopyKind = { hostToDevice: 1, deviceToHost: 2, deviceToDevice: 3 } as const;
 
 /** Kernels, copies, memsets, graph launches and ranges on streams, in the order they came. */
-export class Activities {
-  readonly #fromNs = new GrowingFloats();
-  readonly #toNs = new GrowingFloats();
-  readonly #bytes = new GrowingFloats();
-  readonly #kind = new GrowingBytes();
-  readonly #copyKind = new GrowingBytes();
-  readonly #source = new GrowingBytes();
-  readonly #destination = new GrowingBytes();
-  readonly #name = new GrowingIds();
-  readonly #device = new GrowingIds();
-  readonly #stream = new GrowingIds();
-  readonly #correlation = new GrowingIds();
-  readonly #graph = new GrowingIds();
-  readonly #launch = new GrowingIds();
+export class Activities extends rowsOf({
+  fromNs: ["time", "number"],
+  toNs: ["end", "number"],
+  bytes: ["bytes", "number"],
+  kind: ["kind", KINDS],
+  copyKind: ["copy_kind", COPY_KINDS],
+  source: ["source", MEMORIES],
+  destination: ["destination", MEMORIES],
+  name: ["name", "id"],
+  device: ["device", "id"],
+  stream: ["stream", "id"],
+  correlation: ["correlation", "id"],
+  graph: ["graph", "id"],
+  launch: ["launch", "id"],
+}) {
   readonly byCorrelation = new RowsByKey();
 
-  append(table: ArrowTable): void {
-    const correlation = table.numbers("correlation");
-    this.#fromNs.append(table.numbers("time"));
-    this.#toNs.append(table.numbers("end"));
-    this.#bytes.append(table.numbers("bytes"));
-    this.#kind.append(table.codes("kind", KINDS));
-    this.#copyKind.append(table.codes("copy_kind", COPY_KINDS));
-    this.#source.append(table.codes("source", MEMORIES));
-    this.#destination.append(table.codes("destination", MEMORIES));
-    this.#name.append(table.numbers("name"));
-    this.#device.append(table.numbers("device"));
-    this.#stream.append(table.numbers("stream"));
-    this.#correlation.append(correlation);
-    this.#graph.append(table.numbers("graph"));
-    this.#launch.append(table.numbers("launch"));
-    this.byCorrelation.append(correlation);
+  override append(table: ArrowTable): void {
+    const first = this.count;
+    super.append(table);
+    this.byCorrelation.append(this.correlation.subarray(first));
   }
 
-  get count(): number {
-    return this.#fromNs.length;
-  }
-
-  get fromNs(): Float64Array<ArrayBuffer> {
-    return this.#fromNs.view();
-  }
-
-  get toNs(): Float64Array<ArrayBuffer> {
-    return this.#toNs.view();
-  }
-
-  get bytes(): Float64Array<ArrayBuffer> {
-    return this.#bytes.view();
-  }
-
-  get kind(): Uint8Array<ArrayBuffer> {
-    return this.#kind.view();
-  }
-
-  get copyKind(): Uint8Array<ArrayBuffer> {
-    return this.#copyKind.view();
-  }
-
-  get name(): Uint32Array<ArrayBuffer> {
-    return this.#name.view();
-  }
-
-  get device(): Uint32Array<ArrayBuffer> {
-    return this.#device.view();
-  }
-
-  get stream(): Uint32Array<ArrayBuffer> {
-    return this.#stream.view();
-  }
-
-  get correlation(): Uint32Array<ArrayBuffer> {
-    return this.#correlation.view();
-  }
-
-  get graph(): Uint32Array<ArrayBuffer> {
-    return this.#graph.view();
-  }
-
-  get launch(): Uint32Array<ArrayBuffer> {
-    return this.#launch.view();
+  override reserve(rows: number): void {
+    super.reserve(rows);
+    this.byCorrelation.reserve(rows);
   }
 
   /** The memories that a copy went between, such as `pageable` and `device`; empty if unknown. */
   memoriesOf(row: number): readonly [from: string, to: string] {
     const nameOf = (code: number | undefined): string => MEMORIES[code ?? 0] ?? "";
-    return [nameOf(this.#source.view()[row]), nameOf(this.#destination.view()[row])];
+    return [nameOf(this.source[row]), nameOf(this.destination[row])];
   }
 }

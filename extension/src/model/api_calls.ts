@@ -1,53 +1,26 @@
-import { GrowingFloats, GrowingIds } from "../base/growing.ts";
 import { RowsByKey } from "../base/rows_by_key.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
+import { rowsOf } from "../wire/table_rows.ts";
 
 /** CUDA calls on the host, in the order they came. */
-export class ApiCalls {
-  readonly #fromNs = new GrowingFloats();
-  readonly #toNs = new GrowingFloats();
-  readonly #name = new GrowingIds();
-  readonly #thread = new GrowingIds();
-  readonly #correlation = new GrowingIds();
-  readonly #stack = new GrowingIds();
+export class ApiCalls extends rowsOf({
+  fromNs: ["time", "number"],
+  toNs: ["end", "number"],
+  name: ["name", "id"],
+  thread: ["thread", "id"],
+  correlation: ["correlation", "id"],
+  stack: ["stack", "id"],
+}) {
   readonly byCorrelation = new RowsByKey();
 
-  append(table: ArrowTable): void {
-    const correlation = table.numbers("correlation");
-    this.#fromNs.append(table.numbers("time"));
-    this.#toNs.append(table.numbers("end"));
-    this.#name.append(table.numbers("name"));
-    this.#thread.append(table.numbers("thread"));
-    this.#correlation.append(correlation);
-    this.#stack.append(table.numbers("stack"));
-    this.byCorrelation.append(correlation);
+  override append(table: ArrowTable): void {
+    const first = this.count;
+    super.append(table);
+    this.byCorrelation.append(this.correlation.subarray(first));
   }
 
-  get count(): number {
-    return this.#fromNs.length;
-  }
-
-  get fromNs(): Float64Array<ArrayBuffer> {
-    return this.#fromNs.view();
-  }
-
-  get toNs(): Float64Array<ArrayBuffer> {
-    return this.#toNs.view();
-  }
-
-  get name(): Uint32Array<ArrayBuffer> {
-    return this.#name.view();
-  }
-
-  get thread(): Uint32Array<ArrayBuffer> {
-    return this.#thread.view();
-  }
-
-  get correlation(): Uint32Array<ArrayBuffer> {
-    return this.#correlation.view();
-  }
-
-  get stack(): Uint32Array<ArrayBuffer> {
-    return this.#stack.view();
+  override reserve(rows: number): void {
+    super.reserve(rows);
+    this.byCorrelation.reserve(rows);
   }
 }

@@ -1,67 +1,150 @@
+import { Extents } from "../base/extents.ts";
+import { GrowingFloats, GrowingIndices } from "../base/growing.ts";
+import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
+import { PendingFrees } from "./pending_frees.ts";
 
 /** No such event: allocated before the first event, or never freed. */
 export const NO_EVENT = -1;
 
 /** The blocks of a device, one for each allocation, as columns. */
-export interface Blocks {
-  readonly count: number;
-  readonly address: Floats;
-  readonly size: Floats;
+export class Blocks {
+  count = 0;
+  address: Floats = new Float64Array();
+  size: Floats = new Float64Array();
   /** The rows of `MemoryEvents` that began and ended the block, or NO_EVENT. */
-  readonly allocated: Indices;
-  readonly freeRequested: Indices;
-  readonly freeCompleted: Indices;
-}
+  allocated: Indices = new Int32Array();
+  freeRequested: Indices = new Int32Array();
+  freeCompleted: Indices = new Int32Array();
+  /** When it was allocated; 0 where that was before the first event. */
+  fromNs: Floats = new Float64Array();
+  /** Until when it was in use; Infinity where it still is. */
+  inUseUntilNs: Floats = new Float64Array();
+  /** Those that were given back while a stream might still use them. */
+  readonly pending = new PendingFrees();
+  /** Of the times in use. */
+  readonly extents = new Extents();
+  readonly #columns = {
+    address: new GrowingFloats(),
+    size: new GrowingFloats(),
+    allocated: new GrowingIndices(),
+    freeRequested: new GrowingIndices(),
+    freeCompleted: new GrowingIndices(),
+    fromNs: new GrowingFloats(),
+    inUseUntilNs: new GrowingFloats(),
+  };
+  readonly #live = new NumberMap();
+  /** How many became known only when they were freed. */
+  unannounced = 0;
+  #taken = 0;
 
-/** Joins each allocation with the free of the same address that follows it. */
-export function findBlocks(events: MemoryEvents): Blocks {
-  const capacity = countBlockRows(events);
-  const address = new Float64Array(capacity);
-  const size = new Float64Array(capacity);
-  const allocated = new Int32Array(capacity).fill(NO_EVENT);
-  const freeRequested = new Int32Array(capacity).fill(NO_EVENT);
-  const freeCompleted = new Int32Array(capacity).fill(NO_EVENT);
-  const live = new Map<number, number>();
-  let count = 0;
-  const begin = (row: number): number => {
+  /**
+   * Joins each allocation with the free of the same address that follows it, in the events that
+   * were added since the last call. Returns the block of each of them, or NO_EVENT.
+   */
+  extend(events: MemoryEvents): Indices {
+    const first = this.#taken;
+    const blocks = new Int32Array(events.count - first);
+    for (let row = first; row < events.count; row += 1) {
+      blocks[row - first] = this.#take(events, row);
+    }
+    this.#taken = events.count;
+    this.#show();
+    return blocks;
+  }
+
+  /** Makes room for blocks that will come. */
+  reserve(count: number): void {
+    for (const column of Object.values(this.#columns)) {
+      column.reserve(count);
+    }
+  }
+
+  #take(events: MemoryEvents, row: number): number {
+    const action = events.action[row] ?? NO_EVENT;
+    if (action > Action.freeCompleted) {
+      return NO_EVENT;
+    }
     const at = events.address[row] ?? 0;
-    address[count] = at;
-    size[count] = events.size[row] ?? 0;
-    live.set(at, count);
-    count += 1;
-    return count - 1;
-  };
-  for (let row = 0; row < events.count; row += 1) {
-    const action = events.action[row];
+    const size = events.size[row] ?? 0;
+    const timeNs = events.timeNs[row] ?? 0;
     if (action === Action.alloc) {
-      allocated[begin(row)] = row;
-    } else if (action === Action.freeRequested) {
-      freeRequested[live.get(events.address[row] ?? 0) ?? begin(row)] = row;
-    } else if (action === Action.freeCompleted) {
-      const at = events.address[row] ?? 0;
-      freeCompleted[live.get(at) ?? begin(row)] = row;
-      live.delete(at);
+      const block = this.#begin(at, size, timeNs);
+      this.#columns.allocated.set(block, row);
+      return block;
+    }
+    const known = this.#live.get(at);
+    const block = known === NOTHING ? this.#begin(at, size, 0) : known;
+    this.unannounced += known === NOTHING ? 1 : 0;
+    if (action === Action.freeRequested) {
+      this.#request(block, row, timeNs);
+    } else {
+      this.#complete(block, row, timeNs);
+      this.#live.delete(at);
+    }
+    return block;
+  }
+
+  #begin(address: number, size: number, timeNs: number): number {
+    const columns = this.#columns;
+    const block = columns.address.length;
+    columns.address.push(address);
+    columns.size.push(size);
+    columns.allocated.push(NO_EVENT);
+    columns.freeRequested.push(NO_EVENT);
+    columns.freeCompleted.push(NO_EVENT);
+    columns.fromNs.push(timeNs);
+    columns.inUseUntilNs.push(Infinity);
+    this.#live.set(address, block);
+    return block;
+  }
+
+  #request(block: number, row: number, timeNs: number): void {
+    if (this.#columns.freeRequested.at(block) === NO_EVENT) {
+      this.#columns.freeRequested.set(block, row);
+      this.#endUse(block, timeNs);
+      this.pending.begin(block, timeNs);
     }
   }
-  return {
-    count,
-    address: address.subarray(0, count),
-    size: size.subarray(0, count),
-    allocated: allocated.subarray(0, count),
-    freeRequested: freeRequested.subarray(0, count),
-    freeCompleted: freeCompleted.subarray(0, count),
-  };
+
+  #complete(block: number, row: number, timeNs: number): void {
+    const { freeRequested, freeCompleted } = this.#columns;
+    const request = freeRequested.at(block);
+    freeCompleted.set(block, row);
+    if (request === NO_EVENT) {
+      this.#endUse(block, timeNs);
+    } else if (request === row - 1) {
+      this.#endUse(block, timeNs);
+      this.pending.undo(block);
+    } else {
+      this.pending.end(block, timeNs);
+    }
+  }
+
+  #endUse(block: number, timeNs: number): void {
+    this.#columns.inUseUntilNs.set(block, timeNs);
+    this.extents.touch(block);
+  }
+
+  #show(): void {
+    const columns = this.#columns;
+    this.count = columns.address.length;
+    this.address = columns.address.view();
+    this.size = columns.size.view();
+    this.allocated = columns.allocated.view();
+    this.freeRequested = columns.freeRequested.view();
+    this.freeCompleted = columns.freeCompleted.view();
+    this.fromNs = columns.fromNs.view();
+    this.inUseUntilNs = columns.inUseUntilNs.view();
+    this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
+    this.pending.show();
+  }
 }
 
-function countBlockRows(events: MemoryEvents): number {
-  let rows = 0;
-  for (let row = 0; row < events.count; row += 1) {
-    if ((events.action[row] ?? Infinity) <= Action.freeCompleted) {
-      rows += 1;
-    }
-  }
-  return rows;
+export function findBlocks(events: MemoryEvents): Blocks {
+  const blocks = new Blocks();
+  blocks.extend(events);
+  return blocks;
 }
 
 /** Whether the block exists (in use, or its free still pending) after the event at `row`. */
@@ -78,6 +161,32 @@ export function isPendingAfter(blocks: Blocks, block: number, row: number): bool
 
 /** The row whose stack, stream and pool describe the block. */
 export function originOf(blocks: Blocks, block: number): number {
-  const rows = [blocks.allocated[block], blocks.freeRequested[block], blocks.freeCompleted[block]];
-  return rows.find((row) => row !== undefined && row !== NO_EVENT) ?? 0;
+  const allocated = blocks.allocated[block] ?? NO_EVENT;
+  if (allocated !== NO_EVENT) {
+    return allocated;
+  }
+  const request = blocks.freeRequested[block] ?? NO_EVENT;
+  return request === NO_EVENT ? Math.max(blocks.freeCompleted[block] ?? 0, 0) : request;
+}
+
+/** The blocks that exist after the event at `row`, without a look at each that ever was. */
+export function activeAfter(blocks: Blocks, events: MemoryEvents, row: number): number[] {
+  const timeNs = events.timeNs[row] ?? 0;
+  const { inUseUntilNs, pending } = blocks;
+  const active: number[] = [];
+  for (const [first, last] of blocks.extents.overlapping(timeNs, timeNs)) {
+    for (let block = first; block < last; block += 1) {
+      if ((inUseUntilNs[block] ?? 0) >= timeNs && isActiveAfter(blocks, block, row)) {
+        active.push(block);
+      }
+    }
+  }
+  for (const [first, last] of pending.extents.overlapping(timeNs, timeNs)) {
+    for (const block of pending.block.subarray(first, last)) {
+      if ((inUseUntilNs[block] ?? 0) < timeNs && isActiveAfter(blocks, block, row)) {
+        active.push(block);
+      }
+    }
+  }
+  return active;
 }

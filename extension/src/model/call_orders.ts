@@ -1,41 +1,53 @@
-import { countAtMost } from "../base/search.ts";
+import { GrowingIndices } from "../base/growing.ts";
 
 /** Rows that have a key, such as those of a stream, in the order of the calls that caused them. */
 export class CallOrders {
-  readonly #rows = new Map<number, number[]>();
-  readonly #correlations = new Map<number, readonly number[]>();
+  readonly #rows = new Map<number, GrowingIndices>();
 
-  /** Takes the rows of a table that are chosen; correlation ids ascend from call to call. */
-  constructor(
-    keys: ArrayLike<number>,
+  /** Takes a row of a table; correlation ids mostly ascend from call to call. */
+  add(key: number, row: number, correlations: ArrayLike<number>): void {
+    const correlation = correlations[row] ?? 0;
+    if (correlation === 0) {
+      return;
+    }
+    const rows = this.#rows.get(key) ?? new GrowingIndices(16);
+    this.#rows.set(key, rows);
+    let place = rows.length;
+    rows.push(row);
+    for (; place > 0 && (correlations[rows.at(place - 1)] ?? 0) > correlation; place -= 1) {
+      rows.set(place, rows.at(place - 1));
+    }
+    rows.set(place, row);
+  }
+
+  lastUpTo(key: number, correlation: number, correlations: ArrayLike<number>): number | undefined {
+    const place = this.#place(key, correlation, correlations);
+    return place > 0 ? this.#rows.get(key)?.at(place - 1) : undefined;
+  }
+
+  firstAfter(
+    key: number,
+    correlation: number,
     correlations: ArrayLike<number>,
-    isChosen: (row: number) => boolean,
-  ) {
-    for (let row = 0; row < keys.length; row += 1) {
-      if (isChosen(row) && correlations[row] !== 0) {
-        const rows = this.#rows.get(keys[row] ?? 0) ?? [];
-        this.#rows.set(keys[row] ?? 0, rows);
-        rows.push(row);
+  ): number | undefined {
+    const rows = this.#rows.get(key);
+    const place = this.#place(key, correlation, correlations);
+    return rows !== undefined && place < rows.length ? rows.at(place) : undefined;
+  }
+
+  /** How many rows of a key have at most a correlation id. */
+  #place(key: number, correlation: number, correlations: ArrayLike<number>): number {
+    const rows = this.#rows.get(key);
+    let low = 0;
+    let high = rows?.length ?? 0;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((correlations[rows?.at(middle) ?? 0] ?? 0) <= correlation) {
+        low = middle + 1;
+      } else {
+        high = middle;
       }
     }
-    for (const [key, rows] of this.#rows) {
-      rows.sort((left, right) => (correlations[left] ?? 0) - (correlations[right] ?? 0));
-      this.#correlations.set(
-        key,
-        rows.map((row) => correlations[row] ?? 0),
-      );
-    }
-  }
-
-  lastUpTo(key: number, correlation: number): number | undefined {
-    return this.#rows.get(key)?.[this.#place(key, correlation) - 1];
-  }
-
-  firstAfter(key: number, correlation: number): number | undefined {
-    return this.#rows.get(key)?.[this.#place(key, correlation)];
-  }
-
-  #place(key: number, correlation: number): number {
-    return countAtMost(this.#correlations.get(key) ?? [], correlation);
+    return low;
   }
 }

@@ -11,11 +11,12 @@ export interface ColumnExtremes {
 
 /** A level after each event, with what finds its extremes without looking at each. */
 export class LevelLine {
-  readonly values: Floats;
+  values: Floats = new Float64Array();
   readonly #largest = new Pyramid(1);
   readonly #smallest = new Pyramid(-1);
 
-  constructor(values: Floats) {
+  /** Takes in the values that were added; those before must be the same. */
+  extend(values: Floats): void {
     this.values = values;
     this.#largest.extend(values);
     this.#smallest.extend(values);

@@ -43,9 +43,11 @@ export class Descriptions {
     ];
   }
 
-  gap(origin: number, from: number, bytes: number): string[] {
+  /** Free space; a segment that is free as a whole can be given back to the device. */
+  gap(origin: number, from: number, bytes: number, isWhole: boolean): string[] {
     return [
-      `Free (cached) space of ${formatExactBytes(bytes)}`,
+      `${isWhole ? "Free (cached) segment" : "Free (split-off) space"} of ${formatExactBytes(bytes)}`,
+      isWhole ? "empty_cache gives it back" : "kept while blocks of its segment live",
       ...this.#place(origin, from),
       ...this.#stack("segment reserved", origin),
     ];

@@ -1,50 +1,74 @@
 import { formatCount } from "../base/format.ts";
+import { GrowingIds } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
-import { findBlocks, type Blocks } from "./blocks.ts";
-import { LevelLine } from "./decimation.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import { Blocks } from "./blocks.ts";
+import type { LevelLine } from "./decimation.ts";
+import { noMemoryEvents, type MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
-import { peakRow, runningLevels, type LevelName, type Levels } from "./levels.ts";
-import { mapRects, type MapRects } from "./map_rects.ts";
-import { findSegments, type Segments } from "./segments.ts";
+import { Levels, type LevelName } from "./levels.ts";
+import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
+import { Segments } from "./segments.ts";
 
-/** Everything that is drawn of one device, derived from its events. */
+/** What was after an event: the same for ever, but for blocks that are told of only later. */
+interface Moment {
+  readonly row: number;
+  readonly unannounced: number;
+  readonly segments: readonly SegmentAtMoment[];
+}
+
+/** Everything that is drawn of one device, derived from its events; it goes on as they do. */
 export class DeviceTimeline {
-  readonly events: MemoryEvents;
-  readonly endNs: number;
-  readonly blocks: Blocks;
-  readonly segments: Segments;
-  readonly levels: Levels;
-  readonly lines: Readonly<Record<LevelName, LevelLine>>;
-  readonly layout: AddressLayout;
-  readonly rects: MapRects;
-  /** The row after which the most bytes were allocated. */
-  readonly peak: number;
-  readonly outOfMemory: readonly number[];
+  readonly blocks = new Blocks();
+  readonly segments = new Segments();
+  readonly levels = new Levels();
+  readonly layout = new AddressLayout();
+  #events = noMemoryEvents();
+  #moment: Moment | undefined;
+  #endNs = 1;
+  readonly #regions = new GrowingIds();
+  #placedSegments = 0;
 
-  constructor(events: MemoryEvents, durationNs: number) {
-    this.events = events;
-    this.endNs = Math.max(durationNs, events.timeNs[events.count - 1] ?? 0, 1);
-    this.blocks = findBlocks(events);
-    this.segments = findSegments(events);
-    this.levels = runningLevels(events, this.blocks);
-    const { reserved, active, allocated, requested } = this.levels;
-    this.lines = {
-      reserved: new LevelLine(reserved),
-      active: new LevelLine(active),
-      allocated: new LevelLine(allocated),
-      requested: new LevelLine(requested),
-    };
-    this.layout = new AddressLayout(this.segments, this.blocks);
-    this.rects = mapRects(events, this.segments, this.blocks, this.layout, this.endNs);
-    this.peak = peakRow(this.levels.allocated, events.initialCount);
-    const rows: number[] = [];
-    events.action.forEach((action, row) => {
-      if (action === Action.outOfMemory) {
-        rows.push(row);
-      }
-    });
-    this.outOfMemory = rows;
+  constructor(events: MemoryEvents = noMemoryEvents(), durationNs = 0) {
+    this.extend(events, durationNs);
+  }
+
+  /** Takes events that begin with those known; the work is that of those that are new. */
+  extend(events: MemoryEvents, durationNs: number): void {
+    this.#events = events;
+    this.#endNs = Math.max(durationNs, this.#endNs, events.timeNs[events.count - 1] ?? 0);
+    const blockOfRow = this.blocks.extend(events);
+    this.segments.extend(events);
+    this.levels.extend(events, this.blocks, blockOfRow);
+    this.#place();
+  }
+
+  /** Makes room for events that will come, half of which are allocations. */
+  reserve(events: number): void {
+    this.levels.reserve(events);
+    this.blocks.reserve(events >>> 1);
+    this.#regions.reserve(events >>> 1);
+  }
+
+  get events(): MemoryEvents {
+    return this.#events;
+  }
+
+  get endNs(): number {
+    return this.#endNs;
+  }
+
+  get lines(): Readonly<Record<LevelName, LevelLine>> {
+    return this.levels.lines;
+  }
+
+  /** The row after which the most bytes were allocated. */
+  get peak(): number {
+    return this.levels.peak;
+  }
+
+  /** The region of the layout that each block lies in. */
+  get regions(): Uint32Array<ArrayBuffer> {
+    return this.#regions.view();
   }
 
   /** Whether the allocator tells what it reserves; some only tell their blocks. */
@@ -69,5 +93,29 @@ export class DeviceTimeline {
   /** The last event at or before a time. */
   rowAt(timeNs: number): number {
     return Math.max(countAtMost(this.events.timeNs, timeNs) - 1, this.firstRow);
+  }
+
+  /** The segments after an event, by address; the last answer is kept, for two charts ask. */
+  segmentsAfter(row: number): readonly SegmentAtMoment[] {
+    const { unannounced } = this.blocks;
+    if (this.#moment?.row !== row || this.#moment.unannounced !== unannounced) {
+      const segments = segmentsAfter(this.#events, this.segments, this.blocks, row);
+      this.#moment = { row, unannounced, segments };
+    }
+    return this.#moment.segments;
+  }
+
+  /** Finds the places of new segments and blocks. */
+  #place(): void {
+    const { segments, blocks, layout } = this;
+    for (; this.#placedSegments < segments.count; this.#placedSegments += 1) {
+      const at = this.#placedSegments;
+      layout.add(segments.from[at] ?? 0, segments.to[at] ?? 0);
+    }
+    for (let block = this.#regions.length; block < blocks.count; block += 1) {
+      const address = blocks.address[block] ?? 0;
+      this.#regions.push(layout.add(address, address + (blocks.size[block] ?? 0)));
+    }
+    layout.settle();
   }
 }

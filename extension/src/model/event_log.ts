@@ -1,10 +1,8 @@
-import { GrowingBytes, GrowingFloats } from "../base/growing.ts";
+import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
-import { ACTIONS, type Floats, type MemoryEvents } from "./events.ts";
+import { ACTIONS, type Bytes, type Floats, type MemoryEvents } from "./events.ts";
 
-const NUMBERS = {
-  timeNs: "time",
+const COLUMNS = {
   address: "address",
   size: "size",
   requestedSize: "requested_size",
@@ -12,14 +10,21 @@ const NUMBERS = {
   pool: "pool",
   stack: "stack",
 } as const;
-type NumberName = keyof typeof NUMBERS;
-const NUMBER_NAMES = Object.keys(NUMBERS) as readonly NumberName[];
+type ColumnName = keyof typeof COLUMNS;
+const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
+
+/** Rows of `memory_events` in columns. */
+interface Rows extends Readonly<Record<ColumnName, Floats>> {
+  readonly timeNs: Floats;
+  readonly action: Bytes;
+}
 
 /** The allocator events of each device, in the order in which they happened there. */
 export class EventLog {
   readonly #initialCount: number;
   readonly #devices = new Map<number, DeviceEvents>();
   #taken = 0;
+  #expected = 0;
 
   /** `initialCount` leading events describe what existed when the recording began. */
   constructor(initialCount: number) {
@@ -28,16 +33,45 @@ export class EventLog {
 
   /** Takes more rows of `memory_events`. */
   append(table: ArrowTable): void {
-    const action = table.codes("action", ACTIONS);
-    const numbers = Object.fromEntries(
-      NUMBER_NAMES.map((name) => [name, table.numbers(NUMBERS[name])]),
-    ) as Record<NumberName, Floats>;
-    table.numbers("device").forEach((ordinal, row) => {
-      const events = this.#devices.get(ordinal) ?? new DeviceEvents();
-      this.#devices.set(ordinal, events);
-      events.push(numbers, action[row] ?? 0, row, this.#taken + row < this.#initialCount);
-    });
+    const devices = table.numbers("device");
+    const rows: Rows = {
+      timeNs: table.numbers("time"),
+      action: table.codes("action", ACTIONS),
+      address: table.numbers("address"),
+      size: table.numbers("size"),
+      requestedSize: table.numbers("requested_size"),
+      stream: table.numbers("stream"),
+      pool: table.numbers("pool"),
+      stack: table.numbers("stack"),
+    };
+    // Most events follow one of the same device.
+    for (let first = 0; first < table.rows;) {
+      const device = devices[first] ?? 0;
+      let last = first + 1;
+      while (last < table.rows && devices[last] === device) {
+        last += 1;
+      }
+      const initial = Math.min(Math.max(this.#initialCount - this.#taken - first, 0), last - first);
+      this.#eventsOf(device).append(rows, first, last, initial);
+      first = last;
+    }
     this.#taken += table.rows;
+  }
+
+  /** Makes room for events that will come. */
+  reserve(rows: number): void {
+    this.#expected = rows;
+  }
+
+  #eventsOf(device: number): DeviceEvents {
+    const known = this.#devices.get(device);
+    if (known !== undefined) {
+      return known;
+    }
+    const events = new DeviceEvents();
+    events.reserve(this.#expected);
+    this.#devices.set(device, events);
+    return events;
   }
 
   /** The ordinals of the devices that have events, ascending. */
@@ -52,44 +86,45 @@ export class EventLog {
 }
 
 class DeviceEvents {
-  readonly #numbers: Readonly<Record<NumberName, GrowingFloats>> = {
-    timeNs: new GrowingFloats(),
+  readonly #timeNs = new GrowingFloats();
+  readonly #action = new GrowingBytes();
+  readonly #columns = {
     address: new GrowingFloats(),
     size: new GrowingFloats(),
     requestedSize: new GrowingFloats(),
-    stream: new GrowingFloats(),
-    pool: new GrowingFloats(),
-    stack: new GrowingFloats(),
+    stream: new GrowingIds(),
+    pool: new GrowingIds(),
+    stack: new GrowingIds(),
   };
-  readonly #action = new GrowingBytes();
   #initialCount = 0;
   #latestNs = -Infinity;
 
-  push(
-    numbers: Readonly<Record<NumberName, Floats>>,
-    action: number,
-    row: number,
-    isInitial: boolean,
-  ): void {
-    // Threads stamp events before they enter the allocator, so a stamp may be a little early.
-    this.#latestNs = Math.max(this.#latestNs, numbers.timeNs[row] ?? 0);
-    this.#numbers.timeNs.push(this.#latestNs);
-    this.#numbers.address.push(numbers.address[row] ?? 0);
-    this.#numbers.size.push(numbers.size[row] ?? 0);
-    this.#numbers.requestedSize.push(numbers.requestedSize[row] ?? 0);
-    this.#numbers.stream.push(numbers.stream[row] ?? 0);
-    this.#numbers.pool.push(numbers.pool[row] ?? 0);
-    this.#numbers.stack.push(numbers.stack[row] ?? 0);
-    this.#action.push(action);
-    this.#initialCount += isInitial ? 1 : 0;
+  /** Takes the rows in [first, last), of which the leading `initial` were there before. */
+  append(rows: Rows, first: number, last: number, initial: number): void {
+    for (let row = first; row < last; row += 1) {
+      // Threads stamp events before they enter the allocator, so a stamp may be a little early.
+      this.#latestNs = Math.max(this.#latestNs, rows.timeNs[row] ?? 0);
+      this.#timeNs.push(this.#latestNs);
+    }
+    this.#action.append(rows.action.subarray(first, last));
+    for (const name of COLUMN_NAMES) {
+      this.#columns[name].append(rows[name].subarray(first, last));
+    }
+    this.#initialCount += initial;
+  }
+
+  reserve(rows: number): void {
+    for (const column of [this.#timeNs, this.#action, ...Object.values(this.#columns)]) {
+      column.reserve(rows);
+    }
   }
 
   view(): MemoryEvents {
-    const { timeNs, address, size, requestedSize, stream, pool, stack } = this.#numbers;
+    const { address, size, requestedSize, stream, pool, stack } = this.#columns;
     return {
       count: this.#action.length,
       initialCount: this.#initialCount,
-      timeNs: timeNs.view(),
+      timeNs: this.#timeNs.view(),
       action: this.#action.view(),
       address: address.view(),
       size: size.view(),
@@ -99,10 +134,4 @@ class DeviceEvents {
       stack: stack.view(),
     };
   }
-}
-
-export async function readEventLog(file: RecordingFile): Promise<EventLog> {
-  const log = new EventLog(file.initialEvents);
-  log.append(await file.table("memory_events"));
-  return log;
 }

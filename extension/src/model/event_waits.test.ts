@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { findBands } from "./bands.ts";
-import { findEventWaits } from "./event_waits.ts";
+import { Divisions } from "./divisions.ts";
+import { EventWaits } from "./event_waits.ts";
 import { tableOf } from "./table_of.ts";
 import { Work } from "./work.ts";
 
@@ -27,7 +27,7 @@ test("a wait joins the end of what was recorded with the begin of what waited", 
       correlation: [3, 5, 6, 8],
     }),
   );
-  const waits = findEventWaits(work);
+  const waits = new EventWaits(work);
 
   assert.deepEqual([...waits.recordedStream], [1, 1]);
   assert.deepEqual([...waits.recordedNs], [20, 22]);
@@ -47,7 +47,7 @@ test("without sync ids a wait is for the latest record of its event before it", 
       correlation: [1, 3, 6, 5],
     }),
   );
-  const waits = findEventWaits(work);
+  const waits = new EventWaits(work);
 
   assert.deepEqual([...waits.recordedStream], [2]);
   assert.deepEqual([...waits.resumedNs], [30]);
@@ -57,11 +57,18 @@ test("cells divide a recording, without any the outermost ranges do", () => {
   const work = new Work();
   const ranges = { id: [1, 2, 3], time: [0, 2, 12], end: [10, 8, -1], parent: [0, 1, 0] };
   work.append(tableOf("ranges", { ...ranges, kind: ["range", "range", "nvtx"] }));
-  const outermost = findBands(work, 20);
+  const divisions = new Divisions(work.ranges);
+  const outermost = divisions.row;
   work.append(tableOf("ranges", { id: [4], time: [3], end: [9], kind: ["cell"], parent: [1] }));
 
   assert.deepEqual([...(outermost?.source ?? [])], [0, 2]);
-  assert.deepEqual([...(outermost?.toNs ?? [])], [10, 20]);
-  assert.deepEqual([...(findBands(work, 20)?.source ?? [])], [3]);
-  assert.equal(findBands(new Work(), 20), undefined);
+  assert.deepEqual([...(outermost?.toNs ?? [])], [10, Infinity]);
+  divisions.extend();
+  assert.deepEqual([...(divisions.row?.source ?? [])], [3]);
+  work.append(tableOf("ranges", { id: [5], time: [11], end: [-1], kind: ["cell"] }));
+  divisions.extend();
+  work.append(tableOf("ranges", { id: [5], time: [11], end: [15], kind: ["cell"] }));
+  divisions.extend();
+  assert.deepEqual([...(divisions.row?.toNs ?? [])], [9, 15]);
+  assert.equal(new Divisions(new Work().ranges).row, undefined);
 });

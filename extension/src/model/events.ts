@@ -22,10 +22,12 @@ export const Action = {
   segmentMap: 5,
   segmentUnmap: 6,
   outOfMemory: 7,
+  snapshot: 9,
 } as const;
 
 export type Floats = Float64Array<ArrayBuffer>;
 export type Bytes = Uint8Array<ArrayBuffer>;
+export type Ids = Uint32Array<ArrayBuffer>;
 export type Indices = Int32Array<ArrayBuffer>;
 
 /** The allocator events of one device, in the order in which they happened. */
@@ -38,9 +40,9 @@ export interface MemoryEvents {
   readonly address: Floats;
   readonly size: Floats;
   readonly requestedSize: Floats;
-  readonly stream: Floats;
-  readonly pool: Floats;
-  readonly stack: Floats;
+  readonly stream: Ids;
+  readonly pool: Ids;
+  readonly stack: Ids;
 }
 
 export function noMemoryEvents(): MemoryEvents {
@@ -53,8 +55,8 @@ export function noMemoryEvents(): MemoryEvents {
     address: none,
     size: none,
     requestedSize: none,
-    stream: none,
-    pool: none,
-    stack: none,
+    stream: new Uint32Array(),
+    pool: new Uint32Array(),
+    stack: new Uint32Array(),
   };
 }

@@ -1,69 +1,75 @@
-import { countAtMost } from "../base/search.ts";
-import type { Blocks } from "./blocks.ts";
-import type { Segments } from "./segments.ts";
-
-interface Range {
-  readonly from: number;
-  readonly to: number;
-}
+import { GrowingFloats } from "../base/growing.ts";
+import { countAtMost, countBelow } from "../base/search.ts";
 
 /** Stacks every address that was ever reserved, in order, without the empty space between. */
 export class AddressLayout {
-  readonly totalBytes: number;
-  readonly #from: readonly number[];
-  readonly #offset: readonly number[];
+  totalBytes = 0;
+  /** Goes up when an address may have another place than before. */
+  revision = 0;
+  /** By region: what to add to an address for its place. */
+  readonly #shifts = new GrowingFloats(16);
+  /** Apart from each other, and ascending. */
+  readonly #from: number[] = [];
+  readonly #to: number[] = [];
+  /** By which numbers regions are known; one that grew together from several has several. */
+  readonly #numbers: (readonly number[])[] = [];
+  #isSettled = true;
 
-  constructor(segments: Segments, blocks: Blocks) {
-    const reserved = unite(rangesOf(segments.count, segments.from, segments.to));
-    const regions = unite([...reserved, ...outside(reserved, blocks)]);
+  get shifts(): Float64Array<ArrayBuffer> {
+    return this.#shifts.view();
+  }
+
+  /** Takes in a range; ranges that touch become one region. Returns the region's number. */
+  add(from: number, to: number): number {
+    const first = countBelow(this.#to, from);
+    const [low = Infinity, high = -Infinity] = [this.#from[first], this.#to[first]];
+    const known = this.#numbers[first]?.[0];
+    if (low <= from && to <= high && known !== undefined) {
+      return known;
+    }
+    return this.#unite(from, to, first);
+  }
+
+  /** Gives places to what was added. */
+  settle(): void {
+    if (this.#isSettled) {
+      return;
+    }
     let total = 0;
-    this.#from = regions.map((region) => region.from);
-    this.#offset = regions.map((region) => {
-      total += region.to - region.from;
-      return total - (region.to - region.from);
-    });
+    for (const [place, numbers] of this.#numbers.entries()) {
+      const from = this.#from[place] ?? 0;
+      for (const number of numbers) {
+        this.#shifts.set(number, total - from);
+      }
+      total += (this.#to[place] ?? 0) - from;
+    }
     this.totalBytes = total;
+    this.revision += 1;
+    this.#isSettled = true;
   }
 
   /** The place of an address on the stacked axis, in bytes. */
   offsetOf(address: number): number {
-    const region = countAtMost(this.#from, address) - 1;
-    return (this.#offset[region] ?? 0) + address - (this.#from[region] ?? address);
+    const region = this.#numbers[countAtMost(this.#from, address) - 1]?.[0];
+    return region === undefined ? 0 : address + this.#shifts.at(region);
   }
-}
 
-function rangesOf(count: number, from: ArrayLike<number>, to: ArrayLike<number>): Range[] {
-  return Array.from({ length: count }, (_, index) => ({
-    from: from[index] ?? 0,
-    to: to[index] ?? 0,
-  }));
-}
-
-/** Ranges that touch become one, so that an address has exactly one place. */
-function unite(ranges: readonly Range[]): Range[] {
-  const united: { from: number; to: number }[] = [];
-  for (const range of ranges.toSorted((left, right) => left.from - right.from)) {
-    const last = united.at(-1);
-    if (last !== undefined && range.from <= last.to) {
-      last.to = Math.max(last.to, range.to);
-    } else {
-      united.push({ ...range });
+  #unite(from: number, to: number, first: number): number {
+    let last = first;
+    while (last < this.#from.length && (this.#from[last] ?? Infinity) <= to) {
+      last += 1;
     }
-  }
-  return united;
-}
-
-/** Blocks of an allocator whose segments are not known. */
-function outside(reserved: readonly Range[], blocks: Blocks): Range[] {
-  const starts = reserved.map((range) => range.from);
-  const strays: Range[] = [];
-  for (let block = 0; block < blocks.count; block += 1) {
-    const from = blocks.address[block] ?? 0;
-    const to = from + (blocks.size[block] ?? 0);
-    const home = reserved[countAtMost(starts, from) - 1];
-    if (home === undefined || to > home.to) {
-      strays.push({ from, to });
+    const known = this.#numbers.slice(first, last).flat();
+    const numbers = known.length > 0 ? known : [this.#shifts.length];
+    if (known.length === 0) {
+      this.#shifts.push(0);
     }
+    const low = Math.min(from, this.#from[first] ?? from);
+    const high = Math.max(to, last > first ? (this.#to[last - 1] ?? to) : to);
+    this.#from.splice(first, last - first, last > first ? low : from);
+    this.#to.splice(first, last - first, high);
+    this.#numbers.splice(first, last - first, numbers);
+    this.#isSettled = false;
+    return numbers[0] ?? 0;
   }
-  return strays;
 }

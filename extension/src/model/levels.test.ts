@@ -2,10 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
-import { findBlocks } from "./blocks.ts";
 import { columnExtremes, columnRows, LevelLine } from "./decimation.ts";
+import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { peakRow, runningLevels } from "./levels.ts";
+
+function lineOf(values: Float64Array<ArrayBuffer>): LevelLine {
+  const line = new LevelLine();
+  line.extend(values);
+  return line;
+}
 
 /** The totals after `count` events, counted anew from the start. */
 function totalsAfter(rows: readonly EventRow[], count: number): Record<string, number> {
@@ -45,7 +50,7 @@ test("running levels equal totals counted anew after every event", () => {
   for (const seed of [1, 2, 3]) {
     const rows = randomProgram(seed, 300);
     const events = eventsOf(rows);
-    const levels = runningLevels(events, findBlocks(events));
+    const { levels } = new DeviceTimeline(events);
     rows.forEach((_, row) => {
       const found = {
         reserved: levels.reserved[row],
@@ -59,20 +64,30 @@ test("running levels equal totals counted anew after every event", () => {
 });
 
 test("the peak is the first of the largest totals once the recording has begun", () => {
-  const level = Float64Array.from([9, 4, 6, 7, 7, 2]);
+  const sizes = [9, -5, 2, 1, -1, 1, -5];
+  const rows = sizes.map((size, row) => ({
+    timeNs: row,
+    action: size > 0 ? Action.alloc : Action.freeCompleted,
+    address: Math.abs(size),
+    size: Math.abs(size),
+  }));
+  rows.unshift({ timeNs: 0, action: Action.alloc, address: 5, size: 5 });
+  const whole = new DeviceTimeline(eventsOf(rows));
+  const late = new DeviceTimeline(eventsOf(rows, 4));
 
-  assert.equal(peakRow(level, 0), 0);
-  assert.equal(peakRow(level, 2), 3);
+  assert.deepEqual([...whole.levels.allocated], [5, 14, 9, 11, 12, 11, 12, 12]);
+  assert.equal(whole.peak, 1);
+  assert.equal(late.peak, 4);
 });
 
 test("every pixel column holds the extremes of its events and where it started", () => {
   const rows = randomProgram(7, 400);
   const events = eventsOf(rows);
-  const { active } = runningLevels(events, findBlocks(events));
+  const { active } = new DeviceTimeline(events).levels;
   const from = 3000;
   const to = 21_000;
   const columns = 37;
-  const found = columnExtremes(new LevelLine(active), columnRows(events.timeNs, from, to, columns));
+  const found = columnExtremes(lineOf(active), columnRows(events.timeNs, from, to, columns));
   for (let column = 0; column < columns; column += 1) {
     const start = from + ((to - from) * column) / columns;
     const end = from + ((to - from) * (column + 1)) / columns;
@@ -90,7 +105,7 @@ test("a peak of one event in ten million is seen when all of them are shown", ()
   const timeNs = new Float64Array(count).map((_, row) => row);
   const level = new Float64Array(count).fill(5);
   level[7_654_321] = 9;
-  const line = new LevelLine(level);
+  const line = lineOf(level);
   const begin = performance.now();
   const { largest } = columnExtremes(line, columnRows(timeNs, 0, count, 1400));
   const tookMs = performance.now() - begin;

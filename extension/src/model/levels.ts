@@ -1,77 +1,93 @@
+import { GrowingFloats } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
-import { Action, type Floats, type MemoryEvents } from "./events.ts";
+import { LevelLine } from "./decimation.ts";
+import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
 
 export const LEVEL_NAMES = ["reserved", "active", "allocated", "requested"] as const;
 export type LevelName = (typeof LEVEL_NAMES)[number];
 
-/** The totals after each event, in bytes. */
-export type Levels = Readonly<Record<LevelName, Floats>>;
+type ByName<T> = Readonly<Record<LevelName, T>>;
 
 /**
+ * The totals after each event, in bytes.
+ *
  * Exact running sums, with the rules of torch.cuda.memory_stats: a requested free ends `allocated`,
  * a completed one ends `active` and `requested`.
  */
-export function runningLevels(events: MemoryEvents, blocks: Blocks): Levels {
-  const levels = {
-    reserved: reservedChanges(events),
-    active: new Float64Array(events.count),
-    allocated: new Float64Array(events.count),
-    requested: new Float64Array(events.count),
-  };
-  for (let block = 0; block < blocks.count; block += 1) {
+export class Levels implements ByName<Floats> {
+  reserved: Floats = new Float64Array();
+  active: Floats = new Float64Array();
+  allocated: Floats = new Float64Array();
+  requested: Floats = new Float64Array();
+  readonly lines: ByName<LevelLine> = each(() => new LevelLine());
+  /** The first row with the most bytes allocated, from the start of the recording on. */
+  peak = 0;
+  #peakBytes = -Infinity;
+  readonly #columns = each(() => new GrowingFloats());
+  readonly #now = { reserved: 0, active: 0, allocated: 0, requested: 0 };
+
+  /** Takes in the events that were added since the last call, given the block of each of them. */
+  extend(events: MemoryEvents, blocks: Blocks, blockOfRow: Indices): void {
+    const first = events.count - blockOfRow.length;
+    for (let row = first; row < events.count; row += 1) {
+      this.#count(events, row, blocks, blockOfRow[row - first] ?? NO_EVENT);
+      for (const name of LEVEL_NAMES) {
+        this.#columns[name].push(this.#now[name]);
+      }
+      this.#notePeak(row, events.initialCount);
+    }
+    for (const name of LEVEL_NAMES) {
+      this[name] = this.#columns[name].view();
+      this.lines[name].extend(this[name]);
+    }
+  }
+
+  reserve(count: number): void {
+    for (const name of LEVEL_NAMES) {
+      this.#columns[name].reserve(count);
+    }
+  }
+
+  #count(events: MemoryEvents, row: number, blocks: Blocks, block: number): void {
+    const now = this.#now;
+    const action = events.action[row];
+    if (action === Action.segmentAlloc || action === Action.segmentMap) {
+      now.reserved += events.size[row] ?? 0;
+    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
+      now.reserved -= events.size[row] ?? 0;
+    }
     const begun = blocks.allocated[block] ?? NO_EVENT;
-    if (begun === NO_EVENT) {
-      continue;
+    if (block === NO_EVENT || begun === NO_EVENT) {
+      return;
     }
     const size = blocks.size[block] ?? 0;
     const requested = events.requestedSize[begun] ?? 0;
-    const completed = blocks.freeCompleted[block] ?? NO_EVENT;
-    const request = blocks.freeRequested[block] ?? NO_EVENT;
-    change(levels.active, begun, completed, size);
-    change(levels.allocated, begun, request === NO_EVENT ? completed : request, size);
-    change(levels.requested, begun, completed, requested);
-  }
-  LEVEL_NAMES.forEach((name) => {
-    accumulate(levels[name]);
-  });
-  return levels;
-}
-
-function change(changes: Floats, begun: number, ended: number, bytes: number): void {
-  changes[begun] = (changes[begun] ?? 0) + bytes;
-  if (ended !== NO_EVENT) {
-    changes[ended] = (changes[ended] ?? 0) - bytes;
-  }
-}
-
-function reservedChanges(events: MemoryEvents): Floats {
-  const changes = new Float64Array(events.count);
-  for (let row = 0; row < events.count; row += 1) {
-    const action = events.action[row];
-    if (action === Action.segmentAlloc || action === Action.segmentMap) {
-      changes[row] = events.size[row] ?? 0;
-    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
-      changes[row] = -(events.size[row] ?? 0);
+    if (action === Action.alloc) {
+      now.active += size;
+      now.allocated += size;
+      now.requested += requested;
+    } else if (action === Action.freeCompleted) {
+      now.active -= size;
+      now.requested -= requested;
+      now.allocated -= blocks.freeRequested[block] === NO_EVENT ? size : 0;
+    } else if (blocks.freeRequested[block] === row) {
+      now.allocated -= size;
     }
   }
-  return changes;
-}
 
-function accumulate(changes: Floats): void {
-  let total = 0;
-  for (let row = 0; row < changes.length; row += 1) {
-    total += changes[row] ?? 0;
-    changes[row] = total;
-  }
-}
-
-/** The first row with the largest total, from the start of the recording on. */
-export function peakRow(level: Floats, initialCount: number): number {
-  let peak = Math.max(initialCount - 1, 0);
-  for (let row = peak; row < level.length; row += 1) {
-    if ((level[row] ?? 0) > (level[peak] ?? 0)) {
-      peak = row;
+  #notePeak(row: number, initialCount: number): void {
+    const earliest = Math.max(initialCount - 1, 0);
+    if (this.peak < earliest) {
+      this.peak = earliest;
+      this.#peakBytes = -Infinity;
+    }
+    if (row >= earliest && this.#now.allocated > this.#peakBytes) {
+      this.peak = row;
+      this.#peakBytes = this.#now.allocated;
     }
   }
-  return peak;
+}
+
+function each<T>(create: () => T): ByName<T> {
+  return { reserved: create(), active: create(), allocated: create(), requested: create() };
 }

@@ -1,4 +1,3 @@
-import { RowsByKey } from "../base/rows_by_key.ts";
 import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
@@ -19,7 +18,6 @@ export class Links {
   readonly #timeline: DeviceTimeline;
   readonly #work: Work;
   readonly #tenants = new Map<number, Tenants>();
-  #blocksByAddress: RowsByKey | undefined;
 
   constructor(timeline: DeviceTimeline, work: Work) {
     this.#timeline = timeline;
@@ -84,6 +82,9 @@ export class Links {
     if (picked === undefined) {
       return NOTHING_LIT;
     }
+    if (picked.kind === "gap") {
+      return { blocks: new Set(), activities: new Set([picked.gap.next]) };
+    }
     if (picked.kind === "block") {
       const launches = this.launchesOf(picked.block).map((link) => link.row);
       return { blocks: new Set([picked.block]), activities: new Set(launches) };
@@ -114,30 +115,27 @@ export class Links {
   }
 
   #tenantsOf(address: number): Tenants {
-    if (this.#blocksByAddress === undefined) {
-      this.#blocksByAddress = new RowsByKey();
-      this.#blocksByAddress.append(this.#timeline.blocks.address);
-    }
-    const known = this.#tenants.get(address);
-    if (known !== undefined) {
-      return known;
-    }
     const { blocks: all, events } = this.#timeline;
-    const blocks = this.#blocksByAddress.all(address);
-    const allocatedNs = blocks.map((block) => {
-      const row = all.allocated[block] ?? NO_EVENT;
-      return row === NO_EVENT ? -Infinity : (events.timeNs[row] ?? Infinity);
-    });
-    const found = { blocks, allocatedNs };
-    this.#tenants.set(address, found);
-    return found;
+    const tenants = this.#tenants.get(address) ?? { blocks: [], allocatedNs: [], searched: 0 };
+    this.#tenants.set(address, tenants);
+    for (let block = tenants.searched; block < all.count; block += 1) {
+      if (all.address[block] === address) {
+        const row = all.allocated[block] ?? NO_EVENT;
+        tenants.blocks.push(block);
+        tenants.allocatedNs.push(row === NO_EVENT ? -Infinity : (events.timeNs[row] ?? Infinity));
+      }
+    }
+    tenants.searched = all.count;
+    return tenants;
   }
 }
 
 /** The blocks that were at one address, in the order of their allocation. */
 interface Tenants {
-  readonly blocks: readonly number[];
-  readonly allocatedNs: readonly number[];
+  readonly blocks: number[];
+  readonly allocatedNs: number[];
+  /** How many of all blocks have been looked at. */
+  searched: number;
 }
 
 function addAccess(links: Map<number, Set<string>>, row: number, mode: number): void {

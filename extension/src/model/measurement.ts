@@ -1,10 +1,10 @@
-import { countAtMost, countBelow } from "../base/search.ts";
+import { countAtMost } from "../base/search.ts";
 import { busyIn, type Busy } from "./busy.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import type { Lane } from "./lanes.ts";
 
-/** What happened on a device in a window of time. */
+/** What happened on a device after one time and until another. */
 export interface Measurement {
   readonly fromNs: number;
   readonly toNs: number;
@@ -24,7 +24,7 @@ export function measure(
   toNs: number,
 ): Measurement {
   const { events, lines } = timeline;
-  const first = countBelow(events.timeNs, fromNs);
+  const first = countAtMost(events.timeNs, fromNs);
   const last = countAtMost(events.timeNs, toNs, first);
   let allocations = 0;
   let allocatedBytes = 0;

@@ -7,7 +7,6 @@ import { packBars } from "./bars.ts";
 import { findBlocks, isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { RectKind } from "./map_rects.ts";
 import { freeBytes, segmentsAfter } from "./moment.ts";
 import { findSegments } from "./segments.ts";
 
@@ -91,20 +90,24 @@ test("neighbouring mapped ranges of one stream are one segment, allocated ones a
   ]);
 });
 
-test("no two blocks of the map cover the same bytes at the same time", () => {
-  const timeline = new DeviceTimeline(eventsOf(randomProgram(3, 300)), 0);
-  const { rects } = timeline;
-  const used = new Map<string, number>();
-  for (let rect = 0; rect < rects.count; rect += 1) {
-    if (rects.kind[rect] === RectKind.segment) continue;
-    const from = rects.fromNs[rect] ?? 0;
-    const to = rects.toNs[rect] ?? 0;
-    for (let time = from; time < to; time += 100) {
-      const place = `${time} ${rects.fromByte[rect]}`;
-      assert.equal(used.get(place), undefined, place);
-      used.set(place, rect);
+test("no two blocks cover the same bytes at the same time", () => {
+  const timeline = new DeviceTimeline(eventsOf(randomProgram(3, 300)));
+  const { blocks, endNs } = timeline;
+  const used = new Set<string>();
+  const use = (block: number, from = 0, to = 0): void => {
+    for (let time = from; time < Math.min(to, endNs); time += 100) {
+      const place = `${time} ${blocks.address[block]}`;
+      assert.ok(!used.has(place), place);
+      used.add(place);
     }
+  };
+  for (let block = 0; block < blocks.count; block += 1) {
+    use(block, blocks.fromNs[block], blocks.inUseUntilNs[block]);
   }
+  blocks.pending.block.forEach((block, place) => {
+    use(block, blocks.pending.fromNs[place], blocks.pending.toNs[place]);
+  });
+  assert.ok(blocks.pending.count > 10);
   assert.equal(timeline.layout.totalBytes, 4 * 8000);
 });
 

@@ -1,5 +1,5 @@
 import { countAtMost } from "../base/search.ts";
-import { isActiveAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
+import { activeAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
 import { Action, type MemoryEvents } from "./events.ts";
 import type { Segments } from "./segments.ts";
 
@@ -20,7 +20,7 @@ export function segmentsAfter(
   blocks: Blocks,
   row: number,
 ): SegmentAtMoment[] {
-  return segmentsHolding(events, segments, blocks, row, activeBlocks(blocks, row));
+  return segmentsHolding(events, segments, blocks, row, blocksByAddress(blocks, events, row));
 }
 
 /** The same where the blocks that are active then are known, by address. */
@@ -52,14 +52,11 @@ export function segmentsHolding(
   return [...ranges, ...strays].sort((left, right) => left.from - right.from);
 }
 
-function activeBlocks(blocks: Blocks, row: number): number[] {
-  const active: number[] = [];
-  for (let block = 0; block < blocks.count; block += 1) {
-    if (isActiveAfter(blocks, block, row)) {
-      active.push(block);
-    }
-  }
-  return active.sort((left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0));
+function blocksByAddress(blocks: Blocks, events: MemoryEvents, row: number): number[] {
+  const { address } = blocks;
+  return activeAfter(blocks, events, row).sort(
+    (left, right) => (address[left] ?? 0) - (address[right] ?? 0),
+  );
 }
 
 function openSegments(segments: Segments, row: number): number[] {

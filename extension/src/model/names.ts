@@ -1,5 +1,4 @@
 import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
 
 /** What a reader calls the streams and pools of a recording. */
 export interface Names {
@@ -33,14 +32,6 @@ export class RecordedNames implements Names {
 
   readonly pool = (id: number): string =>
     this.#pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small");
-}
-
-export async function readNames(file: RecordingFile): Promise<Names> {
-  const names = new RecordedNames();
-  for (const table of await Promise.all([file.table("streams"), file.table("pools")])) {
-    names.append(table);
-  }
-  return names;
 }
 
 function nameStream(name: string, handle: number): string {

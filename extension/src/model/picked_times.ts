@@ -2,7 +2,7 @@ import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Picked } from "./picked.ts";
 import { OPEN } from "./ranges.ts";
-import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
+import { isActivity, isHostRange, isMemoryOperation, SpanKind } from "./span_kinds.ts";
 import type { Work } from "./work.ts";
 
 /** From when to when a block lived or a span lasted. */
@@ -12,6 +12,9 @@ export function pickedTimes(
   work: Work,
 ): { readonly fromNs: number; readonly toNs: number } {
   const { blocks, events, endNs } = timeline;
+  if (picked.kind === "gap") {
+    return picked.gap;
+  }
   if (picked.kind === "block") {
     const begun = blocks.allocated[picked.block] ?? NO_EVENT;
     const ended = blocks.freeCompleted[picked.block] ?? NO_EVENT;
@@ -33,6 +36,12 @@ function tableOf(spanKind: number, work: Work): Times {
   }
   if (isHostRange(spanKind)) {
     return work.ranges;
+  }
+  if (isMemoryOperation(spanKind)) {
+    return work.memoryOperations;
+  }
+  if (spanKind === SpanKind.overhead) {
+    return work.overheads;
   }
   return spanKind === SpanKind.wait ? work.synchronizations : work.apiCalls;
 }

@@ -22,9 +22,9 @@ export function eventsOf(rows: readonly EventRow[], initialCount = 0): MemoryEve
     address: floats((row) => row.address),
     size: floats((row) => row.size),
     requestedSize: floats((row) => row.requestedSize ?? row.size),
-    stream: floats((row) => row.stream ?? 1),
-    pool: floats(() => 1),
-    stack: floats((row) => row.stack ?? 0),
+    stream: Uint32Array.from(rows, (row) => row.stream ?? 1),
+    pool: Uint32Array.from(rows, () => 1),
+    stack: Uint32Array.from(rows, (row) => row.stack ?? 0),
   };
 }
 

@@ -3,7 +3,7 @@ import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Link, Links } from "./links.ts";
 import type { Names } from "./names.ts";
-import type { Picked } from "./picked.ts";
+import type { Gap, Picked } from "./picked.ts";
 import { isActivity, isHostRange, SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Stacks } from "./stacks.ts";
 import type { Work } from "./work.ts";
@@ -34,6 +34,9 @@ export interface RelatedContents {
 /** The launches that touched a block, the blocks that a launch touched, or what a call launched. */
 export function relatedTo(picked: Picked, contents: RelatedContents): Related | undefined {
   const { links } = contents;
+  if (picked.kind === "gap") {
+    return hostTable(picked.gap, contents);
+  }
   if (picked.kind === "block") {
     return launchTable("Launches that touched it", links.launchesOf(picked.block), contents);
   }
@@ -70,6 +73,40 @@ function launchTable(
   });
   const headings = ["What ran", ...(hasAccess ? ["access"] : []), "stream", "began", "took"];
   return { title, headings, rows, total: launches.length };
+}
+
+/** The CUDA calls that ran while nothing ran on the GPU, the longest first. */
+function hostTable(
+  { fromNs, toNs }: Gap,
+  { work, stacks, describeWork }: RelatedContents,
+): Related {
+  const { apiCalls, threads } = work;
+  const inside: (readonly [call: number, partNs: number])[] = [];
+  for (let call = 0; call < apiCalls.count; call += 1) {
+    const begin = Math.max(apiCalls.fromNs[call] ?? 0, fromNs);
+    const end = Math.min(apiCalls.toNs[call] ?? 0, toNs);
+    if (end > begin) {
+      inside.push([call, end - begin]);
+    }
+  }
+  const longest = inside.toSorted(([, left], [, right]) => right - left).slice(0, MOST_ROWS);
+  const rows = longest.map(([call, partNs]) => {
+    const thread = apiCalls.thread[call] ?? 0;
+    const cells = [
+      describeWork.name(SpanKind.call, call),
+      threads.get(thread) || `thread ${thread}`,
+      stacks.siteOf(apiCalls.stack[call] ?? 0),
+      formatTime(apiCalls.fromNs[call] ?? 0, 1000),
+      formatDuration(partNs),
+    ];
+    return { cells, picked: { kind: "span", spanKind: SpanKind.call, row: call } as const };
+  });
+  return {
+    title: "CUDA calls of the host meanwhile",
+    headings: ["CUDA call", "thread", "called by", "began", "of the gap"],
+    rows,
+    total: inside.length,
+  };
 }
 
 function blockTable(blocks: readonly Link[], { timeline, stacks }: RelatedContents): Related {

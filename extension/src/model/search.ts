@@ -3,6 +3,7 @@ import { originOf } from "./blocks.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import type { Picked } from "./picked.ts";
 import type { RelatedContents } from "./related.ts";
+import { describeFrame } from "./stacks.ts";
 import { SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
 
 /** Something found, and what to select for it. */
@@ -106,8 +107,9 @@ function sitesNamed(wanted: string, { timeline, stacks }: RelatedContents): Hit[
     const stack = events.stack[originOf(blocks, block)] ?? 0;
     if (!sites.has(stack)) {
       const site = stacks.siteOf(stack);
-      const source = stacks.userFrameOf(stack)?.source ?? "";
-      sites.set(stack, `${site} ${source}`.toLowerCase().includes(wanted) ? site : undefined);
+      const frames = stacks.framesOf(stack).map((frame) => describeFrame(frame) + frame.source);
+      const isFound = frames.join("\n").toLowerCase().includes(wanted);
+      sites.set(stack, isFound ? site : undefined);
     }
     const site = sites.get(stack);
     if (site !== undefined) {

@@ -2,41 +2,99 @@ import { GrowingFloats } from "../base/growing.ts";
 import { NO_EVENT } from "./blocks.ts";
 import { Action, type Floats, type MemoryEvents } from "./events.ts";
 
-/** Ranges of reserved addresses and the events between which they were reserved, as columns. */
-export interface Segments {
-  readonly count: number;
-  readonly from: Floats;
-  readonly to: Floats;
-  /** The event that reserved the range; its stream and pool are the segment's. */
-  readonly begun: Floats;
-  /** The event that gave the range back, or NO_EVENT. */
-  readonly ended: Floats;
-}
-
+/** An open range of addresses, by its place in the columns. */
 interface OpenRange {
-  readonly from: number;
-  readonly to: number;
-  readonly begun: number;
+  from: number;
+  to: number;
+  place: number;
 }
 
-/** Follows segment_alloc, segment_free, segment_map and segment_unmap. */
-export function findSegments(events: MemoryEvents): Segments {
-  const closed = new SegmentColumns();
-  const open: OpenRange[] = [];
-  for (let row = 0; row < events.count; row += 1) {
-    const action = events.action[row];
-    const from = events.address[row] ?? 0;
-    const to = from + (events.size[row] ?? 0);
-    if (action === Action.segmentAlloc || action === Action.segmentMap) {
-      open.splice(firstEndingAfter(open, from), 0, { from, to, begun: row });
-    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
-      cutOut(open, from, to, row, closed);
+/** Ranges of reserved addresses and the events between which they were reserved, as columns. */
+export class Segments {
+  count = 0;
+  from: Floats = new Float64Array();
+  to: Floats = new Float64Array();
+  /** The event that reserved the range; its stream and pool are the segment's. */
+  begun: Floats = new Float64Array();
+  /** The event that gave the range back, or NO_EVENT. */
+  ended: Floats = new Float64Array();
+  readonly #from = new GrowingFloats(16);
+  readonly #to = new GrowingFloats(16);
+  readonly #begun = new GrowingFloats(16);
+  readonly #ended = new GrowingFloats(16);
+  /** Apart from each other, and ascending. */
+  readonly #open: OpenRange[] = [];
+  #taken = 0;
+
+  /**
+   * Follows segment_alloc, segment_free, segment_map and segment_unmap in the events that were
+   * added since the last call. A range given back in part becomes several.
+   */
+  extend(events: MemoryEvents): void {
+    for (let row = this.#taken; row < events.count; row += 1) {
+      const action = events.action[row] ?? 0;
+      if (action >= Action.segmentAlloc && action <= Action.segmentUnmap) {
+        const from = events.address[row] ?? 0;
+        const to = from + (events.size[row] ?? 0);
+        if (action === Action.segmentAlloc || action === Action.segmentMap) {
+          const place = this.#push(from, to, row);
+          this.#open.splice(firstEndingAfter(this.#open, from), 0, { from, to, place });
+        } else {
+          this.#cutOut(from, to, row);
+        }
+      }
     }
+    this.#taken = events.count;
+    this.count = this.#from.length;
+    this.from = this.#from.view();
+    this.to = this.#to.view();
+    this.begun = this.#begun.view();
+    this.ended = this.#ended.view();
   }
-  for (const range of open) {
-    closed.push(range.from, range.to, range.begun, NO_EVENT);
+
+  #push(from: number, to: number, begun: number): number {
+    this.#from.push(from);
+    this.#to.push(to);
+    this.#begun.push(begun);
+    this.#ended.push(NO_EVENT);
+    return this.#from.length - 1;
   }
-  return closed.view();
+
+  /** Ends what lies in [from, to) and keeps the rest of a range that is given back in part. */
+  #cutOut(from: number, to: number, row: number): void {
+    const first = firstEndingAfter(this.#open, from);
+    const kept: OpenRange[] = [];
+    let next = first;
+    for (let range = this.#open[next]; range !== undefined && range.from < to; next += 1) {
+      kept.push(...this.#cut(range, from, to, row));
+      range = this.#open[next + 1];
+    }
+    this.#open.splice(first, next - first, ...kept);
+  }
+
+  /** Ends the part of a range that lies in [from, to); returns what is left of it. */
+  #cut(
+    { from: begin, to: end, place }: OpenRange,
+    from: number,
+    to: number,
+    row: number,
+  ): OpenRange[] {
+    this.#from.set(place, Math.max(begin, from));
+    this.#to.set(place, Math.min(end, to));
+    this.#ended.set(place, row);
+    return [
+      { from: begin, to: Math.min(end, from) },
+      { from: Math.max(begin, to), to: end },
+    ]
+      .filter((rest) => rest.to > rest.from)
+      .map((rest) => ({ ...rest, place: this.#push(rest.from, rest.to, this.#begun.at(place)) }));
+  }
+}
+
+export function findSegments(events: MemoryEvents): Segments {
+  const segments = new Segments();
+  segments.extend(events);
+  return segments;
 }
 
 /** The place of the first range that ends after an address; ranges are apart and ascend. */
@@ -52,49 +110,4 @@ function firstEndingAfter(open: readonly OpenRange[], address: number): number {
     }
   }
   return low;
-}
-
-/** Ends what lies in [from, to) and keeps the rest of a range that is given back in part. */
-function cutOut(
-  open: OpenRange[],
-  from: number,
-  to: number,
-  row: number,
-  closed: SegmentColumns,
-): void {
-  const first = firstEndingAfter(open, from);
-  const kept: OpenRange[] = [];
-  let next = first;
-  for (let range = open[next]; range !== undefined && range.from < to; range = open[next]) {
-    closed.push(Math.max(range.from, from), Math.min(range.to, to), range.begun, row);
-    const before = { ...range, to: Math.min(range.to, from) };
-    const after = { ...range, from: Math.max(range.from, to) };
-    kept.push(...[before, after].filter((rest) => rest.to > rest.from));
-    next += 1;
-  }
-  open.splice(first, next - first, ...kept);
-}
-
-class SegmentColumns {
-  readonly #from = new GrowingFloats();
-  readonly #to = new GrowingFloats();
-  readonly #begun = new GrowingFloats();
-  readonly #ended = new GrowingFloats();
-
-  push(from: number, to: number, begun: number, ended: number): void {
-    this.#from.push(from);
-    this.#to.push(to);
-    this.#begun.push(begun);
-    this.#ended.push(ended);
-  }
-
-  view(): Segments {
-    return {
-      count: this.#from.length,
-      from: this.#from.view(),
-      to: this.#to.view(),
-      begun: this.#begun.view(),
-      ended: this.#ended.view(),
-    };
-  }
 }

@@ -16,6 +16,10 @@ export const SPAN_KINDS = [
   "NVTX range",
   "host waits",
   "CUDA call",
+  "idle gap",
+  "overhead of CUDA and CUPTI",
+  "CUDA allocates memory",
+  "CUDA releases memory",
 ] as const;
 
 export const SpanKind = {
@@ -32,6 +36,10 @@ export const SpanKind = {
   nvtx: 10,
   wait: 11,
   call: 12,
+  idle: 13,
+  overhead: 14,
+  allocation: 15,
+  release: 16,
 } as const;
 
 const OF_ACTIVITY: Readonly<Record<number, number>> = {
@@ -67,6 +75,11 @@ export function isActivity(kind: number): boolean {
 /** Whether a span is a row of `Ranges`. */
 export function isHostRange(kind: number): boolean {
   return kind >= SpanKind.cell && kind <= SpanKind.nvtx;
+}
+
+/** Whether a span is a row of `MemoryOperations`, which take no time. */
+export function isMemoryOperation(kind: number): boolean {
+  return kind === SpanKind.allocation || kind === SpanKind.release;
 }
 
 export function spanKindOfRange(kind: number): number {

@@ -23,6 +23,7 @@ export class SpanRow {
   readonly #kind = new GrowingBytes(16);
   readonly #source = new GrowingIndices(16);
   readonly #longest = new Pyramid(1);
+  readonly #kinds = new Set<number>();
 
   get count(): number {
     return this.#fromNs.length;
@@ -50,7 +51,12 @@ export class SpanRow {
     return this.count === 0 ? -Infinity : this.#toNs.at(this.count - 1);
   }
 
-  /** Adds a span that begins when or after the last one ends. */
+  /** The kinds that spans in it have, or had. */
+  get kinds(): ReadonlySet<number> {
+    return this.#kinds;
+  }
+
+  /** Adds a span that begins when or after the last one ends; the last may have no end. */
   push(fromNs: number, toNs: number, kind: number, source: number): void {
     const last = this.count - 1;
     this.#takenNs.push(last < 0 ? 0 : this.#takenNs.at(last) + this.#durationNs.at(last));
@@ -59,6 +65,20 @@ export class SpanRow {
     this.#durationNs.push(toNs - fromNs);
     this.#kind.push(kind);
     this.#source.push(source);
+    this.#kinds.add(kind);
+  }
+
+  /** Gives an end to the last span if it is that of a kind and source, and has none. */
+  end(kind: number, source: number, toNs: number): boolean {
+    const last = this.count - 1;
+    const isMeant = this.#kind.at(last) === kind && this.#source.at(last) === source;
+    if (last < 0 || !isMeant || this.#toNs.at(last) !== Infinity) {
+      return false;
+    }
+    const fromNs = this.#fromNs.at(last);
+    this.truncate(last);
+    this.push(fromNs, Math.max(toNs, fromNs), kind, source);
+    return true;
   }
 
   truncate(count: number): void {
@@ -118,10 +138,9 @@ export class SpanRow {
 
   #takenBetween(first: number, last: number, left: number, right: number): number {
     const end = last - 1;
-    const whole = this.#takenNs.at(end) + this.#durationNs.at(end) - this.#takenNs.at(first);
     const before = Math.max(left - this.#fromNs.at(first), 0);
-    const after = Math.max(this.#toNs.at(end) - right, 0);
-    return whole - before - after;
+    const within = Math.min(this.#toNs.at(end), right) - this.#fromNs.at(end);
+    return this.#takenNs.at(end) - this.#takenNs.at(first) - before + within;
   }
 
   /** Whether the few spans in a column are so wide that none is lost when it is left to another. */

@@ -1,13 +1,61 @@
+import { GrowingBytes, GrowingFloats, GrowingIndices } from "../base/growing.ts";
 import { countBelow } from "../base/search.ts";
 import { SpanRow } from "./span_row.ts";
 
 /** Spans in columns, in any order. */
 export interface Spans {
   readonly fromNs: ArrayLike<number>;
+  /** Infinity where the end is not known yet. */
   readonly toNs: ArrayLike<number>;
   readonly kind: ArrayLike<number>;
   /** Rows of the tables that the spans come from. */
   readonly source: ArrayLike<number>;
+}
+
+/** Spans that are collected to be added to a stack at once. */
+export class SpanList implements Spans {
+  readonly #columns = {
+    fromNs: new GrowingFloats(16),
+    toNs: new GrowingFloats(16),
+    kind: new GrowingBytes(16),
+    source: new GrowingIndices(16),
+  };
+
+  get fromNs(): Float64Array<ArrayBuffer> {
+    return this.#columns.fromNs.view();
+  }
+
+  get toNs(): Float64Array<ArrayBuffer> {
+    return this.#columns.toNs.view();
+  }
+
+  get kind(): Uint8Array<ArrayBuffer> {
+    return this.#columns.kind.view();
+  }
+
+  get source(): Int32Array<ArrayBuffer> {
+    return this.#columns.source.view();
+  }
+
+  push(fromNs: number, toNs: number, kind: number, source: number): void {
+    this.#columns.fromNs.push(fromNs);
+    this.#columns.toNs.push(toNs);
+    this.#columns.kind.push(kind);
+    this.#columns.source.push(source);
+  }
+
+  append({ fromNs, toNs, kind, source }: Spans): void {
+    this.#columns.fromNs.append(fromNs);
+    this.#columns.toNs.append(toNs);
+    this.#columns.kind.append(kind);
+    this.#columns.source.append(source);
+  }
+
+  clear(): void {
+    for (const column of Object.values(this.#columns)) {
+      column.truncate(0);
+    }
+  }
 }
 
 /** Spans that may overlap, in as few rows as keep them apart; what is inside another lies below. */
@@ -24,55 +72,77 @@ export class SpanStack {
 
   /** Adds spans, as late as they may come; those that begin after all others cost the least. */
   append(spans: Spans): void {
-    const order = sortedPlaces(spans);
-    const earliest = spans.fromNs[order[0] ?? 0] ?? Infinity;
-    const moved = this.#cutFrom(earliest);
-    const all = moved.fromNs.length === 0 ? spans : joined(moved, spans);
-    for (const place of moved.fromNs.length === 0 ? order : sortedPlaces(all)) {
-      const fromNs = all.fromNs[place] ?? 0;
-      const toNs = Math.max(all.toNs[place] ?? 0, fromNs);
-      this.#rowFreeAt(fromNs).push(fromNs, toNs, all.kind[place] ?? 0, all.source[place] ?? 0);
+    if (spans.fromNs.length > 0) {
+      const order = sortedPlaces(spans);
+      this.#place(spans, order, spans.fromNs[order[0] ?? 0] ?? 0);
+    }
+  }
+
+  /** Gives an end to a span that had none; what comes after it is placed anew. */
+  end(kind: number, source: number, toNs: number): void {
+    for (const row of this.#rows) {
+      if (row.end(kind, source, toNs)) {
+        this.#place(new SpanList(), new Int32Array(), toNs);
+        return;
+      }
+    }
+  }
+
+  /** Places spans, and those anew that begin at a time or later. */
+  #place(spans: Spans, order: Int32Array<ArrayBuffer>, timeNs: number): void {
+    const moved = this.#cutFrom(timeNs);
+    const isLate = moved.fromNs.length > 0;
+    if (isLate) {
+      moved.append(spans);
+    }
+    const { fromNs, toNs, kind, source } = isLate ? moved : spans;
+    for (const place of isLate ? sortedPlaces(moved) : order) {
+      const begin = fromNs[place] ?? 0;
+      const end = Math.max(toNs[place] ?? 0, begin);
+      this.#rowFreeAt(begin).push(begin, end, kind[place] ?? 0, source[place] ?? 0);
     }
   }
 
   #rowFreeAt(timeNs: number): SpanRow {
-    let row = this.#rows.find((candidate) => candidate.endNs <= timeNs);
-    if (row === undefined) {
-      row = new SpanRow();
-      this.#rows.push(row);
+    for (const row of this.#rows) {
+      if (row.endNs <= timeNs) {
+        return row;
+      }
     }
+    const row = new SpanRow();
+    this.#rows.push(row);
     return row;
   }
 
   /** Takes out every span that begins at a time or later. */
-  #cutFrom(timeNs: number): Spans {
-    const taken = { fromNs: [], toNs: [], kind: [], source: [] } as Record<keyof Spans, number[]>;
+  #cutFrom(timeNs: number): SpanList {
+    const taken = new SpanList();
     for (const row of this.#rows) {
       const kept = countBelow(row.fromNs, timeNs);
-      for (const name of ["fromNs", "toNs", "kind", "source"] as const) {
-        for (const value of row[name].subarray(kept)) {
-          taken[name].push(value);
-        }
+      if (kept < row.count) {
+        taken.append({
+          fromNs: row.fromNs.subarray(kept),
+          toNs: row.toNs.subarray(kept),
+          kind: row.kind.subarray(kept),
+          source: row.source.subarray(kept),
+        });
+        row.truncate(kept);
       }
-      row.truncate(kept);
     }
     return taken;
   }
-}
-
-function joined(left: Spans, right: Spans): Spans {
-  const both = (name: keyof Spans): number[] => [
-    ...Array.from(left[name]),
-    ...Array.from(right[name]),
-  ];
-  return { fromNs: both("fromNs"), toNs: both("toNs"), kind: both("kind"), source: both("source") };
 }
 
 /** The places of spans by their begin, the longer first where they begin together. */
 function sortedPlaces({ fromNs, toNs }: Spans): Int32Array<ArrayBuffer> {
   const order = Int32Array.from({ length: fromNs.length }, (_, place) => place);
   const compare = (left: number, right: number): number =>
-    (fromNs[left] ?? 0) - (fromNs[right] ?? 0) || (toNs[right] ?? 0) - (toNs[left] ?? 0);
+    (fromNs[left] ?? 0) - (fromNs[right] ?? 0) || longerFirst(toNs[left], toNs[right]);
   const isSorted = order.every((place) => place === 0 || compare(place - 1, place) <= 0);
   return isSorted ? order : order.sort(compare);
+}
+
+/** Two that have no end are as long as each other. */
+function longerFirst(left = 0, right = 0): number {
+  return left === right ? 0 : right - left;
 }

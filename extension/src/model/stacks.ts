@@ -1,5 +1,4 @@
 import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
 
 export interface Frame {
   readonly name: string;
@@ -74,12 +73,4 @@ export function describeFrame(frame: Frame): string {
 /** The last two parts of a path. */
 export function shortFilename(filename: string): string {
   return filename.split("/").slice(-2).join("/");
-}
-
-export async function readStacks(file: RecordingFile): Promise<Stacks> {
-  const stacks = new Stacks();
-  for (const table of await Promise.all([file.table("frames"), file.table("stacks")])) {
-    stacks.append(table);
-  }
-  return stacks;
 }

@@ -1,5 +1,4 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
-import type { ArrowTable } from "../wire/arrow.ts";
+import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/tables.py. */
 const KINDS = [
@@ -19,62 +18,15 @@ export const SynchronizationKind = {
 } as const;
 
 /** Event records, waits for them, and the host waiting, in the order they came. */
-export class Synchronizations {
-  readonly #fromNs = new GrowingFloats();
-  readonly #toNs = new GrowingFloats();
-  readonly #kind = new GrowingBytes();
-  readonly #device = new GrowingIds();
-  readonly #stream = new GrowingIds();
-  readonly #event = new GrowingIds();
-  readonly #syncId = new GrowingFloats();
-  readonly #correlation = new GrowingIds();
-
-  append(table: ArrowTable): void {
-    this.#fromNs.append(table.numbers("time"));
-    this.#toNs.append(table.numbers("end"));
-    this.#kind.append(table.codes("kind", KINDS));
-    this.#device.append(table.numbers("device"));
-    this.#stream.append(table.numbers("stream"));
-    this.#event.append(table.numbers("event"));
-    this.#syncId.append(table.numbers("event_sync_id"));
-    this.#correlation.append(table.numbers("correlation"));
-  }
-
-  get count(): number {
-    return this.#fromNs.length;
-  }
-
-  get fromNs(): Float64Array<ArrayBuffer> {
-    return this.#fromNs.view();
-  }
-
-  get toNs(): Float64Array<ArrayBuffer> {
-    return this.#toNs.view();
-  }
-
-  get kind(): Uint8Array<ArrayBuffer> {
-    return this.#kind.view();
-  }
-
-  get device(): Uint32Array<ArrayBuffer> {
-    return this.#device.view();
-  }
-
-  get stream(): Uint32Array<ArrayBuffer> {
-    return this.#stream.view();
-  }
-
-  /** The event's handle, which is used again and again. */
-  get event(): Uint32Array<ArrayBuffer> {
-    return this.#event.view();
-  }
-
-  /** What joins a record with the waits for it; 0 where CUPTI does not tell. */
-  get syncId(): Float64Array<ArrayBuffer> {
-    return this.#syncId.view();
-  }
-
-  get correlation(): Uint32Array<ArrayBuffer> {
-    return this.#correlation.view();
-  }
-}
+export class Synchronizations extends rowsOf({
+  fromNs: ["time", "number"],
+  toNs: ["end", "number"],
+  kind: ["kind", KINDS],
+  device: ["device", "id"],
+  stream: ["stream", "id"],
+  // The event's handle, which is used again and again.
+  event: ["event", "id"],
+  // What joins a record with the waits for it; 0 where CUPTI does not tell.
+  syncId: ["event_sync_id", "number"],
+  correlation: ["correlation", "id"],
+}) {}

@@ -1,12 +1,19 @@
 import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
 import { Activities } from "./activities.ts";
 import { ApiCalls } from "./api_calls.ts";
+import { DeviceMemory } from "./device_memory.ts";
 import { LaunchBlocks } from "./launch_blocks.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
+import { MemoryOperations } from "./memory_operations.ts";
+import { Overheads } from "./overheads.ts";
 import { Ranges } from "./ranges.ts";
 import { Synchronizations } from "./synchronizations.ts";
 import { Texts } from "./texts.ts";
+
+interface Appendable {
+  append(table: ArrowTable): void;
+  reserve?(rows: number): void;
+}
 
 /** What the GPUs and the host's threads did. */
 export class Work {
@@ -16,28 +23,53 @@ export class Work {
   readonly ranges = new Ranges();
   readonly launchBlocks = new LaunchBlocks();
   readonly configurations = new LaunchConfigurations();
+  readonly overheads = new Overheads();
+  readonly memoryOperations = new MemoryOperations();
+  readonly deviceMemory = new DeviceMemory();
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
+  #endNs = 0;
+  readonly #devices = new Set<number>();
 
   /** Takes more rows of a table; tables that say nothing about work are passed over. */
   append(table: ArrowTable): void {
+    const { activities, apiCalls } = this;
+    const before = [activities.count, apiCalls.count] as const;
     this.#tables[table.name]?.append(table);
+    for (let row = before[0]; row < activities.count; row += 1) {
+      this.#endNs = Math.max(this.#endNs, activities.toNs[row] ?? 0);
+      this.#devices.add(activities.device[row] ?? 0);
+    }
+    for (let row = before[1]; row < apiCalls.count; row += 1) {
+      this.#endNs = Math.max(this.#endNs, apiCalls.toNs[row] ?? 0);
+    }
+  }
+
+  /** Makes room for rows of a table that will come. */
+  reserve(table: string, rows: number): void {
+    this.#tables[table]?.reserve?.(rows);
   }
 
   /** When the last activity or call ends. */
   get endNs(): number {
-    const latest = (times: Float64Array<ArrayBuffer>): number =>
-      times.reduce((high, time) => Math.max(high, time), 0);
-    return Math.max(latest(this.activities.toNs), latest(this.apiCalls.toNs));
+    return this.#endNs;
   }
 
-  readonly #tables: Readonly<Record<string, { append: (table: ArrowTable) => void }>> = {
+  /** The devices that there are activities of. */
+  get devices(): ReadonlySet<number> {
+    return this.#devices;
+  }
+
+  readonly #tables: Readonly<Record<string, Appendable>> = {
     activities: this.activities,
     api_calls: this.apiCalls,
     synchronizations: this.synchronizations,
     ranges: this.ranges,
     launch_blocks: this.launchBlocks,
     launch_configurations: this.configurations,
+    overheads: this.overheads,
+    memory_operations: this.memoryOperations,
+    device_memory: this.deviceMemory,
     strings: this.strings,
     threads: this.threads,
   };
@@ -51,13 +83,8 @@ export class Work {
     "synchronizations",
     "ranges",
     "launch_blocks",
+    "overheads",
+    "memory_operations",
+    "device_memory",
   ] as const;
-}
-
-export async function readWork(file: RecordingFile): Promise<Work> {
-  const work = new Work();
-  for (const table of await Promise.all(Work.tableNames.map((name) => file.tableIfAny(name)))) {
-    work.append(table);
-  }
-  return work;
 }

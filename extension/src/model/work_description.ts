@@ -1,16 +1,26 @@
 import {
+  formatAddress,
   formatBytes,
   formatCount,
   formatDuration,
   formatExactBytes,
   formatTime,
 } from "../base/format.ts";
+import { IDLE_CAUSES, type IdleTimes } from "./idle_causes.ts";
 import { busyIn } from "./busy.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
-import { isActivity, isHostRange, SPAN_KINDS, SpanKind } from "./span_kinds.ts";
+import type { Gap } from "./picked.ts";
+import {
+  isActivity,
+  isHostRange,
+  isMemoryOperation,
+  SPAN_KINDS,
+  SpanKind,
+  spanKindOf,
+} from "./span_kinds.ts";
 import type { SpanRow } from "./span_row.ts";
 import { describeFrame, type Stacks } from "./stacks.ts";
 import type { Work } from "./work.ts";
@@ -64,10 +74,34 @@ export class WorkDescriptions {
     if (isHostRange(kind)) {
       return this.#range(kind, row);
     }
+    if (isMemoryOperation(kind)) {
+      return this.#memoryOperation(kind, row);
+    }
+    if (kind === SpanKind.overhead) {
+      return this.#overhead(row);
+    }
     return kind === SpanKind.wait ? this.#wait(row) : this.#call(row);
   }
 
+  /** A time without work, and its causes. */
+  gap({ fromNs, toNs, next, stream }: Gap, causes: IdleTimes): string[] {
+    const { activities } = this.#work;
+    const kind = spanKindOf(activities)(next);
+    const streamOfNext = this.#names.stream(activities.stream[next] ?? 0);
+    return [
+      `Idle for ${formatDuration(toNs - fromNs)}`,
+      `time: ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
+      stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
+      ...idleLines(causes, toNs - fromNs),
+      next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
+      ...this.#launchedFrom(activities.correlation[next] ?? 0),
+    ];
+  }
+
   shortName(row: SpanRow, span: number): string {
+    if (row.kind[span] === SpanKind.idle) {
+      return `idle ${formatDuration((row.toNs[span] ?? 0) - (row.fromNs[span] ?? 0))}`;
+    }
     return this.name(row.kind[span] ?? 0, row.source[span] ?? 0);
   }
 
@@ -85,7 +119,38 @@ export class WorkDescriptions {
     if (isHostRange(kind)) {
       return strings.get(ranges.name[row] ?? 0) || shortKind(kind);
     }
+    if (isMemoryOperation(kind)) {
+      return formatBytes(this.#work.memoryOperations.bytes[row] ?? 0);
+    }
+    if (kind === SpanKind.overhead) {
+      return this.#work.overheads.nameOf(row);
+    }
     return kind === SpanKind.wait ? "waits" : strings.get(apiCalls.name[row] ?? 0);
+  }
+
+  #memoryOperation(kind: number, row: number): string[] {
+    const { memoryOperations, apiCalls, strings } = this.#work;
+    const call = apiCalls.byCorrelation.last(memoryOperations.correlation[row] ?? 0);
+    const source = strings.get(memoryOperations.source[row] ?? 0);
+    const bytes = formatExactBytes(memoryOperations.bytes[row] ?? 0);
+    return [
+      `${sentence(kind)}: ${bytes}`,
+      `at ${formatTime(memoryOperations.fromNs[row] ?? 0, 1000)}`,
+      `memory: ${memoryOperations.memoryOf(row) || "unknown"}`,
+      `address: ${formatAddress(memoryOperations.address[row] ?? 0)}`,
+      ...(source === "" ? [] : [`asked for by: ${cut(source)}`]),
+      ...(call === undefined ? [] : this.#site("called", apiCalls.stack[call] ?? 0)),
+    ];
+  }
+
+  #overhead(row: number): string[] {
+    const { overheads } = this.#work;
+    const fromNs = overheads.fromNs[row] ?? 0;
+    const duration = (overheads.toNs[row] ?? 0) - fromNs;
+    return [
+      `Overhead: ${overheads.nameOf(row)}`,
+      `for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
+    ];
   }
 
   #activity(kind: number, row: number): string[] {
@@ -178,6 +243,24 @@ export class WorkDescriptions {
       ...this.#site("called", apiCalls.stack[row] ?? 0),
     ];
   }
+}
+
+const CAUSE_TEXTS: Readonly<Record<(typeof IDLE_CAUSES)[number], string>> = {
+  host: "the host had not launched it yet",
+  dependency: "its stream waited for an event",
+  synchronization: "the host was waiting for the GPU",
+  allocation: "memory was being allocated or freed",
+  unknown: "no cause is known, such as the latency of a launch",
+};
+
+/** A line for each cause of idle time, the largest part first. */
+export function idleLines(causes: IdleTimes, totalNs: number): string[] {
+  return IDLE_CAUSES.filter((cause) => causes[cause] > 0)
+    .toSorted((left, right) => causes[right] - causes[left])
+    .map((cause) => {
+      const share = ((100 * causes[cause]) / Math.max(totalNs, 1)).toFixed(0);
+      return `${cause}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
+    });
 }
 
 /** By kind of synchronization. */

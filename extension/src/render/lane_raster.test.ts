@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { paintLane, Pattern } from "./lane_raster.ts";
-import { createRaster, rectAt } from "./raster.ts";
+import { createRaster, idAt } from "./raster.ts";
 
 const PALETTE = {
   fill: [0xff000001, 0xff000002],
@@ -23,9 +23,9 @@ test("a column is filled from below as high as spans take it", () => {
   ]);
   assert.deepEqual(column(1), Array<number>(10).fill(0));
   assert.equal(column(2).filter((pixel) => pixel === 0xff000001).length, 2);
-  assert.equal(rectAt(raster, 0, 0), 104);
-  assert.equal(rectAt(raster, 1, 5), undefined);
-  assert.equal(rectAt(raster, 2, 9), 105);
+  assert.equal(idAt(raster, 0, 0), 104);
+  assert.equal(idAt(raster, 1, 5), undefined);
+  assert.equal(idAt(raster, 2, 9), 105);
 });
 
 test("a wide span begins with an edge, and kinds have signs", () => {

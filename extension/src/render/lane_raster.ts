@@ -23,6 +23,7 @@ export const Pattern = {
   upright: 4,
   dotted: 5,
   crossed: 6,
+  hatched: 7,
 } as const;
 
 /** By kind: colours 0xAABBGGRR and a Pattern, painted in the colour of the edge. */
@@ -112,6 +113,8 @@ function isMarked(pattern: number, x: number, y: number): boolean {
       return x % 4 < 2 && y % 4 < 2;
     case Pattern.crossed:
       return (x + y) % 7 === 0 || (x + 700_000 - y) % 7 === 0;
+    case Pattern.hatched:
+      return (x + y) % 9 === 0;
     default:
       return false;
   }

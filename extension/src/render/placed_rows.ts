@@ -1,43 +1,63 @@
-import type { Rects, Viewport } from "./raster.ts";
+import { Growing } from "../base/growing.ts";
 
 /** From which to which row of pixels each rectangle reaches: what moving in time does not change. */
 export class PlacedRows {
-  fromY: Uint16Array<ArrayBuffer> = new Uint16Array();
-  /** The row after the last, or 0 where the rectangle lies outside. */
-  toY: Uint16Array<ArrayBuffer> = new Uint16Array();
-  /** The part of a row that a rectangle covers, 1 where it covers whole ones. */
-  share: Float32Array<ArrayBuffer> = new Float32Array();
-  readonly #height: number;
-  #top: ArrayLike<number> | undefined;
-  #range = "";
+  readonly #fromY = new Growing((length) => new Uint16Array(length));
+  readonly #toY = new Growing((length) => new Uint16Array(length));
+  readonly #share = new Growing((length) => new Float32Array(length));
+  #from = 0;
+  #scale = 0;
+  #height = 0;
+  #key = "";
 
-  constructor(height: number) {
-    this.#height = height;
+  /** Begins anew unless the rows, the range of data that fills them and its revision are as before. */
+  begin(height: number, from: number, to: number, revision: number): void {
+    const key = `${height} ${from} ${to} ${revision}`;
+    if (key !== this.#key) {
+      this.#key = key;
+      this.#height = height;
+      this.#from = from;
+      this.#scale = height / (to - from);
+      this.restart();
+    }
   }
 
-  /** Places the rectangles, unless they and the range are those of the last time. */
-  place(rects: Rects, { top: from, bottom: to }: Viewport): void {
-    const range = `${from} ${to}`;
-    if (this.#top === rects.top && this.#range === range) {
-      return;
+  /** Forgets all places. */
+  restart(): void {
+    for (const column of [this.#fromY, this.#toY, this.#share]) {
+      column.truncate(0);
     }
-    this.#top = rects.top;
-    this.#range = range;
-    this.fromY = new Uint16Array(rects.count);
-    this.toY = new Uint16Array(rects.count);
-    this.share = new Float32Array(rects.count);
+  }
+
+  /** How many rectangles have their place. */
+  get count(): number {
+    return this.#fromY.length;
+  }
+
+  get fromY(): Uint16Array<ArrayBuffer> {
+    return this.#fromY.store;
+  }
+
+  /** The row after the last, or 0 where the rectangle lies outside. */
+  get toY(): Uint16Array<ArrayBuffer> {
+    return this.#toY.store;
+  }
+
+  /** The part of a row that a rectangle covers, 1 where it covers whole ones. */
+  get share(): Float32Array<ArrayBuffer> {
+    return this.#share.store;
+  }
+
+  /** Places the rectangle that follows those that have their place. */
+  push(topOfData: number, bottomOfData: number): void {
     const height = this.#height;
-    const scale = height / (to - from);
-    for (let rect = 0; rect < rects.count; rect += 1) {
-      const top = ((rects.top[rect] ?? 0) - from) * scale;
-      const bottom = ((rects.bottom[rect] ?? 0) - from) * scale;
-      if (bottom >= 0 && top < height) {
-        const first = nearest(top, 0, height - 1);
-        this.fromY[rect] = first;
-        this.toY[rect] = nearest(bottom, first + 1, height);
-        this.share[rect] = Math.min(bottom - top, 1);
-      }
-    }
+    const top = (topOfData - this.#from) * this.#scale;
+    const bottom = (bottomOfData - this.#from) * this.#scale;
+    const isSeen = bottom >= 0 && top < height;
+    const first = isSeen ? nearest(top, 0, height - 1) : 0;
+    this.#fromY.push(first);
+    this.#toY.push(isSeen ? nearest(bottom, first + 1, height) : 0);
+    this.#share.push(bottom - top < 1 ? bottom - top : 1);
   }
 }
 

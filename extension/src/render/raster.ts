@@ -1,41 +1,39 @@
-import type { Extents } from "./extents.ts";
-import { PlacedRows } from "./placed_rows.ts";
-import { Placing } from "./placing.ts";
+import type { Extents } from "../base/extents.ts";
+import { nearest, type PlacedRows } from "./placed_rows.ts";
 import { SharedPixels } from "./shared_pixels.ts";
 
-/** Pixels (0xAABBGGRR) and for each pixel the rectangle in it plus one, or 0. */
+/** Pixels (0xAABBGGRR) and, where something has ids, for each pixel the id in it plus one, or 0. */
 export interface Raster {
   readonly width: number;
   readonly height: number;
   readonly pixels: Uint32Array<ArrayBuffer>;
   readonly ids: Int32Array<ArrayBuffer>;
-  readonly shared: SharedPixels;
-  readonly rows: PlacedRows;
+  /** Where rectangles smaller than a pixel meet; there once such were painted. */
+  shared?: SharedPixels;
 }
 
-/** Rectangles in data space as columns. */
+/** Rectangles in data space as columns, and how they are painted. */
 export interface Rects {
   readonly count: number;
-  /** How many leading rectangles lie behind the others, which may show them through. */
-  readonly backdrop: number;
   readonly left: ArrayLike<number>;
   readonly right: ArrayLike<number>;
-  readonly top: ArrayLike<number>;
-  readonly bottom: ArrayLike<number>;
+  /** Their places in a raster of the height that they are painted in. */
+  readonly rows: PlacedRows;
   /** The place in the palette. */
   readonly colour: ArrayLike<number>;
+  readonly palette: Palette;
   /** Tells which runs of rectangles may lie between two values of the horizontal axis. */
   readonly extents?: Extents;
-  /** 1 where stripes are painted instead of a plain fill. */
-  readonly striped: ArrayLike<number>;
+  /** Whether stripes are painted instead of a plain fill. */
+  readonly isStriped: (rect: number) => boolean;
+  /** Whether they lie behind others, which may show them through: these share no pixel. */
+  readonly isBackdrop: boolean;
 }
 
-/** The part of the data space that fills the raster. */
+/** The part of the horizontal axis that fills the raster. */
 export interface Viewport {
   readonly left: number;
   readonly right: number;
-  readonly top: number;
-  readonly bottom: number;
 }
 
 /** Fill and edge colours, 0xAABBGGRR. */
@@ -44,8 +42,6 @@ export interface Palette {
   readonly edge: ArrayLike<number>;
 }
 
-// Shorter runs are faster set one by one than by a call.
-const FILL_FROM_PX = 24;
 const EDGE_FROM_PX = 4;
 const STRIPE_PERIOD_PX = 6;
 const STRIPE_PX = 3;
@@ -56,8 +52,6 @@ export function createRaster(width: number, height: number): Raster {
     height,
     pixels: new Uint32Array(width * height),
     ids: new Int32Array(width * height),
-    shared: new SharedPixels(width, height),
-    rows: new PlacedRows(height),
   };
 }
 
@@ -72,63 +66,94 @@ export function clearedRaster(before: Raster, width: number, height: number): Ra
 }
 
 /**
- * Paints rectangles in their order.
+ * Paints layers of rectangles, each in its order.
  *
  * Each takes at least one pixel, however short or small, so that nothing vanishes; those smaller
  * than a pixel share it with the backdrop, as strongly as they cover it.
  */
-export function paintRects(
-  raster: Raster,
-  rects: Rects,
-  viewport: Viewport,
-  palette: Palette,
-): void {
-  const place = new Placing(raster, rects, viewport);
-  for (const [first, last] of seenRuns(rects, viewport)) {
-    for (let rect = first; rect < last; rect += 1) {
-      if (!place.take(rect)) {
-        continue;
-      }
-      const { fromX, toX, fromY, toY, share } = place;
-      const fill = palette.fill[rects.colour[rect] ?? 0] ?? 0;
-      if (rect >= rects.backdrop && share < 1) {
-        raster.shared.add(fromX, toX, fromY, toY, share, fill);
-        continue;
-      }
-      const edge = palette.edge[rects.colour[rect] ?? 0] ?? 0;
-      if (rects.striped[rect] === 1) {
-        paintStripes(raster, fromX, toX, fromY, toY, fill, edge);
-      } else {
-        paintFill(raster, fromX, toX, fromY, toY, fill, edge);
-      }
+export function paintRects(raster: Raster, layers: readonly Rects[], viewport: Viewport): void {
+  const shared = (raster.shared ??= new SharedPixels(raster.width, raster.height));
+  for (const rects of layers) {
+    for (const [first, last] of seenRuns(rects, viewport)) {
+      paintRun(raster, shared, rects, viewport, first, last);
     }
   }
-  raster.shared.blendInto(raster.pixels);
+  shared.blendInto(raster.pixels);
 }
 
-/** Notes for each pixel the last rectangle in it, for `rectAt`. */
-export function paintIds(raster: Raster, rects: Rects, viewport: Viewport): void {
-  const { width, ids } = raster;
-  const place = new Placing(raster, rects, viewport);
-  ids.fill(0);
-  for (const [first, last] of seenRuns(rects, viewport)) {
-    for (let rect = first; rect < last; rect += 1) {
-      if (!place.take(rect)) {
+function paintRun(
+  raster: Raster,
+  shared: SharedPixels,
+  rects: Rects,
+  viewport: Viewport,
+  first: number,
+  last: number,
+): void {
+  const { left, right, colour, palette, isBackdrop } = rects;
+  const { fromY, toY, share } = rects.rows;
+  const { width } = raster;
+  const scale = width / (viewport.right - viewport.left);
+  for (let rect = first; rect < last; rect += 1) {
+    const from = ((left[rect] ?? 0) - viewport.left) * scale;
+    const to = ((right[rect] ?? 0) - viewport.left) * scale;
+    const bottom = toY[rect] ?? 0;
+    if (to < 0 || from >= width || bottom === 0) {
+      continue;
+    }
+    const fromX = nearest(from, 0, width - 1);
+    const toX = nearest(to, fromX + 1, width);
+    const top = fromY[rect] ?? 0;
+    const part = (to - from < 1 ? to - from : 1) * (share[rect] ?? 1);
+    const fill = palette.fill[colour[rect] ?? 0] ?? 0;
+    if (part < 1 && !isBackdrop) {
+      shared.add(fromX, toX, top, bottom, part, fill);
+      continue;
+    }
+    const edge = palette.edge[colour[rect] ?? 0] ?? 0;
+    if (rects.isStriped(rect)) {
+      paintStripes(raster, fromX, toX, top, bottom, fill, edge);
+    } else {
+      paintFill(raster, fromX, toX, top, bottom, fill, edge);
+    }
+  }
+}
+
+/** The last of some rectangles that is painted at a pixel of a raster of a width, or undefined. */
+export function findRect(
+  rects: Rects,
+  viewport: Viewport,
+  width: number,
+  x: number,
+  y: number,
+): number | undefined {
+  const { left, right } = rects;
+  const { fromY, toY } = rects.rows;
+  const scale = width / (viewport.right - viewport.left);
+  const row = Math.floor(y);
+  const column = Math.floor(x);
+  // A rectangle covers up to half a pixel more than its place, and one that is short a whole one.
+  const around = {
+    left: Math.max(viewport.left + (column - 1) / scale, viewport.left),
+    right: viewport.left + (column + 2) / scale,
+  };
+  let found: number | undefined;
+  for (const [first, last] of seenRuns(rects, around)) {
+    for (let rect = last - 1; rect >= first; rect -= 1) {
+      if (row < (fromY[rect] ?? 0) || row >= (toY[rect] ?? 0)) {
         continue;
       }
-      const { fromX, toX, fromY, toY } = place;
-      for (let y = fromY; y < toY; y += 1) {
-        const start = y * width;
-        if (toX - fromX > FILL_FROM_PX) {
-          ids.fill(rect + 1, start + fromX, start + toX);
-        } else {
-          for (let pixel = start + fromX; pixel < start + toX; pixel += 1) {
-            ids[pixel] = rect + 1;
-          }
+      const from = ((left[rect] ?? 0) - viewport.left) * scale;
+      const to = ((right[rect] ?? 0) - viewport.left) * scale;
+      if (to >= 0 && from < width) {
+        const fromX = nearest(from, 0, width - 1);
+        if (column >= fromX && column < nearest(to, fromX + 1, width)) {
+          found = rect;
+          break;
         }
       }
     }
   }
+  return found;
 }
 
 function seenRuns(
@@ -175,8 +200,8 @@ function paintStripes(
   }
 }
 
-/** The rectangle painted at a pixel, or undefined. */
-export function rectAt(raster: Raster, x: number, y: number): number | undefined {
+/** The id painted at a pixel, or undefined. */
+export function idAt(raster: Raster, x: number, y: number): number | undefined {
   if (x < 0 || y < 0 || x >= raster.width || y >= raster.height) {
     return undefined;
   }

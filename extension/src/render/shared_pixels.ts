@@ -1,88 +1,122 @@
 // A pixel that holds anything is at least this strong, so that a lone tiny block can be seen.
 const LEAST_STRENGTH = 0.3;
 /** What a whole pixel counts; sums of whole numbers leave nothing over when all is taken off. */
-const WHOLE = 2 ** 19;
-const CHANNELS = 4;
+const WHOLE = 2 ** 15;
+/** Two sums share a number of 53 bits: this many times the one, and the other. */
+const SHIFT = 2 ** 26;
 
 /** Pixels that several small rectangles share, each with the part of the pixel that it covers. */
 export class SharedPixels {
   readonly #width: number;
   readonly #height: number;
   /**
-   * For each pixel what its share, red, green and blue are more than those of the pixel before it,
-   * so that a long rectangle costs no more than a short one. A row has one place more than pixels.
+   * For each pixel two numbers, the one of its share and red, the other of green and blue: what they
+   * are more than in the pixel left of it, so that a long rectangle costs no more than a short one.
+   * Column after column, because blocks come in the order of their time; there is one column more
+   * than pixels.
    */
-  readonly #steps: Int32Array<ArrayBuffer>;
+  readonly #steps: Float64Array<ArrayBuffer>;
+  /** Whether there are steps in a column. */
+  readonly #isStepped: Uint8Array<ArrayBuffer>;
 
   constructor(width: number, height: number) {
     this.#width = width;
     this.#height = height;
-    this.#steps = new Int32Array((width + 1) * height * CHANNELS);
+    this.#steps = new Float64Array((width + 1) * height * 2);
+    this.#isStepped = new Uint8Array(width + 1);
   }
 
   add(fromX: number, toX: number, fromY: number, toY: number, share: number, colour: number): void {
-    const steps = this.#steps;
     const part = Math.max((share * WHOLE + 0.5) | 0, 1);
-    const red = part * (colour & 0xff);
-    const green = part * ((colour >> 8) & 0xff);
-    const blue = part * ((colour >> 16) & 0xff);
-    for (let y = fromY; y < toY; y += 1) {
-      const row = y * (this.#width + 1);
-      const begin = (row + fromX) * CHANNELS;
-      const end = (row + toX) * CHANNELS;
-      steps[begin] = (steps[begin] ?? 0) + part;
-      steps[begin + 1] = (steps[begin + 1] ?? 0) + red;
-      steps[begin + 2] = (steps[begin + 2] ?? 0) + green;
-      steps[begin + 3] = (steps[begin + 3] ?? 0) + blue;
-      steps[end] = (steps[end] ?? 0) - part;
-      steps[end + 1] = (steps[end + 1] ?? 0) - red;
-      steps[end + 2] = (steps[end + 2] ?? 0) - green;
-      steps[end + 3] = (steps[end + 3] ?? 0) - blue;
+    const red = part * (SHIFT + (colour & 0xff));
+    const blue = part * (((colour >> 8) & 0xff) * SHIFT + ((colour >> 16) & 0xff));
+    const begin = (fromX * this.#height + fromY) * 2;
+    const end = (toX * this.#height + fromY) * 2;
+    this.#isStepped[fromX] = 1;
+    this.#isStepped[toX] = 1;
+    this.#addTo(begin, end, red, blue);
+    // Most are in one row of pixels, and for these a loop would cost as much again.
+    if (toY - fromY > 1) {
+      for (let place = 2; place < 2 * (toY - fromY); place += 2) {
+        this.#addTo(begin + place, end + place, red, blue);
+      }
     }
+  }
+
+  #addTo(begin: number, end: number, red: number, blue: number): void {
+    const steps = this.#steps;
+    steps[begin] = (steps[begin] ?? 0) + red;
+    steps[begin + 1] = (steps[begin + 1] ?? 0) + blue;
+    steps[end] = (steps[end] ?? 0) - red;
+    steps[end + 1] = (steps[end + 1] ?? 0) - blue;
   }
 
   /** Mixes each shared pixel into what is below it, as strongly as it is covered; empty then. */
   blendInto(pixels: Uint32Array<ArrayBuffer>): void {
-    for (let y = 0; y < this.#height; y += 1) {
-      this.#blendRow(pixels, y);
+    const sums = new Float64Array(this.#height * 2);
+    const mixed = new Uint32Array(this.#height);
+    const below = new Uint32Array(this.#height);
+    for (let x = 0; x < this.#width; x += 1) {
+      const isStepped = this.#isStepped[x] === 1;
+      if (isStepped) {
+        this.#step(x, sums, mixed);
+      }
+      this.#blendColumn(pixels, x, sums, below, mixed);
     }
-    this.#steps.fill(0);
+    this.#clear(this.#width);
   }
 
-  #blendRow(pixels: Uint32Array<ArrayBuffer>, y: number): void {
+  /** Adds the steps of a column to the sums; what was mixed from others no longer holds. */
+  #step(x: number, sums: Float64Array<ArrayBuffer>, mixed: Uint32Array<ArrayBuffer>): void {
     const steps = this.#steps;
-    let [share, red, green, blue] = [0, 0, 0, 0];
-    let [below, mixed] = [0, 0];
-    let isKnown = false;
-    const first = y * this.#width;
-    let at = y * (this.#width + 1) * CHANNELS;
-    for (let pixel = first; pixel < first + this.#width; pixel += 1, at += CHANNELS) {
-      const step = steps[at] ?? 0;
-      const redStep = steps[at + 1] ?? 0;
-      const greenStep = steps[at + 2] ?? 0;
-      const blueStep = steps[at + 3] ?? 0;
-      if ((step | redStep | greenStep | blueStep) !== 0) {
-        share += step;
-        red += redStep;
-        green += greenStep;
-        blue += blueStep;
-        isKnown = false;
+    const first = x * this.#height * 2;
+    for (let place = 0; place < sums.length; place += 2) {
+      const red = steps[first + place] ?? 0;
+      const blue = steps[first + place + 1] ?? 0;
+      if (red !== 0 || blue !== 0) {
+        sums[place] = (sums[place] ?? 0) + red;
+        sums[place + 1] = (sums[place + 1] ?? 0) + blue;
+        mixed[place >> 1] = 0;
       }
-      if (share > 0) {
+    }
+    this.#clear(x);
+  }
+
+  #clear(x: number): void {
+    const first = x * this.#height * 2;
+    this.#steps.fill(0, first, first + this.#height * 2);
+    this.#isStepped[x] = 0;
+  }
+
+  #blendColumn(
+    pixels: Uint32Array<ArrayBuffer>,
+    x: number,
+    sums: Float64Array<ArrayBuffer>,
+    below: Uint32Array<ArrayBuffer>,
+    mixed: Uint32Array<ArrayBuffer>,
+  ): void {
+    const width = this.#width;
+    let pixel = x;
+    for (let y = 0; y < mixed.length; y += 1, pixel += width) {
+      const sum = sums[2 * y] ?? 0;
+      if (sum > 0) {
         const under = pixels[pixel] ?? 0;
-        if (!isKnown || under !== below) {
-          below = under;
-          mixed = mix(under, red, green, blue, share);
-          isKnown = true;
+        if (mixed[y] === 0 || under !== below[y]) {
+          below[y] = under;
+          mixed[y] = mix(under, sum, sums[2 * y + 1] ?? 0);
         }
-        pixels[pixel] = mixed;
+        pixels[pixel] = mixed[y] ?? 0;
       }
     }
   }
 }
 
 /** A pixel with sums of colours and of their shares mixed into it. */
-function mix(below: number, red: number, green: number, blue: number, sum: number): number {
+function mix(below: number, shareAndRed: number, greenAndBlue: number): number {
+  const sum = Math.floor(shareAndRed / SHIFT);
+  const red = shareAndRed - sum * SHIFT;
+  const green = Math.floor(greenAndBlue / SHIFT);
+  const blue = greenAndBlue - green * SHIFT;
   const share = sum / WHOLE;
   const strength = share < LEAST_STRENGTH ? LEAST_STRENGTH : share > 1 ? 1 : share;
   const isEmpty = below >>> 24 === 0;

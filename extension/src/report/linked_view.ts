@@ -69,7 +69,8 @@ export function followAddress(
 }
 
 function selectedOf(picked: Picked | undefined): Address["selected"] {
-  if (picked === undefined) {
+  // A gap has no row of its own that a link could name.
+  if (picked === undefined || picked.kind === "gap") {
     return undefined;
   }
   return picked.kind === "block"

@@ -10,7 +10,13 @@ export function redrawForPrint(redraw: () => void): void {
     root.classList.remove("gpuviz-light");
     redraw();
   });
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  for (const wish of [
+    "prefers-color-scheme: dark",
+    "prefers-contrast: more",
+    "forced-colors: active",
+  ]) {
+    window.matchMedia(`(${wish})`).addEventListener("change", redraw);
+  }
 }
 
 /** Makes a canvas its own picture; Chromium prints what was drawn just before as commands, badly. */

@@ -1,5 +1,5 @@
-import { formatBytes } from "../base/format.ts";
-import { binaryTicks, decimalTicks, toPixel, type Scale } from "../base/scale.ts";
+import { CLOCK_FROM_NS, formatBytes, formatClock } from "../base/format.ts";
+import { binaryTicks, clockTicks, decimalTicks, toPixel, type Scale } from "../base/scale.ts";
 import type { Drawing } from "./plot.ts";
 
 const TICK_SPACING_X_PX = 110;
@@ -15,8 +15,10 @@ const AXIS_UNITS = [
 /** Labelled time ticks below the plot area, with vertical grid lines. */
 export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): void {
   const { context, area, theme } = drawing;
-  const ticks = decimalTicks(scale.from, scale.to, Math.max(area.width / TICK_SPACING_X_PX, 2));
+  const most = Math.max(area.width / TICK_SPACING_X_PX, 2);
   const farthest = Math.max(Math.abs(scale.from), Math.abs(scale.to));
+  const isLong = farthest >= CLOCK_FROM_NS;
+  const ticks = (isLong ? clockTicks : decimalTicks)(scale.from, scale.to, most);
   const unit = AXIS_UNITS.find((candidate) => farthest >= candidate.ns) ?? AXIS_UNITS[3];
   const step = (ticks[1] ?? scale.to) - (ticks[0] ?? scale.from);
   const digits = Math.min(Math.max(Math.ceil(Math.log10(unit.ns / step) - 1e-9), 0), 9);
@@ -28,7 +30,9 @@ export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): voi
     context.strokeStyle = theme.grid;
     line(context, x, area.top, x, bottom + 4);
     context.fillStyle = theme.muted;
-    const label = `${(tick / unit.ns).toFixed(digits)} ${unit.name}`;
+    const label = isLong
+      ? formatClock(tick, digits)
+      : `${(tick / unit.ns).toFixed(digits)} ${unit.name}`;
     const farthestRight = context.canvas.clientWidth - context.measureText(label).width / 2;
     context.fillText(label, Math.min(x, farthestRight), bottom + 7);
   }

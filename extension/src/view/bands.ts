@@ -1,5 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import type { SpanRow } from "../model/span_row.ts";
+import type { Divisions } from "../model/divisions.ts";
 import type { WorkDescriptions } from "../model/work_description.ts";
 import { line } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
@@ -12,11 +12,11 @@ const PADDING_PX = 4;
 
 /** The cells or ranges that a recording is divided by, through a chart. */
 export class Bands {
-  readonly #row: SpanRow | undefined;
+  readonly #divisions: Divisions;
   readonly #describe: WorkDescriptions;
 
-  constructor(row: SpanRow | undefined, describe: WorkDescriptions) {
-    this.#row = row;
+  constructor(divisions: Divisions, describe: WorkDescriptions) {
+    this.#divisions = divisions;
     this.#describe = describe;
   }
 
@@ -56,8 +56,9 @@ export class Bands {
     context.textAlign = "left";
     context.textBaseline = "top";
     for (const { fromPx, toPx, span } of this.#wide(drawing, time)) {
-      if (this.#row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {
-        const name = this.#describe.shortName(this.#row, span);
+      const { row } = this.#divisions;
+      if (row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {
+        const name = this.#describe.shortName(row, span);
         const text = cutText(context, name, toPx - fromPx - 2 * PADDING_PX);
         context.fillStyle = theme.text;
         context.fillText(text, fromPx + PADDING_PX, area.top + 3);
@@ -68,7 +69,7 @@ export class Bands {
 
   /** Those wide enough to be told apart, cut where the plot ends. */
   #wide({ area }: Drawing, time: Scale): { fromPx: number; toPx: number; span: number }[] {
-    const row = this.#row;
+    const { row } = this.#divisions;
     if (row === undefined) {
       return [];
     }

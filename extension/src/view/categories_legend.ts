@@ -7,19 +7,24 @@ export function categoriesLegend(parent: HTMLElement, categories: Signal<Categor
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   const show = (): void => {
-    const groups = categories.value.labels.map((label, index) =>
-      entry(`gpuviz-key--category-${Math.min(index, COLOURED)}`, label),
-    );
-    const cached = entry("gpuviz-key--cached", "free (cached)");
-    const pending = entry("gpuviz-key--pending", "free pending (striped)");
+    const { labels, isOrdered } = categories.value;
+    const groups = labels.map((label, index) => {
+      const item = legendEntry("gpuviz-key--group", label);
+      const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
+      item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
+      return item;
+    });
+    const cached = legendEntry("gpuviz-key--cached", "free");
+    const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
     list.replaceChildren(...groups, cached, pending);
   };
   show();
   return categories.subscribe(show);
 }
 
-function entry(key: string, label: string): HTMLLIElement {
+export function legendEntry(key: string, label: string): HTMLLIElement {
   const item = element("li", "gpuviz-legend__entry");
+  item.title = label;
   item.append(element("span", `gpuviz-key ${key}`), label);
   return item;
 }

@@ -1,10 +1,14 @@
 import { Signal } from "../base/signal.ts";
-import { findBands } from "../model/bands.ts";
 import { Descriptions } from "../model/description.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
+import type { UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { findEventWaits, type EventWaits } from "../model/event_waits.ts";
-import type { Lane, Lanes } from "../model/lanes.ts";
+import { Divisions } from "../model/divisions.ts";
+import { EventWaits } from "../model/event_waits.ts";
+import { IdleGaps } from "../model/idle_gaps.ts";
+import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
+import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Picked } from "../model/picked.ts";
 import { pickedTimes } from "../model/picked_times.ts";
@@ -14,28 +18,34 @@ import type { Work } from "../model/work.ts";
 import { WorkDescriptions } from "../model/work_description.ts";
 import { Bands } from "./bands.ts";
 import { Grouping } from "./colour_switch.ts";
+import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { Selection } from "./selection.ts";
 import type { TimeRange } from "./time_window.ts";
 import { Tooltip } from "./tooltip.ts";
 
-/** What the charts of one device are drawn from. */
-export interface DeviceContents {
-  readonly device: number;
-  readonly timeline: DeviceTimeline;
-  readonly work: Work;
-  readonly lanes: Lanes;
-  readonly stacks: Stacks;
-  readonly names: Names;
-}
-
-interface Derived {
-  readonly lanes: readonly Lane[];
+/** What is derived from contents and goes on as they do. */
+class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
   readonly describeWork: WorkDescriptions;
   readonly bands: Bands;
   readonly waits: EventWaits;
+  readonly #divisions: Divisions;
+
+  constructor({ timeline, work, stacks, names }: DeviceContents) {
+    this.links = new Links(timeline, work);
+    this.describe = new Descriptions(timeline, stacks, names);
+    this.describeWork = new WorkDescriptions(work, stacks, names);
+    this.#divisions = new Divisions(work.ranges);
+    this.bands = new Bands(this.#divisions, this.describeWork);
+    this.waits = new EventWaits(work);
+  }
+
+  extend(): void {
+    this.#divisions.extend();
+    this.waits.extend();
+  }
 }
 
 /** What the charts of one device share; the contents may be replaced by longer ones. */
@@ -46,27 +56,45 @@ export class ChartContext implements RelatedContents {
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
   readonly revision = new Signal(0);
+  readonly showsIdle = new Signal(false);
+  /** Whether the levels include what all processes use of the device. */
+  readonly showsUsed = new Signal(false);
+  #idle: IdleGaps | undefined;
+  #marks: readonly Mark[] | undefined;
+  /** Brings the keyboard to what is selected. */
+  focusSelected: () => void = () => undefined;
+  readonly #spoken = element("div", "gpuviz-unseen");
   #contents: DeviceContents;
   #derived: Derived;
 
   constructor(frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
-    const { timeline, stacks, names } = contents;
     this.frames = frames;
     this.tooltip = new Tooltip(tooltipIn);
+    this.#spoken.setAttribute("role", "status");
+    tooltipIn.append(this.#spoken);
     this.#contents = contents;
-    this.#derived = derive(contents);
-    this.grouping = new Grouping(timeline, stacks, names);
-    this.selection = new Selection(timeline, (picked) => this.links.litBy(picked));
+    this.#derived = new Derived(contents);
+    this.grouping = new Grouping(contents);
+    this.selection = new Selection(contents.timeline, (picked) => this.links.litBy(picked));
   }
 
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
-    const before = this.timeline;
-    this.#contents = contents;
-    this.#derived = derive(contents);
-    this.grouping.update(contents.timeline, contents.stacks, contents.names);
-    this.selection.follow(before, contents.timeline);
+    if (contents === this.#contents) {
+      this.#derived.extend();
+    } else {
+      this.#contents = contents;
+      this.#derived = new Derived(contents);
+    }
+    this.#idle = undefined;
+    this.#marks = undefined;
+    this.grouping.update(contents);
+    this.selection.follow(contents.timeline);
     this.revision.value += 1;
+  }
+
+  get contents(): DeviceContents {
+    return this.#contents;
   }
 
   get device(): number {
@@ -90,7 +118,9 @@ export class ChartContext implements RelatedContents {
   }
 
   get lanes(): readonly Lane[] {
-    return this.#derived.lanes;
+    const { lanes, device, work } = this.#contents;
+    const memory = work.memoryOperations.laneOf(device);
+    return [...lanes.threads, ...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)];
   }
 
   get links(): Links {
@@ -109,27 +139,36 @@ export class ChartContext implements RelatedContents {
     return this.#derived.bands;
   }
 
+  get marks(): readonly Mark[] {
+    this.#marks ??= findMarks(this.timeline);
+    return this.#marks;
+  }
+
+  get used(): UsedMemory | undefined {
+    return this.work.deviceMemory.ofDevice(this.device);
+  }
+
   get waits(): EventWaits {
     return this.#derived.waits;
+  }
+
+  /** When the device and each of its streams had nothing to do. */
+  get idle(): IdleGaps {
+    this.#idle ??= new IdleGaps(this.lanes, this.work);
+    return this.#idle;
   }
 
   timesOf(picked: Picked): TimeRange {
     return pickedTimes(picked, this.timeline, this.work);
   }
 
+  /** Tells a screen reader what has changed. */
+  say(text: string): void {
+    this.#spoken.textContent = text;
+  }
+
   dispose(): void {
     this.tooltip.dispose();
+    this.#spoken.remove();
   }
-}
-
-function derive({ device, timeline, work, lanes, stacks, names }: DeviceContents): Derived {
-  const describeWork = new WorkDescriptions(work, stacks, names);
-  return {
-    lanes: [...lanes.threads, ...lanes.ofDevice(device)],
-    links: new Links(timeline, work),
-    describe: new Descriptions(timeline, stacks, names),
-    describeWork,
-    bands: new Bands(findBands(work, timeline.endNs), describeWork),
-    waits: findEventWaits(work),
-  };
 }

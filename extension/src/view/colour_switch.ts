@@ -1,6 +1,9 @@
+import { formatBytes, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
-import { groupBlocks, memoized, type Categories } from "../model/categories.ts";
+import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
+import { categorize, grade, isSame, type Categories } from "../model/categories.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
@@ -10,44 +13,93 @@ import { element } from "./dom.ts";
 /** The ways to group blocks by colour, and the one in force. */
 export class Grouping {
   readonly categories: Signal<Categories>;
-  #by = "line";
+  readonly #siteOf = new Map<number, string>();
+  #timeline: DeviceTimeline;
+  #groups: BlockGroups;
+  #by: GroupedBy = "stack";
 
-  constructor(timeline: DeviceTimeline, stacks: Stacks, names: Names) {
-    this.categories = new Signal(group(this.#by, timeline, stacks, names));
+  constructor({ timeline, stacks, names }: DeviceContents) {
+    this.#timeline = timeline;
+    this.#groups = new BlockGroups(timeline, this.#by);
+    this.categories = new Signal(this.#categorize(stacks, names));
   }
 
-  choose(by: string, timeline: DeviceTimeline, stacks: Stacks, names: Names): void {
+  choose(by: GroupedBy, contents: DeviceContents): void {
     this.#by = by;
-    this.update(timeline, stacks, names);
+    this.#regroup(contents.timeline);
+    this.update(contents);
   }
 
-  update(timeline: DeviceTimeline, stacks: Stacks, names: Names): void {
-    this.categories.value = group(this.#by, timeline, stacks, names);
+  /** Takes in what was added to the timeline, or another one. */
+  update({ timeline, stacks, names }: DeviceContents): void {
+    if (timeline !== this.#timeline || this.#by === "age") {
+      this.#regroup(timeline);
+    }
+    const categories = this.#categorize(stacks, names);
+    if (!isSame(categories, this.categories.value)) {
+      this.categories.value = categories;
+    }
+  }
+
+  #regroup(timeline: DeviceTimeline): void {
+    this.#timeline = timeline;
+    this.#groups = new BlockGroups(timeline, this.#by);
+  }
+
+  #categorize(stacks: Stacks, names: Names): Categories {
+    this.#groups.extend();
+    const groups = this.#groups;
+    switch (this.#by) {
+      case "stream":
+        return categorize(groups, names.stream, "other streams");
+      case "pool":
+        return categorize(groups, names.pool, "other pools");
+      case "size":
+        return grade(groups, steps(SIZE_LIMITS.map(formatBytes)));
+      case "age":
+        return grade(groups, steps(AGE_LIMITS.map(formatDuration)));
+      case "stack":
+        return categorize(groups, (stack) => this.#site(stack, stacks), "other lines");
+    }
+  }
+
+  #site(stack: number, stacks: Stacks): string {
+    const known = this.#siteOf.get(stack);
+    if (known !== undefined) {
+      return known;
+    }
+    const site = stacks.siteOf(stack);
+    if (stacks.userFrameOf(stack) !== undefined) {
+      this.#siteOf.set(stack, site);
+    }
+    return site;
   }
 }
 
-function group(by: string, timeline: DeviceTimeline, stacks: Stacks, names: Names): Categories {
-  const { events, blocks, peak } = timeline;
-  if (by === "stream") {
-    const streamOf = memoized(names.stream);
-    const labelOf = (row: number): string => streamOf(events.stream[row] ?? 0);
-    return groupBlocks(events, blocks, peak, labelOf, "other streams");
-  }
-  const lineOf = memoized((stack) => stacks.siteOf(stack));
-  const labelOf = (row: number): string => lineOf(events.stack[row] ?? 0);
-  return groupBlocks(events, blocks, peak, labelOf, "other lines");
+function steps(limits: readonly string[]): string[] {
+  const ends = limits.map((limit) => limit.replace(/\.0+ /, " "));
+  return [...ends.map((end) => `up to ${end}`), `more than ${ends.at(-1) ?? ""}`];
 }
+
+const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
+  ["stack", "line that allocated"],
+  ["stream", "stream"],
+  ["pool", "pool"],
+  ["size", "size class"],
+  ["age", "age: how long it lived"],
+];
 
 /** Lets the reader choose what the colours of blocks mean. */
 export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const label = element("label", "gpuviz-controls", "Colour by ");
   const choice = element("select", "gpuviz-select");
-  choice.append(new Option("line that allocated", "line"), new Option("stream", "stream"));
+  choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
   label.append(choice);
   parent.append(label);
   scope.listen(choice, "change", () => {
-    chart.grouping.choose(choice.value, chart.timeline, chart.stacks, chart.names);
+    const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
+    chart.grouping.choose(by ?? "stack", chart.contents);
   });
   return scope;
 }

@@ -1,10 +1,12 @@
 import { Scope } from "../base/scope.ts";
 import { categoriesLegend } from "./categories_legend.ts";
-import { ChartContext, type DeviceContents } from "./chart_context.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
+import { ChartContext } from "./chart_context.ts";
 import { colourSwitch } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
+import { idleSwitch } from "./idle_switch.ts";
 import { kindsLegend } from "./kinds_legend.ts";
 import { lanesView } from "./lanes_view.ts";
 import { levelsLegend } from "./levels_legend.ts";
@@ -142,6 +144,7 @@ function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
 }
 
 function showLanes(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  scope.use(idleSwitch(parent, chart));
   scope.use(kindsLegend(parent, chart));
   scope.use(lanesView(parent, chart).scope);
 }

@@ -17,8 +17,11 @@ export function button(label: string, title: string): HTMLButtonElement {
   return created;
 }
 
-export function context2d(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
-  const context = canvas.getContext("2d");
+export function context2d(
+  canvas: HTMLCanvasElement,
+  settings: CanvasRenderingContext2DSettings = {},
+): CanvasRenderingContext2D {
+  const context = canvas.getContext("2d", settings);
   if (context === null) {
     throw new Error("The browser gives no 2D drawing context.");
   }

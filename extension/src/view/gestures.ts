@@ -68,7 +68,8 @@ function addPointer(
       const end = time(event);
       const marking = { fromNs: Math.min(start.timeNs, end), toNs: Math.max(start.timeNs, end) };
       if (event.shiftKey) {
-        selection.measured.value = marking;
+        const [fromNs, toNs] = [Math.round(marking.fromNs), Math.round(marking.toNs)];
+        selection.measured.value = { fromNs, toNs };
       } else {
         selection.window.show(marking.fromNs, marking.toNs);
       }

@@ -1,6 +1,6 @@
 import { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
-import { SPAN_KINDS } from "../model/span_kinds.ts";
+import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -15,8 +15,11 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
+  let drawn = "";
   const draw = (): void => {
-    list.replaceChildren(...kindsIn(chart.lanes).map((kind) => kindEntry(kind, list)));
+    drawn = contentsOf(chart);
+    const kinds = [...kindsIn(chart.lanes), ...(chart.showsIdle.value ? [SpanKind.idle] : [])];
+    list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
     if (chart.waits.count > 0) {
       const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
       const item = element("li", "gpuviz-legend__entry");
@@ -26,8 +29,19 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   };
   draw();
   scope.defer(chart.frames.add(draw));
-  scope.defer(chart.revision.subscribe(draw));
+  scope.defer(chart.showsIdle.subscribe(draw));
+  scope.defer(
+    chart.revision.subscribe(() => {
+      if (contentsOf(chart) !== drawn) {
+        draw();
+      }
+    }),
+  );
   return scope;
+}
+
+function contentsOf({ lanes, waits }: ChartContext): string {
+  return `${kindsIn(lanes).join()} ${waits.count > 0}`;
 }
 
 function kindEntry(kind: number, host: HTMLElement): HTMLElement {
@@ -41,8 +55,8 @@ function kindEntry(kind: number, host: HTMLElement): HTMLElement {
 function kindsIn(lanes: readonly Lane[]): number[] {
   const found = new Set<number>();
   for (const { stack } of lanes) {
-    for (const { kind } of stack.rows) {
-      kind.forEach((code) => found.add(code));
+    for (const { kinds } of stack.rows) {
+      kinds.forEach((code) => found.add(code));
     }
   }
   return [...found].sort((left, right) => left - right);

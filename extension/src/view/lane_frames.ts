@@ -43,13 +43,16 @@ function inLines(context: CanvasRenderingContext2D, text: string, widthPx: numbe
     .map((line) => cutInside(context, line, widthPx));
 }
 
+const HANDLE = /0x[0-9a-f]+$/;
+
 /** A text with its middle cut out where there is no room: handles differ at their ends. */
 function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
   let kept = text.length;
   let shown = text;
+  const endShare = HANDLE.test(text) ? 0.5 : 0.25;
   while (kept > 2 && context.measureText(shown).width > widthPx) {
     kept -= 1;
-    const end = Math.floor(kept / 2);
+    const end = Math.floor(kept * endShare);
     shown = `${text.slice(0, kept - end)}…${text.slice(text.length - end)}`;
   }
   return shown;

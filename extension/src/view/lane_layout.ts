@@ -1,3 +1,4 @@
+import type { IdleGaps } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import type { SpanRow } from "../model/span_row.ts";
 
@@ -42,13 +43,27 @@ const DENSE: Measures = {
 const ROOMY_UNTIL_PX = 520;
 const ROW_GAP_PX = 1;
 
-/** Stacks lanes from above, each as high as its rows need, closer where there are many. */
-export function layOutLanes(lanes: readonly Lane[]): LaneLayout {
-  const roomy = stackLanes(lanes, ROOMY);
-  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(lanes, DENSE);
+/**
+ * Stacks lanes from above, each as high as its rows need, closer where there are many.
+ *
+ * Idle gaps take the whole height of their lane, for nothing else is in it then.
+ */
+export function layOutLanes(lanes: readonly Lane[], idle?: IdleGaps): LaneLayout {
+  const all = idle === undefined ? lanes : withDevice(lanes, idle);
+  const roomy = stackLanes(all, ROOMY, idle);
+  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(all, DENSE, idle);
 }
 
-function stackLanes(lanes: readonly Lane[], measures: Measures): LaneLayout {
+/** With a lane above the streams that shows when none of them had anything to do. */
+function withDevice(lanes: readonly Lane[], { ofDevice }: IdleGaps): Lane[] {
+  const first = lanes.findIndex((lane) => lane.stream !== undefined);
+  const stack = { rows: [ofDevice], count: ofDevice.count };
+  return lanes.filter((lane) => lane.stream !== undefined).length > 1
+    ? lanes.toSpliced(first, 0, { title: "all streams idle", stream: undefined, stack })
+    : [...lanes];
+}
+
+function stackLanes(lanes: readonly Lane[], measures: Measures, idle?: IdleGaps): LaneLayout {
   let topPx = measures.gap / 2;
   let firstId = 0;
   const placed = lanes.map((lane) => {
@@ -61,6 +76,11 @@ function stackLanes(lanes: readonly Lane[], measures: Measures): LaneLayout {
       firstId += row.count;
       return at;
     });
+    const gaps = idle?.ofLane(lane);
+    if (gaps !== undefined) {
+      rows.unshift({ row: gaps, topPx, heightPx, firstId });
+      firstId += gaps.count;
+    }
     const result = { lane, topPx, heightPx, rows };
     topPx += heightPx + measures.gap;
     return result;

@@ -1,4 +1,4 @@
-import { isCopy } from "../model/span_kinds.ts";
+import { isCopy, SpanKind } from "../model/span_kinds.ts";
 import type { WorkDescriptions } from "../model/work_description.ts";
 import type { Raster } from "../render/raster.ts";
 import { cutText } from "./lane_frames.ts";
@@ -9,6 +9,7 @@ import { inkOn } from "./theme.ts";
 const NARROWEST_PX = 34;
 const LOWEST_ROW_PX = 12;
 const PADDING_PX = 4;
+const LINE_PX = 13;
 
 /** The names of spans that are wide enough for them, as the raster shows them. */
 export function drawSpanNames(
@@ -45,15 +46,20 @@ function drawRowNames(
       x += 1;
     }
     const widthPx = (x - begin) / pixelRatio;
-    if (id !== 0 && widthPx >= NARROWEST_PX) {
-      const span = id - 1 - placed.firstId;
+    const span = id - 1 - placed.firstId;
+    if (span >= 0 && span < placed.row.count && widthPx >= NARROWEST_PX) {
       const name = fittingName(drawing, placed, span, describe, widthPx - 2 * PADDING_PX);
-      context.fillStyle = inkOn(drawing.theme, placed.row.kind[span] ?? 0);
-      context.fillText(
-        name,
-        area.left + begin / pixelRatio + PADDING_PX,
-        area.top + middlePx + 0.5,
-      );
+      const kind = placed.row.kind[span] ?? 0;
+      const left = area.left + begin / pixelRatio + PADDING_PX;
+      const top = area.top + middlePx;
+      if (kind === SpanKind.idle) {
+        context.fillStyle = drawing.theme.ground;
+        const width = context.measureText(name).width;
+        context.fillRect(left - 2, top - LINE_PX / 2, width === 0 ? 0 : width + 4, LINE_PX);
+      }
+      const isIdle = kind === SpanKind.idle;
+      context.fillStyle = isIdle ? drawing.theme.text : inkOn(drawing.theme.kinds[kind] ?? "");
+      context.fillText(name, left, top + 0.5);
     }
   }
 }

@@ -1,19 +1,25 @@
-import { formatCount } from "../base/format.ts";
+import { formatCount, formatDuration } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
 import type { Lane } from "../model/lanes.ts";
-import type { Picked } from "../model/picked.ts";
-import type { SpanRow } from "../model/span_row.ts";
+import { NO_ACTIVITY } from "../model/idle_gaps.ts";
+import type { Gap, Picked } from "../model/picked.ts";
+import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
+import type { RowColumns, SpanRow } from "../model/span_row.ts";
+import { idleLines } from "../model/work_description.ts";
 import { paintLane } from "../render/lane_raster.ts";
-import { createRaster, rectAt, type Raster } from "../render/raster.ts";
+import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
+import { addLaneWalk, drawChosenLane, spanAtTime } from "./lane_walk.ts";
 import { drawSpanNames } from "./lane_names.ts";
 import { findLitSpans, litBoxes, type LitSpans } from "./lit_lanes.ts";
 import { drawLit } from "./lit_marks.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
+import { linesAbout } from "./picked_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
@@ -24,7 +30,9 @@ const POINTER_SLACK_PX = 2;
 
 /** What each stream and each host thread did over time. */
 export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
-  let layout = layOutLanes(chart.lanes);
+  const layOut = (): LaneLayout =>
+    layOutLanes(chart.lanes, chart.showsIdle.value ? chart.idle : undefined);
+  let layout = layOut();
   const options = {
     label: "Streams and host threads over time. Arrow keys move the cursor.",
     heightPx: heightOf(layout),
@@ -47,29 +55,46 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLit: (drawing, time) => {
       drawLit(drawing, litBoxes(drawing, time, lit));
     },
-    pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y)),
+    drawOver: (drawing) => {
+      drawChosenLane(drawing, layout.lanes[walk.value]);
+    },
+    pickByKey: (timeNs) => {
+      const home = layout.lanes[walk.value];
+      return home && pickedSpan(spanAtTime(home, timeNs), layout);
+    },
+    pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y), layout),
   });
+  const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
-    lit = findLitSpans(layout, selection.lit.value, selection.picked.value);
+    const { lit: lights, picked } = selection;
+    lit = findLitSpans(layout, lights.value, picked.value, (span) => chart.timesOf(span));
   };
   plot.scope.defer(selection.lit.subscribe(light));
-  plot.scope.defer(
-    chart.revision.subscribe(() => {
-      layout = layOutLanes(chart.lanes);
-      light();
-      listLanes(list, layout);
-      plot.setHeight(heightOf(layout));
-    }),
-  );
+  const refresh = (): void => {
+    layout = layOut();
+    light();
+    listLanes(list, layout);
+    plot.setHeight(heightOf(layout));
+    plot.redraw();
+  };
+  plot.scope.defer(chart.revision.subscribe(refresh));
+  plot.scope.defer(chart.showsIdle.subscribe(refresh));
+  plot.scope.defer(walk.subscribe(() => plot.redrawOverlay()));
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   listLanes(list, layout);
-  addHover(
-    plot,
-    chart,
-    (x, y) => spanNear(plot, raster, layout, x, y),
-    (x, y) => (x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined),
-  );
+  addHover(plot, chart.tooltip, (x, y) => {
+    const { fromNs, toNs } = selection.window.range.value;
+    const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
+    if (titled !== undefined) {
+      return linesAboutLane(titled, chart, fromNs, toNs);
+    }
+    const found = spanNear(plot, raster, layout, x, y);
+    const picked = pickedSpan(found, layout);
+    return found === undefined || picked?.kind === "gap"
+      ? picked && linesAbout(picked, chart)
+      : chart.describeWork.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
+  });
   return plot;
 }
 
@@ -94,12 +119,28 @@ function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: 
   const palette = lanePalette(theme);
   for (const { rows } of layout.lanes) {
     for (const { row, topPx, heightPx, firstId } of rows) {
-      const { share, span } = row.columns(time.from, time.to, raster.width);
+      const { share, span } = columnsOf(row, time, raster.width);
       const fromY = Math.round(topPx * pixelRatio);
       const toY = Math.min(Math.round((topPx + heightPx) * pixelRatio), raster.height);
       paintLane(raster, { fromY, toY, share, span, kind: row.kind, firstId }, palette);
     }
   }
+}
+
+/** What is in each column of a row; what takes no time is drawn three columns wide. */
+function columnsOf(row: SpanRow, time: Scale, width: number): RowColumns {
+  const columns = row.columns(time.from, time.to, width);
+  const { share, span } = columns;
+  if (isMemoryOperation(row.kind[0] ?? 0)) {
+    const seen = [...span.keys()].filter((column) => (span[column] ?? -1) >= 0);
+    for (const column of seen) {
+      for (let aside = Math.max(column - 1, 0); aside <= column + 1 && aside < width; aside += 1) {
+        share[aside] = 1;
+        span[aside] = span[column] ?? -1;
+      }
+    }
+  }
+  return columns;
 }
 
 function laneAtHeight({ lanes }: LaneLayout, y: number): Lane | undefined {
@@ -120,7 +161,7 @@ function spanNear(
   for (let slack = 0; slack <= POINTER_SLACK_PX; slack += 1) {
     for (const aside of [slack, -slack]) {
       const at = (x - plot.area.left + aside) * ratio;
-      const id = rectAt(raster, at, (y - plot.area.top) * ratio);
+      const id = idAt(raster, at, (y - plot.area.top) * ratio);
       if (id !== undefined) {
         return spanWithId(layout, id);
       }
@@ -129,40 +170,34 @@ function spanNear(
   return undefined;
 }
 
-function pickedSpan(found: SpanInRow | undefined): Picked | undefined {
-  return found === undefined
-    ? undefined
-    : {
-        kind: "span",
-        spanKind: found.row.kind[found.span] ?? 0,
-        row: found.row.source[found.span] ?? 0,
-      };
+function pickedSpan(found: SpanInRow | undefined, layout: LaneLayout): Picked | undefined {
+  if (found === undefined) {
+    return undefined;
+  }
+  const { row, span } = found;
+  return row.kind[span] === SpanKind.idle
+    ? { kind: "gap", gap: gapOf(found, layout) }
+    : { kind: "span", spanKind: row.kind[span] ?? 0, row: row.source[span] ?? 0 };
 }
 
-function addHover(
-  plot: Plot,
-  chart: ChartContext,
-  spanAt: (x: number, y: number) => SpanInRow | undefined,
-  laneAt: (x: number, y: number) => Lane | undefined,
-): void {
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const { tooltip, describeWork, selection } = chart;
-    const { fromNs, toNs } = selection.window.range.value;
-    const titled = laneAt(event.offsetX, event.offsetY);
-    if (titled !== undefined) {
-      tooltip.show(describeWork.lane(titled, fromNs, toNs), event.clientX, event.clientY);
-      return;
-    }
-    const found = spanAt(event.offsetX, event.offsetY);
-    if (found === undefined) {
-      tooltip.hide();
-      return;
-    }
-    const pixelNs = (toNs - fromNs) / plot.area.width;
-    const lines = describeWork.spanInRow(found.row, found.span, pixelNs);
-    tooltip.show(lines, event.clientX, event.clientY);
-  });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    chart.tooltip.hide();
-  });
+function gapOf({ row, span }: SpanInRow, { lanes }: LaneLayout): Gap {
+  const home = lanes.find(({ rows }) => rows.some((placed) => placed.row === row));
+  return {
+    fromNs: row.fromNs[span] ?? 0,
+    toNs: row.toNs[span] ?? 0,
+    next: row.source[span] ?? NO_ACTIVITY,
+    stream: home?.lane.stream,
+  };
+}
+
+/** A lane, how full it is in a window, and why it is not fuller. */
+function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: number): string[] {
+  const lines = chart.describeWork.lane(lane, fromNs, toNs);
+  const gaps = chart.showsIdle.value ? chart.idle.ofLane(lane) : undefined;
+  if (gaps === undefined) {
+    return lines;
+  }
+  const idleNs = gaps.takenIn(fromNs, toNs);
+  const causes = idleLines(chart.idle.causesIn(gaps, fromNs, toNs), idleNs);
+  return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
 }

@@ -1,6 +1,7 @@
 import { formatBytes } from "../base/format.ts";
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Mark, MarkKind } from "../model/marks.ts";
 import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
@@ -14,12 +15,12 @@ export function drawPeak(
   time: Scale,
   bytes: Scale,
 ): void {
-  const { context, theme } = drawing;
+  const { context, area, theme } = drawing;
   const peakNs = timeline.events.timeNs[timeline.peak] ?? 0;
-  if (peakNs < time.from || peakNs > time.to || timeline.events.count === 0) {
+  const level = timeline.levels.allocated[timeline.peak] ?? 0;
+  if (level === 0 || peakNs < time.from || peakNs > time.to || timeline.events.count === 0) {
     return;
   }
-  const level = timeline.levels.allocated[timeline.peak] ?? 0;
   const x = toPixel(time, peakNs);
   const y = toPixel(bytes, level);
   context.fillStyle = theme.background;
@@ -29,32 +30,57 @@ export function drawPeak(
   context.arc(x, y, 4, 0, 2 * Math.PI);
   context.fill();
   context.stroke();
-  drawLabel(drawing, `peak allocated ${formatBytes(level)}`, x, y + 17);
+  drawLabel(
+    drawing,
+    `peak allocated ${formatBytes(level)}`,
+    x,
+    Math.min(y + 17, area.top + area.height - 12),
+  );
 }
 
-/** Marks each allocation that failed; marks too close together share a label. */
-export function drawOutOfMemory(drawing: Drawing, timeline: DeviceTimeline, time: Scale): void {
+const MARK_PX = 6;
+const NEAR_PX = 7;
+const SIGNS: Readonly<Record<MarkKind, string>> = {
+  "out of memory": "▼",
+  snapshot: "◆",
+  "memory returned": "△",
+};
+
+/** Marks above the plot, each with a sign of its kind; those too close together share a label. */
+export function drawMarks(drawing: Drawing, marks: readonly Mark[], time: Scale): void {
   const { context, area, theme } = drawing;
+  let takenUntil = -Infinity;
   let labelledUntil = -Infinity;
-  for (const row of timeline.outOfMemory) {
-    const timeNs = timeline.events.timeNs[row] ?? 0;
-    if (timeNs < time.from || timeNs > time.to) {
-      continue;
-    }
+  for (const { kind, timeNs, bytes } of marksIn(marks, time)) {
     const x = toPixel(time, timeNs);
-    context.strokeStyle = theme.alarm;
-    context.fillStyle = theme.alarm;
-    context.lineWidth = 1.5;
-    line(context, x, area.top, x, area.top + area.height);
-    context.beginPath();
-    context.moveTo(x - 6, area.top - 9);
-    context.lineTo(x + 6, area.top - 9);
-    context.lineTo(x, area.top + 1);
-    context.fill();
+    const isFailure = kind === "out of memory";
+    context.strokeStyle = isFailure ? theme.alarm : theme.muted;
+    context.fillStyle = context.strokeStyle;
+    context.lineWidth = isFailure ? 1.5 : 1;
+    if (isFailure || x > takenUntil) {
+      takenUntil = x + MARK_PX;
+      line(context, x, area.top - 2, x, area.top + (isFailure ? area.height : MARK_PX));
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillText(SIGNS[kind], x, area.top - 7);
+    }
     if (x > labelledUntil) {
-      labelledUntil = x + drawLabel(drawing, "out of memory", x, area.top - 12);
+      const label = kind === "memory returned" ? `${formatBytes(bytes)} returned` : kind;
+      labelledUntil = x + drawLabel(drawing, label, x, area.top - 12);
     }
   }
+}
+
+/** The mark near a place above or in the plot; failures first. */
+export function markNear(marks: readonly Mark[], time: Scale, x: number): Mark | undefined {
+  const near = marksIn(marks, time).filter(
+    ({ timeNs }) => Math.abs(toPixel(time, timeNs) - x) <= NEAR_PX,
+  );
+  return near.find(({ kind }) => kind === "out of memory") ?? near[0];
+}
+
+function marksIn(marks: readonly Mark[], time: Scale): Mark[] {
+  return marks.filter(({ timeNs }) => timeNs >= time.from && timeNs <= time.to);
 }
 
 /** Text in a box beside a point, on the side where it fits; returns the width it takes. */

@@ -1,5 +1,6 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
+import { usedAt } from "../model/device_memory.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
@@ -20,6 +21,7 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   const list = element("dl", "gpuviz-readout");
   const values = LEVEL_STYLES.map(({ name }) => ({ name, value: addEntry(list, name) }));
   parent.append(where, list);
+  const used = addUsed(list, chart, scope);
   const show = (): void => {
     const { timeline } = chart;
     const { cursorNs, momentRow, window: shown } = selection;
@@ -28,14 +30,16 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
     const { fromNs, toNs } = shown.range.value;
     const place = cursorNs.value === undefined ? "At the moment shown" : "At the cursor";
     where.textContent = `${place}: ${formatTime(timeNs, (toNs - fromNs) / 2000)}, ${timeline.placeOf(row)}`;
+    used.parentElement?.toggleAttribute("hidden", chart.used === undefined);
+    if (chart.used !== undefined) {
+      used.replaceChildren(...exactly(usedAt(chart.used, timeNs)));
+    }
     for (const { name, value } of values) {
       if (name === "reserved" && !timeline.knowsSegments) {
         value.textContent = "unknown";
         continue;
       }
-      const bytes = timeline.levels[name][row] ?? 0;
-      value.textContent = formatBytes(bytes);
-      value.append(element("span", "gpuviz-readout__exact", `${formatCount(bytes)} B`));
+      value.replaceChildren(...exactly(timeline.levels[name][row] ?? 0));
     }
   };
   show();
@@ -43,6 +47,32 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   scope.defer(selection.momentRow.subscribe(show));
   scope.defer(chart.revision.subscribe(show));
   return scope;
+}
+
+function exactly(bytes: number): (string | HTMLElement)[] {
+  const exact = element("span", "gpuviz-readout__exact", `${formatCount(bytes)} B`);
+  return [formatBytes(bytes), exact];
+}
+
+/** Drawn only when asked for: other processes may use far more than this program. */
+function addUsed(list: HTMLElement, { showsUsed }: ChartContext, scope: Scope): HTMLElement {
+  const entry = element("div", "gpuviz-readout__entry");
+  const term = element("dt", "gpuviz-readout__name");
+  term.title = "by all processes, as sampled; check it to draw it";
+  const label = element("label", "");
+  const check = element("input", "gpuviz-check");
+  check.type = "checkbox";
+  check.checked = showsUsed.value;
+  label.append(check, element("span", "gpuviz-key gpuviz-key--used"), "device used");
+  scope.listen(check, "change", () => {
+    showsUsed.value = check.checked;
+  });
+  term.append(label);
+  const value = element("dd", "gpuviz-readout__value");
+  value.dataset["level"] = "used";
+  entry.append(term, value);
+  list.append(entry);
+  return value;
 }
 
 function addEntry(list: HTMLElement, name: LevelName): HTMLElement {

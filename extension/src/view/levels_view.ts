@@ -1,10 +1,13 @@
+import { formatBytes, formatTime } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import { describeMark } from "../model/marks.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { drawOutOfMemory, drawPeak } from "./level_marks.ts";
+import { drawMarks, drawPeak, markNear } from "./level_marks.ts";
+import { addHover } from "./hover.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot } from "./plot.ts";
-import { drawLevels } from "./step_lines.ts";
+import { drawLevels, drawUsed } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
 const HEADROOM = 1.08;
@@ -16,23 +19,44 @@ const OPTIONS = {
 
 /** The totals over time. */
 export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
+  let shown: Scale | undefined;
   const draw = (drawing: Drawing, time: Scale): void => {
     const { area } = drawing;
     const { timeline } = chart;
     const { reserved, active } = timeline.lines;
     const count = timeline.events.count;
-    const highest = Math.max(reserved.largestIn(0, count), active.largestIn(0, count), 1);
+    const used = chart.showsUsed.value ? chart.used : undefined;
+    const mostUsed = used?.bytes.reduce((high, bytes) => Math.max(high, bytes), 0) ?? 0;
+    const most = Math.max(reserved.largestIn(0, count), active.largestIn(0, count), mostUsed, 1);
     const bytes = {
       from: 0,
-      to: highest * HEADROOM,
+      to: most * HEADROOM,
       fromPx: area.top + area.height,
       toPx: area.top,
     };
     drawByteAxis(drawing, bytes, "bytes on the device");
     drawLevels(drawing, timeline, time, bytes);
+    if (used !== undefined) {
+      drawUsed(drawing, used, time, bytes);
+    }
     chart.bands.drawNames(drawing, time);
     drawPeak(drawing, timeline, time, bytes);
-    drawOutOfMemory(drawing, timeline, time);
+    drawMarks(drawing, chart.marks, time);
+    shown = time;
   };
-  return timePlot(parent, chart, OPTIONS, { draw });
+  const plot = timePlot(parent, chart, OPTIONS, { draw });
+  plot.scope.defer(chart.showsUsed.subscribe(() => plot.redraw()));
+  plot.scope.listen(plot.host, "keydown", () => {
+    const { cursorNs } = chart.selection;
+    if (cursorNs.value !== undefined) {
+      const { timeline } = chart;
+      const bytes = timeline.levels.allocated[timeline.rowAt(cursorNs.value)] ?? 0;
+      chart.say(`${formatTime(cursorNs.value, 1000)}: ${formatBytes(bytes)} allocated`);
+    }
+  });
+  addHover(plot, chart.tooltip, (x) => {
+    const mark = shown && markNear(chart.marks, shown, x);
+    return mark && describeMark(mark, chart.timeline, chart.stacks);
+  });
+  return plot;
 }

@@ -1,6 +1,8 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import { countBelow } from "../base/search.ts";
 import type { Lit, Picked } from "../model/picked.ts";
-import { isActivity } from "../model/span_kinds.ts";
+import { isActivity, SpanKind } from "../model/span_kinds.ts";
+import type { SpanRow } from "../model/span_row.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
 import type { LitBox } from "./lit_marks.ts";
 import type { Drawing } from "./plot.ts";
@@ -8,22 +10,70 @@ import type { Drawing } from "./plot.ts";
 /** Where the spans that are lit lie: their places in each row, ascending. */
 export type LitSpans = ReadonlyMap<PlacedRow, readonly number[]>;
 
-export function findLitSpans(layout: LaneLayout, lit: Lit, picked: Picked | undefined): LitSpans {
-  const found = new Map<PlacedRow, number[]>();
+/** A search for one costs as much as a look at this many. */
+const SEARCH_COST = 64;
+
+export function findLitSpans(
+  layout: LaneLayout,
+  { activities }: Lit,
+  picked: Picked | undefined,
+  timesOf: (picked: Picked) => { readonly fromNs: number },
+): LitSpans {
+  const spanKind = SpanKind.kernel;
+  const lit = [...activities].map((row): Picked => ({ kind: "span", spanKind, row }));
+  const wanted = picked === undefined ? lit : [...lit, picked];
+  const times = wanted.map((span) => timesOf(span).fromNs);
+  const found = new Map<PlacedRow, readonly number[]>();
   for (const placed of layout.lanes.flatMap((lane) => lane.rows)) {
-    const { kind, source, count } = placed.row;
-    const places: number[] = [];
-    for (let span = 0; span < count; span += 1) {
-      const code = kind[span] ?? 0;
-      const row = source[span] ?? 0;
-      const isPicked = picked?.kind === "span" && picked.spanKind === code && picked.row === row;
-      if (isPicked || (isActivity(code) && lit.activities.has(row))) {
-        places.push(span);
-      }
-    }
-    found.set(placed, places);
+    const { row } = placed;
+    const isFew = wanted.length * SEARCH_COST < row.count;
+    found.set(placed, isFew ? searched(row, wanted, times) : scanned(row, activities, picked));
   }
   return found;
+}
+
+function isMeant(row: SpanRow, place: number, span: Picked): boolean {
+  const kind = row.kind[place] ?? 0;
+  if (span.kind === "gap") {
+    return kind === SpanKind.idle && row.fromNs[place] === span.gap.fromNs;
+  }
+  return (
+    span.kind === "span" &&
+    row.source[place] === span.row &&
+    (kind === span.spanKind || (isActivity(kind) && isActivity(span.spanKind)))
+  );
+}
+
+/** The places of some spans in a row, each looked for among those that begin when it does. */
+function searched(row: SpanRow, wanted: readonly Picked[], times: readonly number[]): number[] {
+  const { fromNs } = row;
+  const places = new Set<number>();
+  for (const [index, span] of wanted.entries()) {
+    const begin = times[index] ?? 0;
+    for (let place = countBelow(fromNs, begin); fromNs[place] === begin; place += 1) {
+      if (isMeant(row, place, span)) {
+        places.add(place);
+      }
+    }
+  }
+  return [...places].sort((left, right) => left - right);
+}
+
+/** The same by a look at each span of the row. */
+function scanned(
+  row: SpanRow,
+  activities: ReadonlySet<number>,
+  picked: Picked | undefined,
+): number[] {
+  const { kind, source, count } = row;
+  const places: number[] = [];
+  for (let place = 0; place < count; place += 1) {
+    const isLit = isActivity(kind[place] ?? 0) && activities.has(source[place] ?? 0);
+    if (isLit || (picked !== undefined && isMeant(row, place, picked))) {
+      places.push(place);
+    }
+  }
+  return places;
 }
 
 /** Boxes around lit spans; those that touch on the screen share one. */
@@ -40,7 +90,7 @@ export function litBoxes(drawing: Drawing, time: Scale, spans: LitSpans): LitBox
     };
     for (const span of places) {
       const from = toPixel(time, row.fromNs[span] ?? 0);
-      const to = toPixel(time, row.toNs[span] ?? 0);
+      const to = toPixel(time, Math.min(row.toNs[span] ?? 0, time.to));
       if (to < area.left || from > area.left + area.width) {
         continue;
       }

@@ -14,6 +14,9 @@ const LEAST_PX = 3;
 /** Dims the plot area but for what is lit, on a canvas that lies above the drawing. */
 export function drawLit(drawing: Drawing, boxes: readonly LitBox[]): void {
   const { context, area, theme } = drawing;
+  if (boxes.length === 0) {
+    return;
+  }
   context.save();
   context.beginPath();
   context.rect(area.left, area.top, area.width, area.height);

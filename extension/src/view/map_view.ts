@@ -1,13 +1,13 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { RectKind } from "../model/map_rects.ts";
 import type { Picked } from "../model/picked.ts";
-import { createRaster, paintIds, paintRects, rectAt, type Viewport } from "../render/raster.ts";
+import { createRaster, findRect, paintRects, type Viewport } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
-import { mapColours } from "./map_colours.ts";
+import { MapPlaces, type MapLayers } from "./map_layers.ts";
+import { drawBlockNames } from "./map_names.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
 import type { Drawing, Plot, PlotArea } from "./plot.ts";
 import { blockPalette } from "./theme.ts";
@@ -19,14 +19,18 @@ const OPTIONS = {
   marginsPx: { ...TIME_MARGINS_PX, top: 26, bottom: 42 },
 };
 
+/** What the pointer is at in the map: a block, or what is free of a segment. */
+type MapPlace =
+  | { readonly kind: "block"; readonly block: number }
+  | { readonly kind: "segment"; readonly segment: number };
+
 /** Blocks over time at their addresses. */
 export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   const { categories } = chart.grouping;
   const totalBytes = (): number => Math.max(chart.timeline.layout.totalBytes, 1);
+  const places = new MapPlaces();
   let raster = createRaster(1, 1);
-  // Ids are painted when the pointer first asks for one: a redraw while zooming needs none.
-  let withoutIds: Viewport | undefined;
-  let rects = mapColours(chart.timeline, categories.value);
+  let painted: { readonly layers: MapLayers; readonly viewport: Viewport } | undefined;
   const bytesIn = ({ top, height }: PlotArea): Scale => ({
     from: 0,
     to: totalBytes(),
@@ -37,89 +41,76 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     const bytes = bytesIn(drawing.area);
     drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
     raster = rasterFor(drawing, raster);
-    const viewport = {
-      left: time.from,
-      right: time.to,
-      top: totalBytes(),
-      bottom: 0,
-    };
-    paintRects(raster, rects, viewport, blockPalette(drawing.theme));
+    const palette = blockPalette(drawing.theme, categories.value.isOrdered);
+    const layers = places.layers(chart.timeline, categories.value, palette, raster.height);
+    const viewport = { left: time.from, right: time.to };
+    paintRects(raster, [layers.segments, layers.blocks, layers.pending], viewport);
     paintImage(drawing, raster);
-    withoutIds = viewport;
+    drawBlockNames(drawing, chart.timeline, categories.value, time, bytes);
+    painted = { layers, viewport };
   };
-  const rectNear = (x: number, y: number): number | undefined => {
-    if (withoutIds !== undefined) {
-      paintIds(raster, rects, withoutIds);
-      withoutIds = undefined;
-    }
+  const placeAt = (x: number, y: number): MapPlace | undefined => {
     const ratio = raster.width / plot.area.width;
-    return rectAt(raster, (x - plot.area.left) * ratio, (y - plot.area.top) * ratio);
+    const [column, row] = [(x - plot.area.left) * ratio, (y - plot.area.top) * ratio];
+    const isInside = column >= 0 && row >= 0 && column < raster.width && row < raster.height;
+    if (painted === undefined || !isInside) {
+      return undefined;
+    }
+    const { layers, viewport } = painted;
+    return placeIn(layers, chart.timeline.blocks.pending.block, (rects) =>
+      findRect(rects, viewport, raster.width, column, row),
+    );
   };
   const plot = timePlot(parent, chart, OPTIONS, {
     draw,
     drawLit: (drawing, time) => {
-      drawLit(drawing, litRects(chart, time, bytesIn(drawing.area)));
+      drawLit(drawing, litBlocks(chart, time, bytesIn(drawing.area)));
     },
-    pick: (x, y) => pickedRect(chart.timeline, rectNear(x, y)),
+    pick: (x, y): Picked | undefined => {
+      const place = placeAt(x, y);
+      return place?.kind === "block" ? place : undefined;
+    },
   });
-  addHover(plot, rectNear, chart);
-  plot.scope.defer(
-    categories.subscribe(() => {
-      rects = mapColours(chart.timeline, categories.value);
-      plot.redraw();
-    }),
-  );
+  addHover(plot, chart.tooltip, (x, y) => {
+    const place = placeAt(x, y);
+    return place && linesAbout(place, chart);
+  });
+  plot.scope.defer(categories.subscribe(() => plot.redraw()));
   return plot;
 }
 
-function pickedRect(timeline: DeviceTimeline, rect: number | undefined): Picked | undefined {
-  const { kind, owner } = timeline.rects;
-  const isBlock = rect !== undefined && kind[rect] !== RectKind.segment;
-  return isBlock ? { kind: "block", block: owner[rect] ?? 0 } : undefined;
-}
-
-function litRects({ timeline, selection }: ChartContext, time: Scale, bytes: Scale): LitBox[] {
-  const { count, fromNs, toNs, fromByte, toByte, kind, owner } = timeline.rects;
-  const { blocks } = selection.lit.value;
-  const boxes: LitBox[] = [];
-  for (let rect = blocks.size === 0 ? count : 0; rect < count; rect += 1) {
-    if (kind[rect] !== RectKind.segment && blocks.has(owner[rect] ?? -1)) {
-      const leftPx = toPixel(time, fromNs[rect] ?? 0);
-      const topPx = toPixel(bytes, toByte[rect] ?? 0);
-      const widthPx = toPixel(time, toNs[rect] ?? 0) - leftPx;
-      const heightPx = toPixel(bytes, fromByte[rect] ?? 0) - topPx;
-      boxes.push({ leftPx, topPx, widthPx, heightPx });
-    }
+/** What is in front at a place, given a search in one layer. */
+function placeIn(
+  { segments, blocks, pending }: MapLayers,
+  blockOfPending: ArrayLike<number>,
+  find: (rects: MapLayers[keyof MapLayers]) => number | undefined,
+): MapPlace | undefined {
+  const freed = find(pending);
+  const block = freed === undefined ? find(blocks) : blockOfPending[freed];
+  if (block !== undefined) {
+    return { kind: "block", block };
   }
-  return boxes;
+  const segment = find(segments);
+  return segment === undefined ? undefined : { kind: "segment", segment };
 }
 
-function addHover(
-  plot: Plot,
-  rectNear: (x: number, y: number) => number | undefined,
-  chart: ChartContext,
-): void {
-  const { tooltip } = chart;
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const rect = rectNear(event.offsetX, event.offsetY);
-    if (rect === undefined) {
-      tooltip.hide();
-      return;
-    }
-    const { describe } = chart;
-    const { rects, segments } = chart.timeline;
-    const owner = rects.owner[rect] ?? 0;
-    const lines =
-      rects.kind[rect] === RectKind.segment
-        ? describe.segment(
-            segments.begun[owner] ?? 0,
-            segments.from[owner] ?? 0,
-            segments.to[owner] ?? 0,
-          )
-        : describe.block(owner);
-    tooltip.show(lines, event.clientX, event.clientY);
+function litBlocks({ timeline, selection }: ChartContext, time: Scale, bytes: Scale): LitBox[] {
+  const { blocks, layout, events } = timeline;
+  return [...selection.lit.value.blocks].map((block) => {
+    const from = layout.offsetOf(blocks.address[block] ?? 0);
+    const ended = events.timeNs[blocks.freeCompleted[block] ?? -1] ?? timeline.endNs;
+    const leftPx = toPixel(time, blocks.fromNs[block] ?? 0);
+    const topPx = toPixel(bytes, from + (blocks.size[block] ?? 0));
+    const widthPx = toPixel(time, ended) - leftPx;
+    return { leftPx, topPx, widthPx, heightPx: toPixel(bytes, from) - topPx };
   });
-  plot.scope.listen(plot.host, "pointerleave", () => {
-    tooltip.hide();
-  });
+}
+
+function linesAbout(place: MapPlace, { describe, timeline }: ChartContext): string[] {
+  if (place.kind === "block") {
+    return describe.block(place.block);
+  }
+  const { begun, from, to } = timeline.segments;
+  const { segment } = place;
+  return describe.segment(begun[segment] ?? 0, from[segment] ?? 0, to[segment] ?? 0);
 }

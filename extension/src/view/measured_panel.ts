@@ -25,6 +25,8 @@ export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
     if (measured.value !== undefined) {
       const { fromNs, toNs } = measured.value;
       const found = measure(chart.timeline, chart.lanes, fromNs, toNs);
+      panel.dataset["fromNs"] = String(fromNs);
+      panel.dataset["toNs"] = String(toNs);
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(

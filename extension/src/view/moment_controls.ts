@@ -1,7 +1,9 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { freeBytes, segmentsAfter } from "../model/moment.ts";
+import { ACTIONS } from "../model/events.ts";
+import { freeBytes } from "../model/moment.ts";
+import { legendEntry } from "./categories_legend.ts";
 import { button, element } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
@@ -27,9 +29,15 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
   );
   const where = element("p", "gpuviz-moment");
   where.setAttribute("aria-live", "polite");
-  parent.append(bar, where);
+  const legend = element("ul", "gpuviz-legend");
+  legend.append(
+    legendEntry("gpuviz-key--cached", "free segment (cached): empty_cache gives it back"),
+    legendEntry("gpuviz-key--split", "free beside blocks (split off)"),
+  );
+  parent.append(bar, where, legend);
   const show = (): void => {
-    where.textContent = describeMoment(chart.timeline, selection.momentRow.value);
+    const row = selection.momentRow.value;
+    where.textContent = describeMoment(chart.timeline, row, describeEvent(chart, row));
   };
   show();
   scope.defer(selection.momentRow.subscribe(show));
@@ -37,9 +45,19 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
   return scope;
 }
 
-function describeMoment(timeline: DeviceTimeline, row: number): string {
-  const { events, blocks, segments, levels } = timeline;
-  const shown = segmentsAfter(events, segments, blocks, row);
+/** What an event did, and the line that it came from. */
+function describeEvent({ timeline, stacks }: ChartContext, row: number): string {
+  const { action, size, stack, count, initialCount } = timeline.events;
+  if (row < initialCount || row >= count) {
+    return "";
+  }
+  const name = (ACTIONS[action[row] ?? 0] ?? "").replaceAll("_", " ");
+  return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${stacks.siteOf(stack[row] ?? 0)})`;
+}
+
+function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
+  const { events, blocks, levels } = timeline;
+  const shown = timeline.segmentsAfter(row);
   const free = freeBytes(shown, blocks);
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);
@@ -47,7 +65,7 @@ function describeMoment(timeline: DeviceTimeline, row: number): string {
     `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
   const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
   const allocated = `${formatBytes(levels.allocated[row] ?? 0)} allocated`;
-  const when = `${name}, ${time}, ${timeline.placeOf(row)}`;
+  const when = `${name}, ${time}, ${timeline.placeOf(row)}${event}`;
   if (!timeline.knowsSegments) {
     return `${when}: ${allocated} in ${counted(held, "block")}; this allocator does not tell its segments, so each block has a bar of its own.`;
   }

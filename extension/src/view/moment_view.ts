@@ -1,24 +1,26 @@
 import { barPieces, type BarPiece } from "../model/bar_rects.ts";
 import { packBars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
-import { COLOURED, type Categories } from "../model/categories.ts";
+import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Lit } from "../model/picked.ts";
-import { segmentsAfter, type SegmentAtMoment } from "../model/moment.ts";
-import { createRaster, paintIds, paintRects, rectAt, type Rects } from "../render/raster.ts";
+import type { SegmentAtMoment } from "../model/moment.ts";
+import { PlacedRows } from "../render/placed_rows.ts";
+import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
 import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLit, type LitBox } from "./lit_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
-import { blockPalette, CACHED_COLOUR } from "./theme.ts";
+import { blockPalette, CACHED_COLOUR, SPLIT_COLOUR } from "./theme.ts";
 
 const TALLEST_ROW_PX = 40;
 const SHORTEST_ROW_PX = 14;
 const COMFORTABLE_HEIGHT_PX = 360;
 const BAR_SHARE = 0.8;
 const OPTIONS = {
-  label: "Segments at the moment shown. Arrow keys walk through the blocks.",
+  label: "Segments at the moment shown. Arrow keys walk through the blocks, Enter selects one.",
   heightPx: COMFORTABLE_HEIGHT_PX,
   marginsPx: { left: 16, right: 16, top: 8, bottom: 42 },
 };
@@ -38,6 +40,7 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   const plot = new Plot(parent, chart.frames, OPTIONS);
   let moment = momentAfter(chart.timeline, selection.momentRow.value);
   let raster = createRaster(1, 1);
+  let rects: Rects | undefined;
   const refresh = (): void => {
     moment = momentAfter(chart.timeline, selection.momentRow.value);
     plot.setHeight(heightOf(moment.rows));
@@ -46,10 +49,9 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   plot.onDraw(
     (drawing) => {
       raster = rasterFor(drawing, raster);
-      const viewport = { left: 0, right: moment.widthBytes, top: 0, bottom: moment.rows };
-      const rects = pieceRects(moment, chart.timeline, categories.value);
-      paintRects(raster, rects, viewport, blockPalette(drawing.theme));
-      paintIds(raster, rects, viewport);
+      const palette = blockPalette(drawing.theme, categories.value.isOrdered);
+      rects = pieceRects(moment, chart.timeline, categories.value, palette, raster.height);
+      paintRects(raster, [rects], { left: 0, right: moment.widthBytes });
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
     },
@@ -59,21 +61,32 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       }
     },
   );
-  const pieceAt = (event: MouseEvent): BarPiece | undefined => {
+  const pieceAt = (offsetX: number, offsetY: number): BarPiece | undefined => {
     const ratio = raster.width / plot.area.width;
     const { left, top } = plot.area;
-    const x = (event.offsetX - left) * ratio;
-    return moment.pieces[rectAt(raster, x, (event.offsetY - top) * ratio) ?? -1];
+    const [x, y] = [(offsetX - left) * ratio, (offsetY - top) * ratio];
+    const viewport = { left: 0, right: moment.widthBytes };
+    const piece = rects === undefined ? undefined : findRect(rects, viewport, raster.width, x, y);
+    return moment.pieces[piece ?? -1];
   };
-  addHover(plot, chart, pieceAt, () => moment);
+  addHover(plot, chart.tooltip, (x, y) => {
+    const piece = pieceAt(x, y);
+    return piece && linesOf(chart, moment, piece);
+  });
   plot.scope.listen(plot.host, "click", (event) => {
-    const block = pieceAt(event)?.block;
+    const block = pieceAt(event.offsetX, event.offsetY)?.block;
     selection.picked.value = block === undefined ? undefined : { kind: "block", block };
   });
   plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
   addWalk(plot, chart, () => moment);
   plot.scope.defer(selection.momentRow.subscribe(refresh));
-  plot.scope.defer(chart.revision.subscribe(refresh));
+  plot.scope.defer(
+    chart.revision.subscribe(() => {
+      if (chart.timeline.segmentsAfter(moment.row) !== moment.segments) {
+        refresh();
+      }
+    }),
+  );
   plot.scope.defer(categories.subscribe(() => plot.redraw()));
   refresh();
   return plot;
@@ -85,29 +98,46 @@ function heightOf(rows: number): number {
 }
 
 function momentAfter(timeline: DeviceTimeline, row: number): Moment {
-  const { events, blocks } = timeline;
-  const segments = segmentsAfter(events, timeline.segments, blocks, row);
+  const { blocks } = timeline;
+  const segments = timeline.segmentsAfter(row);
   const layout = packBars(segments);
   const pieces = barPieces(segments, layout, blocks);
   return { row, segments, pieces, rows: Math.max(layout.rows, 1), widthBytes: layout.widthBytes };
 }
 
-function pieceRects(moment: Moment, timeline: DeviceTimeline, categories: Categories): Rects {
+function pieceRects(
+  moment: Moment,
+  timeline: DeviceTimeline,
+  categories: Categories,
+  palette: Palette,
+  height: number,
+): Rects {
   const { pieces, row } = moment;
+  const rows = new PlacedRows();
+  rows.begin(height, 0, moment.rows, 0);
+  for (const piece of pieces) {
+    rows.push(piece.row + (1 - BAR_SHARE) / 2, piece.row + (1 + BAR_SHARE) / 2);
+  }
   return {
     count: pieces.length,
-    backdrop: 0,
     left: Float64Array.from(pieces, (piece) => piece.from),
     right: Float64Array.from(pieces, (piece) => piece.to),
-    top: Float64Array.from(pieces, (piece) => piece.row + (1 - BAR_SHARE) / 2),
-    bottom: Float64Array.from(pieces, (piece) => piece.row + (1 + BAR_SHARE) / 2),
-    colour: Uint8Array.from(pieces, ({ block }) =>
-      block === undefined ? CACHED_COLOUR : (categories.ofBlock[block] ?? COLOURED),
+    rows,
+    colour: Uint32Array.from(pieces, ({ block, segment }) =>
+      block === undefined ? freeColour(moment.segments[segment]) : categoryOf(categories, block),
     ),
-    striped: Uint8Array.from(pieces, ({ block }) =>
-      block !== undefined && isPendingAfter(timeline.blocks, block, row) ? 1 : 0,
-    ),
+    palette,
+    isStriped: (piece) => {
+      const block = pieces[piece]?.block;
+      return block !== undefined && isPendingAfter(timeline.blocks, block, row);
+    },
+    isBackdrop: false,
   };
+}
+
+/** A segment that is free as a whole can be given back to the device. */
+function freeColour(segment: SegmentAtMoment | undefined): number {
+  return segment?.blocks.length === 0 ? CACHED_COLOUR : SPLIT_COLOUR;
 }
 
 function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
@@ -126,36 +156,24 @@ function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
 function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[] {
   const origin = moment.segments[piece.segment]?.origin ?? 0;
   return piece.block === undefined
-    ? chart.describe.gap(origin, piece.address, piece.to - piece.from)
+    ? chart.describe.gap(
+        origin,
+        piece.address,
+        piece.to - piece.from,
+        moment.segments[piece.segment]?.blocks.length === 0,
+      )
     : chart.describe.block(piece.block);
-}
-
-function addHover(
-  plot: Plot,
-  chart: ChartContext,
-  pieceAt: (event: MouseEvent) => BarPiece | undefined,
-  moment: () => Moment,
-): void {
-  const { tooltip } = chart;
-  plot.scope.listen(plot.host, "pointermove", (event) => {
-    const piece = pieceAt(event);
-    if (piece === undefined) {
-      tooltip.hide();
-    } else {
-      tooltip.show(linesOf(chart, moment(), piece), event.clientX, event.clientY);
-    }
-  });
-  for (const leave of ["pointerleave", "blur"] as const) {
-    plot.scope.listen(plot.host, leave, () => {
-      tooltip.hide();
-    });
-  }
 }
 
 /** The arrow keys go from block to block. */
 function addWalk(plot: Plot, chart: ChartContext, moment: () => Moment): void {
   let walked = -1;
   plot.scope.listen(plot.host, "keydown", (event) => {
+    if (event.key === "Enter" && walked >= 0) {
+      const block = moment().pieces[walked]?.block;
+      chart.selection.picked.value = block === undefined ? undefined : { kind: "block", block };
+      chart.tooltip.hide();
+    }
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") {
       return;
     }

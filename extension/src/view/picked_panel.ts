@@ -14,18 +14,25 @@ export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
   const panel = element("div", "gpuviz-picked");
   panel.setAttribute("role", "region");
   panel.setAttribute("aria-label", "Selected");
-  panel.setAttribute("aria-live", "polite");
+  panel.tabIndex = -1;
   parent.append(panel);
+  chart.focusSelected = () => {
+    panel.focus({ preventScroll: true });
+  };
   let shown = new Scope();
   const show = (): void => {
     shown.dispose();
     shown = new Scope();
     const { value: picked } = chart.selection.picked;
+    const hadFocus = panel.contains(document.activeElement);
     panel.replaceChildren(
       ...(picked === undefined
-        ? [element("p", "gpuviz-section__hint", NOTHING)]
+        ? [element("p", "gpuviz-picked__nothing", NOTHING)]
         : storyOf(picked, chart, shown)),
     );
+    if (hadFocus) {
+      panel.focus({ preventScroll: true });
+    }
   };
   show();
   scope.defer(chart.selection.picked.subscribe(show));
@@ -47,22 +54,59 @@ function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement
   act("Zoom to it", "Also: F", () => {
     zoomTo(picked, chart);
   });
+  if (chart.selection.canGoBack) {
+    act("Back", "Select what was selected before; also: Backspace", () => {
+      chart.selection.back();
+    });
+  }
   act("Clear", "Also: Escape", () => {
     chart.selection.picked.value = undefined;
   });
   const related = relatedTo(picked, chart);
+  const count = related === undefined ? "" : `; ${related.title}: ${formatCount(related.total)}`;
+  chart.say(`Selected: ${title}${count}`);
   return [
     element("h4", "gpuviz-picked__title", title),
     head,
-    element("p", "gpuviz-picked__lines", lines.join("\n")),
+    ...storyLines(lines),
     ...(related === undefined ? [] : relatedTable(related, chart, scope)),
   ];
 }
 
-export function linesAbout(picked: Picked, { describe, describeWork }: ChartContext): string[] {
-  return picked.kind === "block"
-    ? describe.block(picked.block)
-    : describeWork.span(picked.spanKind, picked.row);
+const FACT = /^([a-z][a-z ]+): (.+)$/;
+
+/** Facts as terms and values, all else as it is. */
+function storyLines(lines: readonly string[]): HTMLElement[] {
+  const facts = element("dl", "gpuviz-picked__facts");
+  const rest: string[] = [];
+  for (const text of lines) {
+    const [, term, value] = FACT.exec(text) ?? [];
+    const isSourceOfFact = text.startsWith("    ") && rest.length === 0;
+    if (isSourceOfFact) {
+      facts.lastElementChild?.append(element("code", "gpuviz-picked__source", text.trim()));
+    } else if (term === undefined || value === undefined) {
+      rest.push(text);
+    } else {
+      facts.append(element("dt", "", term), element("dd", "", value));
+    }
+  }
+  const story = element("div", "gpuviz-picked__story");
+  story.append(...(facts.childElementCount > 0 ? [facts] : []));
+  story.append(element("p", "gpuviz-picked__lines", rest.join("\n")));
+  return [story];
+}
+
+export function linesAbout(picked: Picked, chart: ChartContext): string[] {
+  switch (picked.kind) {
+    case "block":
+      return chart.describe.block(picked.block);
+    case "gap": {
+      const { fromNs, toNs, next } = picked.gap;
+      return chart.describeWork.gap(picked.gap, chart.idle.causesOf(fromNs, toNs, next));
+    }
+    case "span":
+      return chart.describeWork.span(picked.spanKind, picked.row);
+  }
 }
 
 /** Shows what is selected with some time around it. */

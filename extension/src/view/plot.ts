@@ -29,6 +29,10 @@ export interface PlotOptions {
   };
 }
 
+/** How much of a narrow plot may lie left of its area. */
+const LEFT_SHARE = 0.16;
+const LEAST_LEFT_PX = 66;
+
 /** A canvas for the drawing and one above it for what follows the pointer. */
 export class Plot {
   readonly host: HTMLElement;
@@ -73,11 +77,13 @@ export class Plot {
   }
 
   get area(): PlotArea {
-    const { left, right, top, bottom } = this.#margins;
+    const { right, top, bottom } = this.#margins;
+    const { clientWidth } = this.host;
+    const left = Math.min(this.#margins.left, Math.max(clientWidth * LEFT_SHARE, LEAST_LEFT_PX));
     return {
       left,
       top,
-      width: Math.max(this.host.clientWidth - left - right, 1),
+      width: Math.max(clientWidth - left - right, 1),
       height: Math.max(this.#heightPx - top - bottom, 1),
     };
   }

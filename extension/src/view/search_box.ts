@@ -74,6 +74,7 @@ function hitList(
       close();
       chart.selection.picked.value = picked;
       zoomTo(picked, chart);
+      chart.focusSelected();
     });
     return hit;
   });

@@ -13,26 +13,58 @@ export class Selection {
   /** The window that a reader measures. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
   readonly picked = new Signal<Picked | undefined>(undefined);
+  /** What was selected before, the latest last. */
+  readonly #before: Picked[] = [];
+  #last: Picked | undefined;
   /** What lights up with it. */
   readonly lit = new Signal<Lit>(NOTHING_LIT);
   readonly #litBy: (picked: Picked | undefined) => Lit;
+  #peak: number;
 
   constructor(timeline: DeviceTimeline, litBy: (picked: Picked | undefined) => Lit) {
     this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
     this.momentRow = new Signal(timeline.peak);
+    this.#peak = timeline.peak;
     this.#litBy = litBy;
     this.picked.subscribe(() => {
+      if (this.#last !== undefined) {
+        this.#before.push(this.#last);
+      }
+      this.#last = this.picked.value;
       this.#light();
     });
   }
 
-  /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
-  follow(before: DeviceTimeline, after: DeviceTimeline): void {
-    this.window.extend(after.endNs);
-    if (this.momentRow.value === before.peak) {
-      this.momentRow.value = after.peak;
+  get canGoBack(): boolean {
+    return this.#before.length > 0;
+  }
+
+  /** Selects what was selected before. */
+  back(): void {
+    const before = this.#before.pop();
+    if (before !== undefined) {
+      this.#last = undefined;
+      this.picked.value = before;
     }
-    this.#light();
+  }
+
+  /** Measures what is selected, or without it the time shown. */
+  measure(timesOf: (picked: Picked) => TimeRange): void {
+    const { value: picked } = this.picked;
+    const { fromNs, toNs } = picked === undefined ? this.window.range.value : timesOf(picked);
+    this.measured.value = { fromNs: Math.round(fromNs), toNs: Math.round(toNs) };
+  }
+
+  /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
+  follow({ endNs, peak }: DeviceTimeline): void {
+    this.window.extend(endNs);
+    if (this.momentRow.value === this.#peak) {
+      this.momentRow.value = peak;
+    }
+    this.#peak = peak;
+    if (this.picked.value !== undefined) {
+      this.#light();
+    }
   }
 
   #light(): void {

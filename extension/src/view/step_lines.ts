@@ -1,5 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { columnExtremes, columnRows, type ColumnExtremes } from "../model/decimation.ts";
+import { usedAt, type UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { Drawing } from "./plot.ts";
@@ -59,8 +60,41 @@ export function drawLevels(
     context.strokeStyle = style.line(theme);
     context.lineWidth = 1.5;
     context.setLineDash([...style.dashPx]);
-    strokeSteps(drawing, extremes, bytes);
+    strokeSteps(drawing, style.fill === undefined ? highest(extremes) : extremes, bytes);
   }
+  context.restore();
+}
+
+/** Only the highest level of each column: dashes that went up and down would fill it. */
+function highest({ largest }: ColumnExtremes): ColumnExtremes {
+  return { smallest: largest, largest, last: largest };
+}
+
+const USED_DASH_PX = [9, 3, 2, 3];
+
+/** What all processes use of the device, from sample to sample. */
+export function drawUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
+  const { context, area, theme } = drawing;
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top - 2, area.width, area.height + 4);
+  context.clip();
+  context.strokeStyle = theme.used;
+  context.lineWidth = 1.5;
+  context.setLineDash(USED_DASH_PX);
+  context.beginPath();
+  let y = toPixel(bytes, usedAt(used, time.from));
+  context.moveTo(area.left, y);
+  used.timeNs.forEach((timeNs, sample) => {
+    if (timeNs >= time.from && timeNs <= time.to) {
+      const x = toPixel(time, timeNs);
+      context.lineTo(x, y);
+      y = toPixel(bytes, used.bytes[sample] ?? 0);
+      context.lineTo(x, y);
+    }
+  });
+  context.lineTo(area.left + area.width, y);
+  context.stroke();
   context.restore();
 }
 

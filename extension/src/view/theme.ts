@@ -17,10 +17,15 @@ export interface Theme {
   readonly allocatedFill: string;
   readonly active: string;
   readonly requested: string;
+  readonly used: string;
   readonly cached: string;
+  readonly cachedEdge: string;
+  readonly split: string;
   readonly ground: string;
   readonly kinds: readonly string[];
   readonly categories: readonly string[];
+  /** From small to large, or from short to long. */
+  readonly order: readonly string[];
 }
 
 const CATEGORY_COUNT = 8;
@@ -28,6 +33,8 @@ const CATEGORY_COUNT = 8;
 export function themeOf(host: HTMLElement): Theme {
   const style = getComputedStyle(host);
   const colour = (name: string): string => style.getPropertyValue(`--gpuviz-${name}`).trim();
+  const several = (name: string, length: number): string[] =>
+    Array.from({ length }, (_, index) => colour(`${name}-${index}`));
   return {
     text: colour("text"),
     muted: colour("muted"),
@@ -41,20 +48,29 @@ export function themeOf(host: HTMLElement): Theme {
     allocatedFill: colour("allocated-fill"),
     active: colour("active"),
     requested: colour("requested"),
+    used: colour("used"),
     cached: colour("cached"),
+    cachedEdge: colour("cached-edge"),
+    split: colour("split"),
     ground: colour("ground"),
     kinds: SPAN_KINDS.map((_, kind) => colour(`kind-${kind}`)),
-    categories: Array.from({ length: CATEGORY_COUNT }, (_, index) => colour(`category-${index}`)),
+    categories: several("category", CATEGORY_COUNT),
+    order: several("order", CATEGORY_COUNT - 1),
   };
 }
 
 /** The place of cached space in the palette of blocks; the categories come before it. */
 export const CACHED_COLOUR = CATEGORY_COUNT;
+/** The place of free space beside blocks, which cannot be given back. */
+export const SPLIT_COLOUR = CATEGORY_COUNT + 1;
 
-export function blockPalette(theme: Theme): Palette {
-  const fill = [...theme.categories, theme.cached].map(pixelOf);
+export function blockPalette(theme: Theme, isOrdered = false): Palette {
+  const groups = isOrdered ? [...theme.order, theme.cached] : theme.categories;
+  const fill = [...groups, theme.cached, theme.split].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
-  return { fill, edge: fill.map((pixel) => shade(pixel, towards)) };
+  const edge = fill.slice(0, CACHED_COLOUR).map((pixel) => shade(pixel, towards));
+  const freeEdge = pixelOf(theme.cachedEdge);
+  return { fill, edge: [...edge, freeEdge, freeEdge] };
 }
 
 const PATTERNS: Readonly<Record<number, number>> = {
@@ -65,19 +81,26 @@ const PATTERNS: Readonly<Record<number, number>> = {
   [SpanKind.otherCopy]: Pattern.dotted,
   [SpanKind.memset]: Pattern.upright,
   [SpanKind.wait]: Pattern.dotted,
+  [SpanKind.idle]: Pattern.hatched,
+  [SpanKind.overhead]: Pattern.crossed,
 };
 
 /** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
 export function lanePalette(theme: Theme): LanePalette {
   const fill = theme.kinds.map(pixelOf);
+  const hatch = fill[SpanKind.idle] ?? 0;
+  const edge = fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25));
   return {
-    fill,
-    edge: fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25)),
+    fill: fill.with(SpanKind.idle, pixelOf(theme.ground)),
+    edge: edge.with(SpanKind.idle, hatch),
     pattern: theme.kinds.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
   };
 }
 
-/** Black or white, whichever is read better on a kind of span. */
-export function inkOn(theme: Theme, kind: number): string {
-  return luminance(pixelOf(theme.kinds[kind] ?? "#000000")) > 0.3 ? "#000000" : "#ffffff";
+/** Black or white, whichever is read better on a colour. */
+export function inkOn(hex: string): string {
+  return luminance(pixelOf(hex)) > AS_FAR_FROM_BLACK_AS_WHITE ? "#000000" : "#ffffff";
 }
+
+/** sqrt(1.05 * 0.05) - 0.05: both then have a contrast of 4.58. */
+const AS_FAR_FROM_BLACK_AS_WHITE = 0.179;

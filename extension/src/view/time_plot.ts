@@ -11,8 +11,12 @@ export interface TimePlotParts {
   readonly draw: (drawing: Drawing, time: Scale) => void;
   /** Draws what lights up with the selection. */
   readonly drawLit?: (drawing: Drawing, time: Scale) => void;
+  /** Draws above all else, also where nothing is selected. */
+  readonly drawOver?: (drawing: Drawing, time: Scale) => void;
   /** What a click at a place of the plot selects. */
   readonly pick?: (x: number, y: number) => Picked | undefined;
+  /** What Enter selects when the cursor is at a time; undefined leaves the selection. */
+  readonly pickByKey?: (timeNs: number) => Picked | undefined;
 }
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
@@ -20,7 +24,7 @@ export function timePlot(
   parent: HTMLElement,
   chart: ChartContext,
   options: PlotOptions,
-  { draw, drawLit, pick }: TimePlotParts,
+  { draw, drawLit, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
   const plot = new Plot(parent, chart.frames, options);
@@ -33,6 +37,8 @@ export function timePlot(
     selection.momentRow.value = chart.timeline.rowAt(timeNs);
     if (pick !== undefined && place !== undefined) {
       selection.picked.value = pick(place.offsetX, place.offsetY);
+    } else if (place === undefined) {
+      selection.picked.value = pickByKey?.(timeNs) ?? selection.picked.value;
     }
   });
   plot.onDraw(
@@ -47,6 +53,7 @@ export function timePlot(
         drawLit?.(drawing, time());
         drawExtent(drawing, time(), chart.timesOf(selection.picked.value));
       }
+      drawOver?.(drawing, time());
       drawMeasured(drawing, time(), selection.measured.value);
       const momentNs = chart.timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);

@@ -41,6 +41,15 @@ export function addTimelineKeys(
     "]": () => {
       picked.value = neighbour(chart, 1) ?? picked.value;
     },
+    g: () => {
+      chart.showsIdle.value = !chart.showsIdle.value;
+    },
+    m: () => {
+      selection.measure((found) => chart.timesOf(found));
+    },
+    Backspace: () => {
+      selection.back();
+    },
     "/": targets.search,
     "?": targets.help,
     Escape: () => {
@@ -60,9 +69,13 @@ export function addTimelineKeys(
   });
 }
 
-/** The span before or after the selected one in its row. */
-function neighbour({ lanes, selection }: ChartContext, by: number): Picked | undefined {
+/** The span before or after the selected one in its row, or the block. */
+function neighbour({ lanes, selection, timeline }: ChartContext, by: number): Picked | undefined {
   const picked = selection.picked.value;
+  if (picked?.kind === "block") {
+    const block = picked.block + by;
+    return timeline.blocks.address[block] === undefined ? undefined : { kind: "block", block };
+  }
   if (picked?.kind !== "span") {
     return undefined;
   }

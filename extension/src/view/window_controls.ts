@@ -34,6 +34,9 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
     act("All", "Show the whole recording; also: double click", () => {
       time.reset();
     }),
+    act("Measure", "Measure what is selected, or else the time shown; also: M", () => {
+      chart.selection.measure((picked) => chart.timesOf(picked));
+    }),
     act("?", "Keys and gestures", help),
     shown,
   );

@@ -1,6 +1,6 @@
 import { Signal } from "../base/signal.ts";
 import { readTables, type Batches } from "../wire/batches.ts";
-import { GrowingRecording } from "./growing_recording.ts";
+import { GrowingRecording } from "../model/growing_recording.ts";
 
 const FIRST_RETRY_MS = 4000;
 const LONGEST_RETRY_MS = 60_000;
@@ -114,6 +114,7 @@ export class Follower {
       return;
     }
     this.#append(arriving.recording, message, buffers);
+    arriving.recording.settle();
     arriving.nextPart += 1;
     if (arriving.nextPart === parts) {
       this.#recording = arriving.recording;

@@ -1,8 +1,9 @@
 import "../view/theme.css";
+import "./reset.css";
 import "../view/charts.css";
 import "../view/controls.css";
 import "../view/picked.css";
-import "./widget.css";
+import "../view/host.css";
 
 import { LiveView } from "./live_view.ts";
 import type { WidgetModel } from "./model.ts";

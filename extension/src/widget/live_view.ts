@@ -1,10 +1,10 @@
 import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import type { DeviceContents } from "../view/chart_context.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { button, element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
-import { followHostTheme } from "./host_theme.ts";
+import { followHostTheme } from "../view/host_theme.ts";
 import { stateOf } from "./live_state.ts";
 import { Pace } from "./pace.ts";
 import type { Session } from "./session.ts";

@@ -1,36 +1,50 @@
 import { ArrowTable } from "./arrow.ts";
-import { readZipDirectory, readZipMember, type ZipMember } from "./zip.ts";
+import { recordBatches } from "./arrow_stream.ts";
+import type { ByteSource } from "./byte_source.ts";
+import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** A `.gpuviz` file: its manifest and the tables that a view asks for. */
 export class RecordingFile {
   readonly initialEvents: number;
   readonly durationNs: number;
-  readonly #archive: Uint8Array<ArrayBuffer>;
+  /** What is true of the recording as a whole, as `gpuviz.manifest` has it. */
+  readonly manifest: Readonly<Record<string, unknown>>;
+  readonly #source: ByteSource;
   readonly #members: ReadonlyMap<string, ZipMember>;
+  readonly #rows: Readonly<Record<string, unknown>>;
 
   private constructor(
-    archive: Uint8Array<ArrayBuffer>,
+    source: ByteSource,
     members: ReadonlyMap<string, ZipMember>,
     manifest: Readonly<Record<string, unknown>>,
   ) {
-    this.#archive = archive;
+    this.#source = source;
     this.#members = members;
-    this.initialEvents = numberOf(manifest, "initial_events");
-    this.durationNs = numberOf(manifest, "duration_ns");
+    this.manifest = manifest;
+    this.#rows = objectOf(manifest["tables"]) ?? {};
+    this.initialEvents = numberOf(manifest["initial_events"]);
+    this.durationNs = numberOf(manifest["duration_ns"]);
   }
 
-  static async open(archive: Uint8Array<ArrayBuffer>): Promise<RecordingFile> {
-    const members = readZipDirectory(archive);
-    const bytes = await memberBytes(archive, members, "manifest.json");
-    const manifest: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (typeof manifest !== "object" || manifest === null) {
+  static async open(source: ByteSource): Promise<RecordingFile> {
+    const members = await readZipDirectory(source);
+    const member = memberNamed(members, "manifest.json");
+    const bytes = await readZipMember(source, "manifest.json", member);
+    const manifest = objectOf(JSON.parse(new TextDecoder().decode(bytes)));
+    if (manifest === undefined) {
       throw new Error("The member manifest.json holds no object.");
     }
-    return new RecordingFile(archive, members, manifest as Record<string, unknown>);
+    return new RecordingFile(source, members, manifest);
+  }
+
+  /** How many rows a table has; 0 where the recording has no such table. */
+  rowsOf(name: string): number {
+    return numberOf(this.#rows[name]);
   }
 
   async table(name: string): Promise<ArrowTable> {
-    const bytes = await memberBytes(this.#archive, this.#members, `${name}.arrow`);
+    const member = `${name}.arrow`;
+    const bytes = await readZipMember(this.#source, member, memberNamed(this.#members, member));
     return new ArrowTable(name, bytes);
   }
 
@@ -38,21 +52,33 @@ export class RecordingFile {
   async tableIfAny(name: string): Promise<ArrowTable> {
     return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
   }
+
+  /** A table part by part, without ever having it in memory whole; nothing where there is none. */
+  async *parts(name: string): AsyncGenerator<ArrowTable> {
+    const file = `${name}.arrow`;
+    const member = this.#members.get(file);
+    if (member !== undefined) {
+      for await (const part of recordBatches(readZipPieces(this.#source, file, member))) {
+        yield new ArrowTable(name, part);
+      }
+    }
+  }
 }
 
-async function memberBytes(
-  archive: Uint8Array<ArrayBuffer>,
-  members: ReadonlyMap<string, ZipMember>,
-  name: string,
-): Promise<Uint8Array<ArrayBuffer>> {
+function memberNamed(members: ReadonlyMap<string, ZipMember>, name: string): ZipMember {
   const member = members.get(name);
   if (member === undefined) {
     throw new Error(`The recording has no member ${name}.`);
   }
-  return readZipMember(archive, name, member);
+  return member;
 }
 
-function numberOf(manifest: Readonly<Record<string, unknown>>, key: string): number {
-  const value = manifest[key];
+function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === "object" && value !== null
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined;
+}
+
+function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }

@@ -1,9 +1,16 @@
+import type { ByteSource } from "./byte_source.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
 // The record layouts are those of PKWARE's APPNOTE.TXT 6.3.
 const END_OF_DIRECTORY = 0x06054b50;
 const DIRECTORY_ENTRY = 0x02014b50;
 const LOCAL_ENTRY = 0x04034b50;
+const LOCAL_ENTRY_BYTES = 30;
 const END_OF_DIRECTORY_BYTES = 22;
 const LONGEST_COMMENT_BYTES = 0xffff;
+/** So much is inflated at once. */
+const PIECE_BYTES = 1 << 18;
 const STORED = 0;
 const DEFLATED = 8;
 
@@ -15,19 +22,23 @@ export interface ZipMember {
 }
 
 /** The members of a ZIP archive, by name. */
-export function readZipDirectory(archive: Uint8Array<ArrayBuffer>): Map<string, ZipMember> {
-  const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
-  const end = findEndOfDirectory(view);
-  const count = view.getUint16(end + 10, true);
-  let offset = view.getUint32(end + 16, true);
+export async function readZipDirectory(source: ByteSource): Promise<Map<string, ZipMember>> {
+  const tailFrom = Math.max(source.byteLength - END_OF_DIRECTORY_BYTES - LONGEST_COMMENT_BYTES, 0);
+  const tail = viewOf(await source.slice(tailFrom, source.byteLength));
+  const end = findEndOfDirectory(tail);
+  const count = tail.getUint16(end + 10, true);
+  const from = tail.getUint32(end + 16, true);
+  const directory = await source.slice(from, tailFrom + end);
+  const view = viewOf(directory);
   const members = new Map<string, ZipMember>();
+  let offset = 0;
   for (let index = 0; index < count; index += 1) {
-    if (view.getUint32(offset, true) !== DIRECTORY_ENTRY) {
-      throw new Error(`The archive's directory is damaged at byte ${offset}.`);
+    if (offset + 46 > view.byteLength || view.getUint32(offset, true) !== DIRECTORY_ENTRY) {
+      throw new Error(`The archive's directory is damaged at byte ${from + offset}.`);
     }
     const nameBytes = view.getUint16(offset + 28, true);
     const tailBytes = view.getUint16(offset + 30, true) + view.getUint16(offset + 32, true);
-    const name = new TextDecoder().decode(archive.subarray(offset + 46, offset + 46 + nameBytes));
+    const name = new TextDecoder().decode(directory.subarray(offset + 46, offset + 46 + nameBytes));
     members.set(name, {
       method: view.getUint16(offset + 10, true),
       compressedBytes: view.getUint32(offset + 20, true),
@@ -39,10 +50,12 @@ export function readZipDirectory(archive: Uint8Array<ArrayBuffer>): Map<string, 
   return members;
 }
 
+function viewOf(bytes: Bytes): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 function findEndOfDirectory(view: DataView): number {
-  const first = view.byteLength - END_OF_DIRECTORY_BYTES;
-  const last = Math.max(first - LONGEST_COMMENT_BYTES, 0);
-  for (let offset = first; offset >= last; offset -= 1) {
+  for (let offset = view.byteLength - END_OF_DIRECTORY_BYTES; offset >= 0; offset -= 1) {
     if (view.getUint32(offset, true) === END_OF_DIRECTORY) {
       return offset;
     }
@@ -52,36 +65,79 @@ function findEndOfDirectory(view: DataView): number {
 
 /** The inflated bytes of one member. */
 export async function readZipMember(
-  archive: Uint8Array<ArrayBuffer>,
+  source: ByteSource,
   name: string,
   member: ZipMember,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
-  if (view.getUint32(member.localOffset, true) !== LOCAL_ENTRY) {
-    throw new Error(`The member ${name} is damaged: its header is missing.`);
-  }
-  const nameBytes = view.getUint16(member.localOffset + 26, true);
-  const extraBytes = view.getUint16(member.localOffset + 28, true);
-  const start = member.localOffset + 30 + nameBytes + extraBytes;
-  const packed = archive.subarray(start, start + member.compressedBytes);
-  const bytes = await unpack(packed, name, member.method);
-  if (bytes.byteLength !== member.bytes) {
-    throw new Error(`The member ${name} has ${bytes.byteLength} bytes, not ${member.bytes}.`);
+): Promise<Bytes> {
+  const bytes = new Uint8Array(member.bytes);
+  let length = 0;
+  for await (const piece of readZipPieces(source, name, member)) {
+    bytes.set(piece, length);
+    length += piece.byteLength;
   }
   return bytes;
 }
 
-async function unpack(
-  packed: Uint8Array<ArrayBuffer>,
+/** The inflated bytes of one member, piece after piece. */
+export async function* readZipPieces(
+  source: ByteSource,
   name: string,
-  method: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  if (method === STORED) {
-    return packed.slice();
+  member: ZipMember,
+): AsyncGenerator<Bytes> {
+  let length = 0;
+  for await (const piece of unpack(await packedPieces(source, name, member), name, member)) {
+    length += piece.byteLength;
+    if (length > member.bytes) {
+      break;
+    }
+    yield piece;
   }
-  if (method !== DEFLATED) {
+  if (length !== member.bytes) {
+    throw new Error(`The member ${name} has ${length} bytes, not ${member.bytes}.`);
+  }
+}
+
+async function packedPieces(
+  source: ByteSource,
+  name: string,
+  { localOffset, compressedBytes }: ZipMember,
+): Promise<ReadableStream<Bytes>> {
+  const header = viewOf(await source.slice(localOffset, localOffset + LOCAL_ENTRY_BYTES));
+  if (header.byteLength < LOCAL_ENTRY_BYTES || header.getUint32(0, true) !== LOCAL_ENTRY) {
+    throw new Error(`The member ${name} is damaged: its header is missing.`);
+  }
+  const namesBytes = header.getUint16(26, true) + header.getUint16(28, true);
+  let from = localOffset + LOCAL_ENTRY_BYTES + namesBytes;
+  const end = from + compressedBytes;
+  return new ReadableStream({
+    async pull(controller) {
+      const to = Math.min(from + PIECE_BYTES, end);
+      if (from < to) {
+        controller.enqueue(await source.slice(from, to));
+        from = to;
+      } else {
+        controller.close();
+      }
+    },
+  });
+}
+
+async function* unpack(
+  packed: ReadableStream<Bytes>,
+  name: string,
+  { method }: ZipMember,
+): AsyncGenerator<Bytes> {
+  if (method !== STORED && method !== DEFLATED) {
     throw new Error(`The member ${name} is packed with method ${method}; deflate (8) is expected.`);
   }
-  const inflated = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(inflated).arrayBuffer());
+  const pieces =
+    method === STORED ? packed : packed.pipeThrough(new DecompressionStream("deflate-raw"));
+  const reader = pieces.getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      yield read.value;
+    }
+  } finally {
+    await reader.cancel();
+  }
 }

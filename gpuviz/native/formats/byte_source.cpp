@@ -59,8 +59,7 @@ void ByteSource::fill(std::uint64_t count) {
         const std::size_t got =
             std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());
         if (got == 0) {
-            if (std::ferror(file_.get()) != 0)
-                throw_errno("");
+            if (std::ferror(file_.get()) != 0) throw_errno("");
             throw FormatError("byte " + std::to_string(before_ + end_),
                               "truncated (the file became shorter while it was read)");
         }

@@ -1,6 +1,6 @@
 import { Scope } from "../base/scope.ts";
 import { luminance, pixelOf } from "../render/colour.ts";
-import { context2d, element } from "../view/dom.ts";
+import { context2d, element } from "./dom.ts";
 
 /** Ours, and where a notebook has it: JupyterLab and Notebook 7, then VS Code. */
 const COLOURS = [
@@ -11,6 +11,9 @@ const COLOURS = [
   ["muted", "--jp-content-font-color2", "--vscode-descriptionForeground"],
 ] as const;
 const DARK_BELOW = 0.2;
+const WANTS_CONTRAST = "(prefers-contrast: more), (forced-colors: active)";
+/** In a palette of high contrast the rest is ours. */
+const KEPT_IN_CONTRAST: readonly string[] = ["background", "text"];
 
 /** Gives elements the notebook's own colours, and calls `changed` whenever these change. */
 export function followHostTheme(elements: readonly HTMLElement[], changed: () => void): Scope {
@@ -19,26 +22,32 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
     const colours = hostColours();
     const background = colours.get("background") ?? "#ffffff";
     const isDark = luminance(pixelOf(background)) < DARK_BELOW;
+    const isContrast = wanted.matches || themeName().includes("high contrast");
     for (const target of elements) {
       target.classList.toggle("gpuviz-theme--dark", isDark);
-      for (const [name, colour] of colours) {
-        target.style.setProperty(`--gpuviz-${name}`, colour);
+      target.classList.toggle("gpuviz-theme--contrast", isContrast);
+      for (const [name] of COLOURS) {
+        const isOurs = isContrast && !KEPT_IN_CONTRAST.includes(name);
+        target.style.setProperty(`--gpuviz-${name}`, isOurs ? null : (colours.get(name) ?? null));
       }
     }
   };
-  apply();
-  const observer = new MutationObserver(() => {
+  const again = (): void => {
     apply();
     changed();
+  };
+  const wanted = window.matchMedia(WANTS_CONTRAST);
+  apply();
+  wanted.addEventListener("change", again);
+  scope.defer(() => {
+    wanted.removeEventListener("change", again);
   });
+  const observer = new MutationObserver(again);
   const watched = { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-name"] };
   observer.observe(document.body, watched);
   observer.observe(document.documentElement, watched);
   // JupyterLab swaps the theme's style sheet, sometimes after it changed the name.
-  const late = new MutationObserver(() => {
-    apply();
-    changed();
-  });
+  const late = new MutationObserver(again);
   late.observe(document.head, { childList: true });
   scope.defer(() => {
     observer.disconnect();
@@ -47,10 +56,16 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   return scope;
 }
 
+/** JupyterLab's name for its theme, VS Code's for its kind of theme. */
+function themeName(): string {
+  const { jpThemeName = "", vscodeThemeKind = "" } = document.body.dataset;
+  return `${jpThemeName} ${vscodeThemeKind.replaceAll("-", " ")}`.toLowerCase();
+}
+
 /** Colours of the notebook by our names, as `#rrggbb`; those that it has none for are left out. */
 function hostColours(): Map<string, string> {
   const style = getComputedStyle(document.body);
-  const pixel = context2d(element("canvas", ""));
+  const pixel = context2d(element("canvas", ""), { willReadFrequently: true });
   const colours = new Map<string, string>();
   const background = style.getPropertyValue("--jp-layout-color0").trim();
   for (const [name, ...variables] of COLOURS) {

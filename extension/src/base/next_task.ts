@@ -1,0 +1,9 @@
+/** Lets the page draw and answer its reader before what follows is done. */
+export async function nextTask(): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  await new Promise((resolve) => {
+    port1.onmessage = resolve;
+    port2.postMessage(undefined);
+  });
+  port1.close();
+}

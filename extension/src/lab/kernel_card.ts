@@ -1,0 +1,180 @@
+import { showErrorMessage } from "@jupyterlab/apputils";
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import type { KernelLink } from "./kernel_link.ts";
+import type { LinkedKernel } from "./kernel_links.ts";
+import type { KernelState } from "./panel_messages.ts";
+import { sparkline } from "./sparkline.ts";
+
+/** What the buttons of a card do; each gets the kernel's conversation. */
+export interface CardActions {
+  readonly start: (kernel: LinkedKernel) => Promise<string>;
+  readonly stop: (kernel: LinkedKernel) => Promise<string>;
+  readonly snapshot: (kernel: LinkedKernel) => Promise<string>;
+  readonly report: (kernel: LinkedKernel) => Promise<string>;
+  readonly dashboard: (kernel: LinkedKernel) => Promise<string>;
+}
+
+/** What the panel shows of one kernel. */
+export class KernelCard {
+  readonly node = document.createElement("section");
+  readonly #kernel: LinkedKernel;
+  readonly #words: TranslationBundle;
+  readonly #status = paragraph("gpuviz-card__status");
+  readonly #numbers = document.createElement("dl");
+  readonly #said = paragraph("gpuviz-card__said");
+  readonly #spark;
+  readonly #buttons = document.createElement("div");
+  readonly #actions: CardActions;
+  readonly #redraw = (): void => {
+    this.#draw();
+  };
+
+  constructor(kernel: LinkedKernel, actions: CardActions, words: TranslationBundle) {
+    this.#kernel = kernel;
+    this.#actions = actions;
+    this.#words = words;
+    this.#spark = sparkline(words.__("Allocated memory over the last two minutes"));
+    this.node.className = "gpuviz-card";
+    this.#status.setAttribute("role", "status");
+    this.#numbers.className = "gpuviz-card__numbers";
+    this.#buttons.className = "gpuviz-card__buttons";
+    const title = document.createElement("h3");
+    title.textContent = kernel.path.split("/").at(-1) ?? kernel.name;
+    title.title = kernel.path;
+    this.node.append(title, this.#status, this.#numbers, this.#spark.node);
+    this.node.append(this.#buttons, this.#said);
+    kernel.link.changed.connect(this.#redraw);
+    this.#draw();
+  }
+
+  dispose(): void {
+    this.#kernel.link.changed.disconnect(this.#redraw);
+    this.node.remove();
+  }
+
+  #draw(): void {
+    const { link } = this.#kernel;
+    const { state } = link;
+    this.node.dataset["status"] = state?.recording ? "recording" : link.status;
+    this.#status.textContent = statusText(link, this.#words);
+    const isKnown = link.status === "present" && state !== undefined;
+    this.#numbers.replaceChildren(...(isKnown ? numbers(state, this.#words) : []));
+    this.#spark.node.toggleAttribute("hidden", !isKnown || link.history.length < 2);
+    this.#spark.draw(link.history);
+    this.#drawButtons(state?.recording ?? false, (state?.devices.length ?? 0) > 0);
+  }
+
+  #drawButtons(recording: boolean, hasData: boolean): void {
+    const { link } = this.#kernel;
+    const __ = this.#words.__.bind(this.#words);
+    const { start, stop, snapshot, report, dashboard } = this.#actions;
+    let offered: [string, string, (kernel: LinkedKernel) => Promise<string>, boolean][] = [];
+    if (link.status === "absent") {
+      offered = [["load", __("Load gpuviz in this kernel"), load, true]];
+    } else if (link.status === "present") {
+      offered = [
+        recording
+          ? ["stop", __("Stop"), stop, true]
+          : ["start", __("Start"), start, link.state !== undefined],
+        ["snapshot", __("Save"), snapshot, hasData],
+        ["report", __("Report"), report, hasData],
+        ["dashboard", __("Dashboard"), dashboard, true],
+      ];
+    }
+    const key = offered.map(([name, , , enabled]) => `${name}${enabled}`).join(" ");
+    if (this.#buttons.dataset["offered"] === key) {
+      return;
+    }
+    this.#buttons.dataset["offered"] = key;
+    this.#buttons.replaceChildren(
+      ...offered.map(([name, label, action, enabled]) => {
+        const created = document.createElement("button");
+        created.type = "button";
+        created.className = "jp-mod-styled jp-Button";
+        created.dataset["action"] = name;
+        created.textContent = label;
+        created.disabled = !enabled;
+        created.addEventListener("click", () => void this.#run(action));
+        return created;
+      }),
+    );
+  }
+
+  async #run(action: (kernel: LinkedKernel) => Promise<string>): Promise<void> {
+    const { link } = this.#kernel;
+    if (link.isBusy && !link.answersWhileBusy) {
+      this.#said.textContent = this.#words.__("Waits until the running cell has ended.");
+    }
+    try {
+      this.#said.textContent = await action(this.#kernel);
+    } catch (error) {
+      this.#said.textContent = "";
+      await showErrorMessage(this.#words.__("gpuviz"), error as Error);
+    }
+  }
+}
+
+async function load({ link }: LinkedKernel): Promise<string> {
+  await link.load();
+  return "";
+}
+
+function statusText(link: KernelLink, words: TranslationBundle): string {
+  const { state } = link;
+  switch (link.status) {
+    case "waiting":
+      return link.isBusy
+        ? words.__("The kernel is busy; it will answer when its cell has ended.")
+        : words.__("Asking the kernel …");
+    case "absent":
+      return words.__("gpuviz is not loaded.");
+    case "foreign":
+      return words.__("No Python: nothing to record.");
+    case "dead":
+      return words.__("The kernel died.");
+    case "disconnected":
+      return words.__("No connection to the kernel.");
+    case "present":
+      if (state === undefined) {
+        return link.isBusy && !link.answersWhileBusy
+          ? words.__("This kernel tells nothing while a cell runs.")
+          : words.__("gpuviz is loaded.");
+      }
+      return state.recording
+        ? words.__("Recording for %1", formatDuration(state.elapsedNs ?? 0))
+        : words.__("Not recording");
+  }
+}
+
+function numbers(state: KernelState, words: TranslationBundle): HTMLElement[] {
+  const rows = state.devices.flatMap(({ device, allocated, peak, reserved, busy }) => {
+    const of = state.devices.length > 1 ? ` ${device}` : "";
+    const share = busy === null ? "" : `${Math.round(100 * busy)} %`;
+    return [
+      [words.__("Allocated") + of, formatBytes(allocated), words.__("peak %1", formatBytes(peak))],
+      [words.__("Reserved") + of, formatBytes(reserved), ""],
+      ...(share === "" ? [] : [[words.__("GPU busy") + of, share, words.__("in the last second")]]),
+    ];
+  });
+  if ((state.dropped ?? 0) > 0) {
+    rows.push([words.__("Lost"), formatCount(state.dropped ?? 0), words.__("events")]);
+  }
+  return rows.flatMap(([name = "", value = "", detail = ""]) => {
+    const term = document.createElement("dt");
+    const number = document.createElement("dd");
+    const small = document.createElement("small");
+    term.textContent = name;
+    number.textContent = value;
+    small.textContent = detail;
+    number.append(" ", small);
+    return [term, number];
+  });
+}
+
+function paragraph(className: string): HTMLParagraphElement {
+  const created = document.createElement("p");
+  created.className = className;
+  return created;
+}

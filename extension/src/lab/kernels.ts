@@ -1,0 +1,15 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { Token } from "@lumino/coreutils";
+
+import { KernelLinks } from "./kernel_links.ts";
+
+/** Conversations with the kernels' gpuviz, for all that shows or controls them. */
+export const IKernelLinks = new Token<KernelLinks>("gpuviz:IKernelLinks");
+
+export const kernels: JupyterFrontEndPlugin<KernelLinks> = {
+  id: "gpuviz:kernels",
+  description: "Speaks with the gpuviz of running kernels.",
+  autoStart: true,
+  provides: IKernelLinks,
+  activate: (app: JupyterFrontEnd): KernelLinks => new KernelLinks(app.serviceManager),
+};

@@ -1,0 +1,31 @@
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { element } from "../view/dom.ts";
+
+/** What a reader of a recording should know first: what ran, when, and what is not as usual. */
+export function factsOf(
+  manifest: Readonly<Record<string, unknown>>,
+  words: TranslationBundle,
+): HTMLElement[] {
+  const facts: HTMLElement[] = [];
+  const { program, created, label, notes, complete, dropped } = manifest;
+  const texts = Array.isArray(program) ? program.map(String) : [];
+  const what = [texts.join(" "), typeof created === "string" ? when(created) : ""].filter(Boolean);
+  if (what.length > 0) {
+    facts.push(element("p", "gpuviz-recording__program", what.join(" · ")));
+  }
+  const warnings = [
+    ...(typeof label === "string" && label !== "" ? [label] : []),
+    ...(typeof dropped === "number" && dropped > 0
+      ? [words.__("%1 events were lost to full buffers.", dropped)]
+      : []),
+    ...(complete === false ? [words.__("The recording was not stopped in order.")] : []),
+    ...(Array.isArray(notes) ? notes.map(String) : []),
+  ];
+  return [...facts, ...warnings.map((text) => element("p", "gpuviz-recording__note", text))];
+}
+
+function when(created: string): string {
+  const date = new Date(created);
+  return Number.isNaN(date.getTime()) ? created : date.toLocaleString();
+}

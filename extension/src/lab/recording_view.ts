@@ -1,0 +1,118 @@
+import "./style.css";
+
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { formatCount, formatDuration } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { GrowingRecording } from "../model/growing_recording.ts";
+import { deviceView, type DeviceView } from "../view/device_view.ts";
+import { element } from "../view/dom.ts";
+import { Frames } from "../view/frames.ts";
+import { followHostTheme } from "../view/host_theme.ts";
+import { readShowing } from "../view/showing_reader.ts";
+import { tablesView } from "../view/tables_view.ts";
+import type { ByteSource } from "../wire/byte_source.ts";
+import { archiveIn } from "../wire/file_bytes.ts";
+import { RecordingFile } from "../wire/recording_file.ts";
+import { factsOf } from "./recording_facts.ts";
+
+/** A file's recording, shown from its first part on. */
+export class RecordingView {
+  readonly scope = new Scope();
+  readonly #words: TranslationBundle;
+  readonly #frames = new Frames();
+  readonly #keysFrom: HTMLElement;
+  readonly #root = element("div", "gpuviz-theme gpuviz-widget");
+  readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
+  readonly #head = element("header", "gpuviz-recording__head");
+  readonly #devices = element("select", "gpuviz-select");
+  readonly #charts = element("div", "gpuviz-recording__charts");
+  #recording = new GrowingRecording();
+  #shown = new Scope();
+  #view: DeviceView | undefined;
+  #isWhole = false;
+
+  constructor(parent: HTMLElement, words: TranslationBundle) {
+    this.#words = words;
+    this.#keysFrom = parent;
+    this.#devices.setAttribute("aria-label", words.__("Device"));
+    this.#devices.hidden = true;
+    this.#root.append(this.#head, this.#devices, this.#charts);
+    parent.append(this.#root);
+    document.body.append(this.#tooltips);
+    this.scope.defer(() => {
+      this.#shown.dispose();
+      this.#root.remove();
+      this.#tooltips.remove();
+    });
+    this.scope.use(
+      followHostTheme([this.#root, this.#tooltips], () => {
+        this.#frames.redrawAll();
+      }),
+    );
+    this.scope.listen(this.#devices, "change", () => {
+      this.#showDevice();
+    });
+  }
+
+  /** Reads a file, and calls `news` with the share of it that is shown. */
+  async read(source: ByteSource, news: (share: number) => void): Promise<void> {
+    const file = await RecordingFile.open(await archiveIn(source));
+    this.#recording = new GrowingRecording(file.initialEvents);
+    this.#head.append(...factsOf(file.manifest, this.#words));
+    await readShowing(file, this.#recording, (share) => {
+      this.#update();
+      news(share);
+    });
+    this.#isWhole = true;
+    this.#update();
+    const { eventCount, work } = this.#recording;
+    const counts = this.#words.__(
+      "%1: %2 memory events, %3 GPU activities",
+      formatDuration(Math.max(file.durationNs, work.endNs)),
+      formatCount(eventCount),
+      formatCount(work.activities.count),
+    );
+    this.#head.append(element("p", "gpuviz-recording__counts", counts));
+  }
+
+  #update(): void {
+    const { devices } = this.#recording;
+    if (devices.length !== this.#devices.options.length) {
+      const { value } = this.#devices;
+      const name = (device: number): string => this.#words.__("Device %1", device);
+      this.#devices.replaceChildren(...devices.map((id) => new Option(name(id), String(id))));
+      this.#devices.value =
+        devices.includes(Number(value)) && value !== "" ? value : String(devices[0]);
+      this.#devices.hidden = devices.length < 2;
+    }
+    if (devices.length === 0) {
+      this.#charts.textContent = this.#isWhole ? this.#words.__("Nothing was recorded.") : "";
+    } else if (this.#view === undefined) {
+      this.#showDevice();
+    } else {
+      this.#view.update(this.#recording.contentsOf(this.#device));
+    }
+    if (this.#isWhole && this.#view !== undefined) {
+      this.#shown.use(tablesView(this.#charts, this.#view.chart));
+    }
+  }
+
+  get #device(): number {
+    return Number(this.#devices.value);
+  }
+
+  #showDevice(): void {
+    this.#shown.dispose();
+    this.#shown = new Scope();
+    this.#charts.replaceChildren();
+    const contents = this.#recording.contentsOf(this.#device);
+    const view = deviceView(this.#charts, this.#frames, contents, this.#keysFrom, this.#tooltips);
+    this.#shown.use(view.scope);
+    const isSwitched = this.#view !== undefined;
+    this.#view = view;
+    if (this.#isWhole && isSwitched) {
+      this.#shown.use(tablesView(this.#charts, view.chart));
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import { ServerConnection } from "@jupyterlab/services";
+
+import { type ByteSource, sourceOfBytes } from "../wire/byte_source.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** So much is asked for at once, where the server sends parts of a file. */
+const CHUNK_BYTES = 4 << 20;
+/** As many tables as are read side by side, and some. */
+const KEPT_CHUNKS = 8;
+const LEAST_BETWEEN_NEWS_MS = 50;
+
+/** Gets a part of a file. */
+type Fetch = (headers?: Record<string, string>) => Promise<Response>;
+
+/**
+ * A file of the Jupyter server; its parts are fetched when they are read, if the server can do so.
+ *
+ * While a whole file comes, `news` gets the bytes so far and those in all, 0 if unknown.
+ */
+export async function openRemote(
+  url: string,
+  server: ServerConnection.ISettings,
+  signal: AbortSignal,
+  news: (done: number, total: number) => void,
+): Promise<ByteSource> {
+  const get: Fetch = async (headers = {}) => {
+    const response = await ServerConnection.makeRequest(url, { signal, headers }, server);
+    if (!response.ok) {
+      throw new ServerConnection.ResponseError(response);
+    }
+    return response;
+  };
+  const first = await get({ Range: `bytes=0-${CHUNK_BYTES - 1}` });
+  const total = /^bytes 0-\d+\/(\d+)$/.exec(first.headers.get("Content-Range") ?? "")?.[1];
+  if (first.status === 206 && total !== undefined) {
+    return new RemoteFile(get, Number(total), await bytesOf(first));
+  }
+  return sourceOfBytes(await whole(first, news));
+}
+
+/** Reads a file by chunks, and keeps the latest of these. */
+class RemoteFile implements ByteSource {
+  readonly byteLength: number;
+  readonly #get: Fetch;
+  readonly #chunks = new Map<number, Promise<Bytes>>();
+
+  constructor(get: Fetch, byteLength: number, first: Bytes) {
+    this.#get = get;
+    this.byteLength = byteLength;
+    this.#chunks.set(0, Promise.resolve(first));
+  }
+
+  async slice(from: number, to: number): Promise<Bytes> {
+    const last = Math.ceil(to / CHUNK_BYTES) - 1;
+    const parts: Bytes[] = [];
+    for (let index = Math.floor(from / CHUNK_BYTES); index <= last; index += 1) {
+      const chunk = await this.#chunk(index);
+      const start = index * CHUNK_BYTES;
+      parts.push(chunk.subarray(Math.max(from - start, 0), to - start));
+    }
+    return parts.length === 1 && parts[0] !== undefined ? parts[0] : joined(parts);
+  }
+
+  #chunk(index: number): Promise<Bytes> {
+    const known = this.#chunks.get(index);
+    const from = index * CHUNK_BYTES;
+    const to = Math.min(from + CHUNK_BYTES, this.byteLength);
+    const chunk = known ?? this.#get({ Range: `bytes=${from}-${to - 1}` }).then(bytesOf);
+    this.#chunks.delete(index);
+    this.#chunks.set(index, chunk);
+    const [oldest] = this.#chunks.keys();
+    if (this.#chunks.size > KEPT_CHUNKS && oldest !== undefined) {
+      this.#chunks.delete(oldest);
+    }
+    return chunk;
+  }
+}
+
+async function bytesOf(response: Response): Promise<Bytes> {
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+async function whole(
+  response: Response,
+  news: (done: number, total: number) => void,
+): Promise<Bytes> {
+  const isPacked = response.headers.has("Content-Encoding");
+  const total = isPacked ? 0 : Number(response.headers.get("Content-Length") ?? 0);
+  const parts: Bytes[] = [];
+  let done = 0;
+  let toldMs = 0;
+  const reader = response.body?.getReader();
+  for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
+    parts.push(read.value);
+    done += read.value.length;
+    const nowMs = performance.now();
+    if (nowMs - toldMs >= LEAST_BETWEEN_NEWS_MS) {
+      toldMs = nowMs;
+      news(done, total);
+    }
+  }
+  return joined(parts);
+}
+
+function joined(parts: readonly Bytes[]): Bytes {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    bytes.set(part, offset);
+    offset += part.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,113 @@
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { INotebookTracker } from "@jupyterlab/notebook";
+import { IStatusBar } from "@jupyterlab/statusbar";
+import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
+import { Signal } from "@lumino/signaling";
+import { Widget } from "@lumino/widgets";
+
+import { formatBytes } from "../base/format.ts";
+import type { KernelLink } from "./kernel_link.ts";
+import type { KernelLinks } from "./kernel_links.ts";
+import { IKernelLinks } from "./kernels.ts";
+
+/** The status bar's `1.2 / 3.4 GiB` for the kernel of the current notebook. */
+export const status: JupyterFrontEndPlugin<void> = {
+  id: "gpuviz:status",
+  description: "Shows in the status bar how much GPU memory the notebook's kernel has allocated.",
+  autoStart: true,
+  requires: [IKernelLinks],
+  optional: [INotebookTracker, IStatusBar, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    links: KernelLinks,
+    notebooks: INotebookTracker | null,
+    bar: IStatusBar | null,
+    translator: ITranslator | null,
+  ): void => {
+    if (notebooks === null || bar === null) {
+      return;
+    }
+    const words = (translator ?? nullTranslator).load("gpuviz");
+    const item = new MemoryItem(words, () => {
+      void app.commands.execute("gpuviz:open-panel");
+    });
+    const follow = (): void => {
+      item.follow(links.of(notebooks.currentWidget?.sessionContext.session?.kernel?.id));
+    };
+    notebooks.currentChanged.connect((_, panel) => {
+      panel?.sessionContext.kernelChanged.connect(follow);
+      follow();
+    });
+    links.changed.connect(follow);
+    document.addEventListener("visibilitychange", () => {
+      item.look();
+    });
+    bar.registerStatusItem("gpuviz:memory", {
+      item,
+      align: "left",
+      rank: 3,
+      isActive: () => item.hasText,
+      activeStateChanged: item.activity,
+    });
+  },
+};
+
+/** A button with a number, hidden where there is none. */
+class MemoryItem extends Widget {
+  readonly activity = new Signal<this, void>(this);
+  readonly #words: TranslationBundle;
+  readonly #button = document.createElement("button");
+  #link: KernelLink | undefined;
+  #endWatch: (() => void) | undefined;
+
+  constructor(words: TranslationBundle, open: () => void) {
+    super();
+    this.#words = words;
+    this.#button.type = "button";
+    this.#button.className = "gpuviz-status jp-StatusBar-TextItem";
+    this.#button.addEventListener("click", open);
+    this.node.append(this.#button);
+  }
+
+  get hasText(): boolean {
+    return this.#button.textContent !== "";
+  }
+
+  /** Shows the memory of a kernel from now on. */
+  follow(link: KernelLink | undefined): void {
+    if (link === this.#link) {
+      return;
+    }
+    this.#link?.changed.disconnect(this.#draw, this);
+    this.#link = link;
+    link?.changed.connect(this.#draw, this);
+    this.#endWatch?.();
+    this.#endWatch = undefined;
+    this.look();
+    this.#draw();
+  }
+
+  /** Asks the kernel while the page can be seen, and only then. */
+  look(): void {
+    if (!document.hidden && this.#link !== undefined) {
+      this.#endWatch ??= this.#link.watch();
+    } else {
+      this.#endWatch?.();
+      this.#endWatch = undefined;
+    }
+  }
+
+  #draw(): void {
+    const devices = this.#link?.status === "present" ? (this.#link.state?.devices ?? []) : [];
+    const had = this.#button.textContent;
+    const sum = (name: "allocated" | "peak"): number => {
+      return devices.reduce((total, device) => total + device[name], 0);
+    };
+    const text = `GPU ${formatBytes(sum("allocated"))} / ${formatBytes(sum("peak"))}`;
+    this.#button.textContent = devices.length === 0 ? "" : text;
+    this.#button.title = this.#words.__("GPU memory of this kernel: allocated now / at the peak");
+    if ((had === "") !== (devices.length === 0)) {
+      this.activity.emit();
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import { RangeSpans } from "./range_spans.ts";
+import { RangeKind, type Ranges } from "./ranges.ts";
+import type { SpanRow } from "./span_row.ts";
+import { SpanList, SpanStack } from "./span_stack.ts";
+
+/** The notebook cells, or without any the outermost ranges: what a recording is divided by. */
+export class Divisions {
+  readonly #ranges: Ranges;
+  #stack = new SpanStack();
+  #spans: RangeSpans;
+  #taken = 0;
+  #hasCells = false;
+
+  constructor(ranges: Ranges) {
+    this.#ranges = ranges;
+    this.#spans = new RangeSpans(ranges);
+    this.extend();
+  }
+
+  get row(): SpanRow | undefined {
+    return this.#stack.rows[0];
+  }
+
+  /** Takes in what was added to the ranges; one that is still open has no end. */
+  extend(): void {
+    const { kind, parent, count } = this.#ranges;
+    if (!this.#hasCells && kind.subarray(this.#taken).includes(RangeKind.cell)) {
+      this.#hasCells = true;
+      this.#stack = new SpanStack();
+      this.#spans = new RangeSpans(this.#ranges);
+      this.#taken = 0;
+    }
+    this.#spans.endClosed();
+    const added = new SpanList();
+    for (let row = this.#taken; row < count; row += 1) {
+      if (this.#hasCells ? kind[row] === RangeKind.cell : parent[row] === 0) {
+        this.#spans.add(row, added, this.#stack);
+      }
+    }
+    this.#stack.append(added);
+    this.#taken = count;
+  }
+}

@@ -1,0 +1,99 @@
+import type { ArrowTable } from "../wire/arrow.ts";
+import type { DeviceContents } from "./device_contents.ts";
+import { DeviceTimeline } from "./device_timeline.ts";
+import { EventLog } from "./event_log.ts";
+import { noMemoryEvents } from "./events.ts";
+import { Lanes } from "./lanes.ts";
+import { RecordedNames } from "./names.ts";
+import { Stacks } from "./stacks.ts";
+import { Work } from "./work.ts";
+
+/** Everything of a recording that has come so far. */
+export class GrowingRecording {
+  readonly events: EventLog;
+  readonly work = new Work();
+  readonly #stacks = new Stacks();
+  readonly #names = new RecordedNames();
+  readonly #lanes = new Lanes(this.work, this.#names);
+  readonly #devices = new Set<number>();
+  readonly #contents = new Map<number, DeviceContents>();
+  #eventCount = 0;
+  #expectedEvents = 0;
+  #durationNs = 0;
+
+  constructor(initialEvents = 0) {
+    this.events = new EventLog(initialEvents);
+  }
+
+  append(table: ArrowTable): void {
+    if (table.name === "memory_events") {
+      this.events.append(table);
+      this.#eventCount += table.rows;
+      this.#addDevices(this.events.devices);
+    } else {
+      this.#stacks.append(table);
+      this.#names.append(table);
+      this.work.append(table);
+      this.#addDevices(this.work.devices);
+    }
+  }
+
+  /** Lets it last until a time, or longer where something in it ends later. */
+  extend(durationNs: number): void {
+    this.#durationNs = Math.max(this.#durationNs, durationNs);
+  }
+
+  /** Makes room for rows that will come. */
+  reserve(table: string, rows: number): void {
+    if (table === "memory_events") {
+      this.events.reserve(rows);
+      this.#expectedEvents = rows;
+    }
+    this.work.reserve(table, rows);
+  }
+
+  /** Takes what was appended into what is drawn, so that it need not be done all at once later. */
+  settle(): void {
+    for (const device of this.#devices) {
+      this.contentsOf(device);
+    }
+  }
+
+  /** The memory events of all devices. */
+  get eventCount(): number {
+    return this.#eventCount;
+  }
+
+  /** The devices that there is something of, ascending. */
+  get devices(): number[] {
+    return [...this.#devices].sort((left, right) => left - right);
+  }
+
+  /**
+   * What the charts of a device are drawn from, always the same, with what has come until now; the
+   * work is that of what came since the last call.
+   */
+  contentsOf(device: number): DeviceContents {
+    const contents = this.#contents.get(device) ?? this.#newContents(device);
+    const endNs = Math.max(this.#durationNs, this.work.endNs);
+    this.#lanes.extend();
+    contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
+    return contents;
+  }
+
+  #newContents(device: number): DeviceContents {
+    const timeline = new DeviceTimeline();
+    timeline.reserve(this.#expectedEvents);
+    const { work } = this;
+    const names = this.#names;
+    const contents = { device, timeline, work, lanes: this.#lanes, stacks: this.#stacks, names };
+    this.#contents.set(device, contents);
+    return contents;
+  }
+
+  #addDevices(devices: Iterable<number>): void {
+    for (const device of devices) {
+      this.#devices.add(device);
+    }
+  }
+}

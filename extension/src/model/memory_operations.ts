@@ -1,0 +1,52 @@
+import type { Lane } from "./lanes.ts";
+import { SpanKind } from "./span_kinds.ts";
+import { SpanStack } from "./span_stack.ts";
+import { rowsOf } from "../wire/table_rows.ts";
+
+/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+const OPERATIONS = ["allocation", "release"] as const;
+const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
+const RELEASE = 1;
+
+/** Allocations and releases that CUDA carried out, whoever asked, in the order they came. */
+export class MemoryOperations extends rowsOf({
+  fromNs: ["time", "number"],
+  // They take no time.
+  toNs: ["time", "number"],
+  operation: ["operation", OPERATIONS],
+  memory: ["memory", MEMORIES],
+  address: ["address", "number"],
+  bytes: ["bytes", "number"],
+  device: ["device", "id"],
+  correlation: ["correlation", "id"],
+  // The name of the library that asked.
+  source: ["source", "id"],
+}) {
+  readonly #lanes = new Map<number, { readonly lane: Lane; readonly count: number }>();
+
+  /** Where the memory is, such as `device` or `pinned`; empty if unknown. */
+  memoryOf(row: number): string {
+    return MEMORIES[this.memory[row] ?? 0] ?? "";
+  }
+
+  /** A lane of those on a device, undefined where there are none. */
+  laneOf(device: number): Lane | undefined {
+    const known = this.#lanes.get(device);
+    if (known?.count === this.count) {
+      return known.lane;
+    }
+    const rows = [...this.device.keys()].filter((row) => this.device[row] === device);
+    if (rows.length === 0) {
+      return undefined;
+    }
+    const times = rows.map((row) => this.fromNs[row] ?? 0);
+    const kind = rows.map((row) =>
+      this.operation[row] === RELEASE ? SpanKind.release : SpanKind.allocation,
+    );
+    const stack = new SpanStack();
+    stack.append({ fromNs: times, toNs: times, kind, source: rows });
+    const lane = { title: "memory from CUDA", stream: undefined, stack };
+    this.#lanes.set(device, { lane, count: this.count });
+    return lane;
+  }
+}

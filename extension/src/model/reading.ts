@@ -1,0 +1,63 @@
+import { nextTask } from "../base/next_task.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
+import type { RecordingFile } from "../wire/recording_file.ts";
+import type { GrowingRecording } from "./growing_recording.ts";
+import { Work } from "./work.ts";
+
+/** Tables that other tables refer to; they are small, and are read first. */
+const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
+/** In the order in which they are needed: waits are shown where their calls are. */
+const LARGE = [
+  "memory_events",
+  "api_calls",
+  "activities",
+  "synchronizations",
+  "launch_blocks",
+] as const;
+
+/** A large table of which a part has been read. */
+interface Started {
+  readonly parts: AsyncGenerator<ArrowTable>;
+  readonly rows: number;
+  taken: number;
+}
+
+/**
+ * Reads a file into a recording, a part of each large table in turn, so that they fill alike.
+ *
+ * Yields after each part how much has been read, from 0 to 1; the page can draw in between.
+ */
+export async function* readInto(
+  recording: GrowingRecording,
+  file: RecordingFile,
+): AsyncGenerator<number> {
+  const small = Work.tableNames.filter((name) => !LARGE.some((large) => large === name));
+  for (const name of [...NAMED_FIRST, ...small]) {
+    recording.append(await file.tableIfAny(name));
+  }
+  recording.extend(file.durationNs);
+  let started: Started[] = LARGE.map((name) => {
+    recording.reserve(name, file.rowsOf(name));
+    return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
+  });
+  const total = started.reduce((sum, { rows }) => sum + rows, 0);
+  let taken = 0;
+  while (started.length > 0) {
+    const behind = started.reduce((left, right) => (shareOf(right) < shareOf(left) ? right : left));
+    const part = await behind.parts.next();
+    if (part.done === true) {
+      started = started.filter((table) => table !== behind);
+    } else {
+      recording.append(part.value);
+      recording.settle();
+      behind.taken += part.value.rows;
+      taken += part.value.rows;
+      yield Math.min(taken / Math.max(total, 1), 1);
+      await nextTask();
+    }
+  }
+}
+
+function shareOf({ taken, rows }: Started): number {
+  return taken / Math.max(rows, 1);
+}

@@ -1,0 +1,149 @@
+import type { Lane } from "./lanes.ts";
+import { RangeSpans } from "./range_spans.ts";
+import { SpanKind } from "./span_kinds.ts";
+import { SpanList, SpanStack } from "./span_stack.ts";
+import { SynchronizationKind } from "./synchronizations.ts";
+import type { Work } from "./work.ts";
+
+const HOST = 0;
+
+interface ThreadLane extends Lane {
+  readonly stack: SpanStack;
+  /** What is added next. */
+  readonly added: SpanList;
+}
+
+/** The lanes of host threads: their ranges, calls, waits and overheads. */
+export class ThreadLanes {
+  readonly #work: Work;
+  #lanes = new Map<number, ThreadLane>();
+  #rangeSpans: RangeSpans;
+  #taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
+  /** Those that may wait: other threads have nothing but overheads. */
+  readonly #callers = new Set<number>();
+  /** Waits whose call had not come when they came; they wait for it until the next call. */
+  #early: number[] = [];
+  /** Whether waits lie in a lane because there was no other. */
+  #hasGuessed = false;
+
+  constructor(work: Work) {
+    this.#work = work;
+    this.#rangeSpans = new RangeSpans(work.ranges);
+  }
+
+  get lanes(): readonly Lane[] {
+    return [...this.#lanes.values()];
+  }
+
+  /** Takes in what was added to the tables. */
+  extend(): void {
+    const threads = this.#threadCount;
+    this.#rangeSpans.endClosed();
+    this.#takeRanges();
+    this.#takeCalls();
+    if (this.#hasGuessed && this.#threadCount !== threads) {
+      this.#restart();
+      return;
+    }
+    this.#takeWaits();
+    this.#takeOverheads();
+    for (const { stack, added } of this.#lanes.values()) {
+      stack.append(added);
+      added.clear();
+    }
+  }
+
+  /** Which thread waited was a guess from how many there were: now there are more. */
+  #restart(): void {
+    this.#lanes = new Map();
+    this.#rangeSpans = new RangeSpans(this.#work.ranges);
+    this.#taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
+    this.#callers.clear();
+    this.#early = [];
+    this.#hasGuessed = false;
+    this.extend();
+  }
+
+  get #threadCount(): number {
+    return this.#callers.size - (this.#callers.has(HOST) ? 1 : 0);
+  }
+
+  #takeRanges(): void {
+    const { ranges } = this.#work;
+    for (let row = this.#taken.ranges; row < ranges.count; row += 1) {
+      this.#callers.add(ranges.thread[row] ?? HOST);
+      const { added, stack } = this.#laneOf(ranges.thread[row] ?? HOST);
+      this.#rangeSpans.add(row, added, stack);
+    }
+    this.#taken.ranges = ranges.count;
+  }
+
+  #takeCalls(): void {
+    const { fromNs, toNs, thread, count } = this.#work.apiCalls;
+    for (let row = this.#taken.calls; row < count; row += 1) {
+      const caller = thread[row] ?? HOST;
+      this.#callers.add(caller);
+      const { added } = this.#laneOf(caller);
+      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.call, row);
+    }
+    this.#taken.calls = count;
+  }
+
+  /** Waits have no thread of their own; that of their call is known where calls were recorded. */
+  #takeWaits(): void {
+    const { synchronizations, apiCalls } = this.#work;
+    const { kind, correlation, count } = synchronizations;
+    for (const row of this.#early.splice(0)) {
+      this.#addWait(row, apiCalls.byCorrelation.last(correlation[row] ?? 0));
+    }
+    for (let row = this.#taken.waits; row < count; row += 1) {
+      if ((kind[row] ?? 0) >= SynchronizationKind.eventSynchronize) {
+        const call = apiCalls.byCorrelation.last(correlation[row] ?? 0);
+        if (call === undefined && apiCalls.count > 0) {
+          this.#early.push(row);
+        } else {
+          this.#addWait(row, call);
+        }
+      }
+    }
+    this.#taken.waits = count;
+  }
+
+  #addWait(row: number, call: number | undefined): void {
+    const { synchronizations, apiCalls } = this.#work;
+    const [only] = [...this.#callers].filter((thread) => thread !== HOST);
+    const guessed = this.#threadCount === 1 ? (only ?? HOST) : HOST;
+    this.#hasGuessed ||= call === undefined;
+    const thread = call === undefined ? guessed : (apiCalls.thread[call] ?? HOST);
+    this.#laneOf(thread).added.push(
+      synchronizations.fromNs[row] ?? 0,
+      synchronizations.toNs[row] ?? 0,
+      SpanKind.wait,
+      row,
+    );
+  }
+
+  #takeOverheads(): void {
+    const { fromNs, toNs, thread, count } = this.#work.overheads;
+    for (let row = this.#taken.overheads; row < count; row += 1) {
+      const { added } = this.#laneOf(thread[row] ?? HOST);
+      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.overhead, row);
+    }
+    this.#taken.overheads = count;
+  }
+
+  #laneOf(thread: number): ThreadLane {
+    const { threads } = this.#work;
+    const lane = this.#lanes.get(thread) ?? {
+      get title(): string {
+        const name = threads.get(thread);
+        return thread === HOST ? "host" : name === "" ? `thread ${thread}` : name;
+      },
+      stream: undefined,
+      stack: new SpanStack(),
+      added: new SpanList(),
+    };
+    this.#lanes.set(thread, lane);
+    return lane;
+  }
+}

@@ -1,0 +1,139 @@
+import { Scope } from "../base/scope.ts";
+import type { GrowingRecording } from "../model/growing_recording.ts";
+import { deviceView, type DeviceView } from "../view/device_view.ts";
+import { Frames } from "../view/frames.ts";
+import { tablesView } from "../view/tables_view.ts";
+import { readAddress, writeAddress, type Address } from "./address.ts";
+import { followAddress, showAddress } from "./linked_view.ts";
+import { showNavigation } from "./navigation.ts";
+import { tell } from "./notice.ts";
+
+/** Shows the parts of the page that belong to a device and draws its charts. */
+export class Report {
+  readonly #frames = new Frames();
+  readonly #recording: GrowingRecording;
+  readonly #choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
+  readonly #initial: Address;
+  #shown = new Scope();
+  #view: DeviceView | undefined;
+  #device: number | undefined;
+  #isWhole = false;
+
+  /** `initial` is shown where the page's address names no place. */
+  constructor(recording: GrowingRecording, initial: Address) {
+    this.#recording = recording;
+    this.#initial = initial;
+    this.#choice?.addEventListener("change", () => {
+      this.#showDevice(Number(this.#choice?.value));
+    });
+    for (const each of document.querySelectorAll<HTMLButtonElement>("[data-show]")) {
+      each.hidden = false;
+      each.addEventListener("click", () => {
+        const { address } = readAddress(`t=${each.dataset["show"] ?? ""}`);
+        this.#view?.window.show(...(address.window ?? [0, 1]));
+        document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
+      });
+    }
+  }
+
+  /** Shows what has been read since; links and tables wait for the whole. */
+  follow(isWhole: boolean): void {
+    this.#isWhole = isWhole;
+    this.#update();
+    if (isWhole) {
+      this.#complete();
+      this.showFragment();
+    }
+  }
+
+  /** Shows what the page's address points at, and tells what of it is not there. */
+  showFragment(): void {
+    const { address, bad } = readAddress(location.hash);
+    const first = Number(document.querySelector<HTMLElement>("[data-device]")?.dataset["device"]);
+    const choices = [...(this.#choice?.options ?? [])].map(({ value }) => Number(value));
+    const device = address.device ?? first;
+    const isKnown = address.device === undefined || choices.includes(device) || device === first;
+    this.#showDevice(isKnown ? device : first);
+    if (!this.#isWhole) {
+      return;
+    }
+    const isPlace = address.window !== undefined || address.selected !== undefined;
+    const place = isPlace ? address : { ...address, window: this.#initial.window };
+    const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
+    const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
+    const parts = all.map((part) => `“${part}”`).join(", ");
+    tell(all.length === 0 ? "" : `This link's ${parts} leads to nothing in this recording.`);
+  }
+
+  redraw(): void {
+    this.#frames.redrawAll();
+  }
+
+  #showDevice(device: number): void {
+    if (device === this.#device) {
+      return;
+    }
+    this.#device = device;
+    this.#shown.dispose();
+    this.#shown = new Scope();
+    this.#view = undefined;
+    for (const part of document.querySelectorAll<HTMLElement>("[data-device]")) {
+      part.hidden = Number(part.dataset["device"]) !== device;
+    }
+    if (this.#choice !== null) {
+      this.#choice.value = String(device);
+    }
+    this.#update();
+    if (this.#isWhole) {
+      this.#complete();
+    }
+  }
+
+  #update(): void {
+    const device = this.#device ?? 0;
+    const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
+    if (charts === null) {
+      return;
+    }
+    if (!this.#recording.devices.includes(device)) {
+      charts.textContent = this.#isWhole ? "Nothing was recorded on this device." : "";
+      return;
+    }
+    const contents = this.#recording.contentsOf(device);
+    if (this.#view === undefined) {
+      this.#view = deviceView(charts, this.#frames, contents, document.body);
+      this.#shown.use(this.#view.scope);
+    } else {
+      this.#view.update(contents);
+    }
+  }
+
+  /** Adds to the charts of a whole recording what needs all of it. */
+  #complete(): void {
+    const device = this.#device ?? 0;
+    const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
+    const view = this.#view;
+    if (view === undefined || charts === null) {
+      return;
+    }
+    const isOnly = this.#choice === null;
+    this.#shown.use(followAddress(view.chart, isOnly ? undefined : device, remember));
+    const delayed = window.setTimeout(() => {
+      this.#shown.use(tablesView(charts, view.chart));
+      this.#shown.use(showNavigation(device));
+      document.documentElement.dataset["gpuvizTables"] = "ready";
+    });
+    this.#shown.defer(() => {
+      window.clearTimeout(delayed);
+    });
+  }
+}
+
+/** Puts an address into the page's own, so that a copied link leads here. */
+function remember(address: Address): void {
+  try {
+    history.replaceState(null, "", writeAddress(address) || location.pathname + location.search);
+  } catch {
+    // A page without an origin of its own, as in a sandboxed frame, has no address to change.
+  }
+}

@@ -1,0 +1,56 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import { categoryOf, type Categories } from "../model/categories.ts";
+import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { cutText } from "./lane_frames.ts";
+import type { Drawing } from "./plot.ts";
+import { inkOn } from "./theme.ts";
+
+const MOST_BLOCKS = 40_000;
+const NARROWEST_PX = 56;
+const LOWEST_PX = 14;
+const PADDING_PX = 4;
+
+/** What groups large blocks belong to, so that no colour has to be told from another. */
+export function drawBlockNames(
+  drawing: Drawing,
+  { blocks, layout, regions }: DeviceTimeline,
+  categories: Categories,
+  time: Scale,
+  bytes: Scale,
+): void {
+  const { context, area, theme } = drawing;
+  const runs = [...blocks.extents.overlapping(time.from, time.to)];
+  if (runs.reduce((sum, [first, last]) => sum + last - first, 0) > MOST_BLOCKS) {
+    return;
+  }
+  const { fromNs, inUseUntilNs, address, size } = blocks;
+  const colours = categories.isOrdered ? theme.order : theme.categories;
+  const right = area.left + area.width;
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  for (const [first, last] of runs) {
+    for (let block = first; block < last; block += 1) {
+      const left = Math.max(toPixel(time, fromNs[block] ?? 0), area.left);
+      const width = Math.min(toPixel(time, inUseUntilNs[block] ?? 0), right) - left;
+      const from = (address[block] ?? 0) + (layout.shifts[regions[block] ?? 0] ?? 0);
+      const bottom = toPixel(bytes, from);
+      const height = bottom - toPixel(bytes, from + (size[block] ?? 0));
+      if (width >= NARROWEST_PX && height >= LOWEST_PX) {
+        const place = categoryOf(categories, block);
+        const label = categories.labels[place] ?? categories.labels.at(-1) ?? "";
+        context.fillStyle = inkOn(colours[place] ?? theme.cached);
+        const name = fittingName(context, label, width - 2 * PADDING_PX);
+        context.fillText(name, left + PADDING_PX, bottom - height / 2);
+      }
+    }
+  }
+}
+
+/** A line of code is known by its number where its file does not fit. */
+function fittingName(context: CanvasRenderingContext2D, label: string, widthPx: number): string {
+  const name = label.replace(/^.*\//, "").replace("up to", "≤").replace("more than", ">");
+  const [inFile] = /:\d+.*$/.exec(name) ?? [];
+  const isTooLong = context.measureText(name).width > widthPx;
+  return cutText(context, isTooLong ? (inFile ?? name) : name, widthPx);
+}

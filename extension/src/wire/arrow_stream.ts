@@ -1,0 +1,106 @@
+type Bytes = Uint8Array<ArrayBuffer>;
+
+// The layouts are those of Arrow's Message.fbs: a table's fields by their places in its vtable.
+const CONTINUES = 0xffffffff;
+const HEADER_TYPE_FIELD = 6;
+const BODY_LENGTH_FIELD = 10;
+const RECORD_BATCH = 3;
+const PREFIX_BYTES = 8;
+
+/**
+ * Cuts an Arrow stream that comes in pieces into whole streams of one record batch each.
+ *
+ * A stream without a record batch is one that has no rows.
+ */
+export async function* recordBatches(pieces: AsyncIterable<Bytes>): AsyncGenerator<Bytes> {
+  const waiting = new Waiting();
+  const head: Bytes[] = [];
+  let batches = 0;
+  for await (const piece of pieces) {
+    waiting.push(piece);
+    for (let message = waiting.take(); message !== undefined; message = waiting.take()) {
+      if (message.isBatch) {
+        batches += 1;
+        yield joined([...head, message.bytes]);
+      } else {
+        head.push(message.bytes);
+      }
+    }
+  }
+  if (batches === 0) {
+    yield joined(head);
+  }
+}
+
+interface Message {
+  readonly bytes: Bytes;
+  readonly isBatch: boolean;
+}
+
+/** Bytes that have come and do not make up a message yet. */
+class Waiting {
+  #pieces: Bytes[] = [];
+  #length = 0;
+  #needed = PREFIX_BYTES;
+
+  push(piece: Bytes): void {
+    this.#pieces.push(piece);
+    this.#length += piece.byteLength;
+  }
+
+  /** The next message, undefined where it has not come whole or there is none. */
+  take(): Message | undefined {
+    if (this.#length < this.#needed) {
+      return undefined;
+    }
+    const bytes = joined(this.#pieces);
+    this.#pieces = [bytes];
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (view.getUint32(0, true) !== CONTINUES) {
+      throw new Error("The recording has a table that is no Arrow stream.");
+    }
+    const metadataBytes = view.getInt32(4, true);
+    const bodyFrom = PREFIX_BYTES + metadataBytes;
+    if (metadataBytes === 0 || bytes.byteLength < bodyFrom) {
+      this.#needed = metadataBytes === 0 ? Infinity : bodyFrom;
+      return undefined;
+    }
+    const bodyLength = fieldOf(view, BODY_LENGTH_FIELD);
+    const end = bodyFrom + (bodyLength === undefined ? 0 : numberAt(view, bodyLength));
+    this.#needed = bytes.byteLength < end ? end : PREFIX_BYTES;
+    if (bytes.byteLength < end) {
+      return undefined;
+    }
+    this.#pieces = [bytes.subarray(end)];
+    this.#length = bytes.byteLength - end;
+    const headerType = fieldOf(view, HEADER_TYPE_FIELD);
+    const isBatch = headerType !== undefined && view.getUint8(headerType) === RECORD_BATCH;
+    return { bytes: bytes.subarray(0, end), isBatch };
+  }
+}
+
+/** Where a field of a message's metadata lies; undefined where it has its default value. */
+function fieldOf(view: DataView, field: number): number | undefined {
+  const root = PREFIX_BYTES + view.getUint32(PREFIX_BYTES, true);
+  const vtable = root - view.getInt32(root, true);
+  const offset = field < view.getUint16(vtable, true) ? view.getUint16(vtable + field, true) : 0;
+  return offset === 0 ? undefined : root + offset;
+}
+
+function numberAt(view: DataView, offset: number): number {
+  return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
+}
+
+function joined(pieces: readonly Bytes[]): Bytes {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) {
+    return only;
+  }
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let offset = 0;
+  for (const piece of pieces) {
+    whole.set(piece, offset);
+    offset += piece.byteLength;
+  }
+  return whole;
+}

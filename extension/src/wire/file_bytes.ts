@@ -1,0 +1,47 @@
+import { type ByteSource, sourceOfBase64 } from "./byte_source.ts";
+
+const HEAD_BYTES = 1024;
+const OPENING = /<script\b[^>]*\bid="gpuviz-recording"[^>]*>/;
+const CLOSING = "</script>";
+
+/**
+ * The `.gpuviz` archive that a file is, or that a report embeds.
+ *
+ * What a file is shows in its first bytes, whatever its name is.
+ */
+export async function archiveIn(file: ByteSource): Promise<ByteSource> {
+  const head = await textOf(file, HEAD_BYTES);
+  if (head.startsWith("PK")) {
+    return file;
+  }
+  if (
+    head
+      .replace(/^\uFEFF/, "")
+      .trimStart()
+      .startsWith("<")
+  ) {
+    return archiveInPage(await textOf(file, file.byteLength));
+  }
+  throw new Error("It is neither a .gpuviz file nor a report of gpuviz.");
+}
+
+async function textOf(file: ByteSource, bytes: number): Promise<string> {
+  return new TextDecoder().decode(await file.slice(0, Math.min(bytes, file.byteLength)));
+}
+
+function archiveInPage(page: string): ByteSource {
+  const opening = OPENING.exec(page);
+  if (opening === null) {
+    throw new Error('The page embeds no recording: no script has the id "gpuviz-recording".');
+  }
+  const start = opening.index + opening[0].length;
+  const end = page.indexOf(CLOSING, start);
+  if (end < 0) {
+    throw new Error("The page is truncated: the recording that it embeds does not end.");
+  }
+  const text = page.slice(start, end).trim();
+  if (text.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(text)) {
+    throw new Error("The recording that the page embeds is damaged: it is not base64.");
+  }
+  return sourceOfBase64(text);
+}

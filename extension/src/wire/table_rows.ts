@@ -1,0 +1,90 @@
+import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
+import type { ArrowTable } from "./arrow.ts";
+
+/** How the values of a column are kept: as they are, as ids, or as places in a list of texts. */
+type Kept = "number" | "id" | readonly string[];
+
+/** By the name that code uses: the column of the table, and how it is kept. */
+export type RowsSchema = Readonly<Record<string, readonly [column: string, kept: Kept]>>;
+
+type ValuesOf<K> = K extends "number"
+  ? Float64Array<ArrayBuffer>
+  : K extends "id"
+    ? Uint32Array<ArrayBuffer>
+    : Uint8Array<ArrayBuffer>;
+
+type Columns<S extends RowsSchema> = { readonly [N in keyof S]: ValuesOf<S[N][1]> };
+
+type Values = readonly ArrayLike<number>[];
+
+/** The rows of a table that come batch after batch. */
+class TableRows {
+  readonly #schema: RowsSchema;
+  readonly #columns: readonly (GrowingFloats | GrowingIds | GrowingBytes)[];
+
+  constructor(schema: RowsSchema) {
+    this.#schema = schema;
+    this.#columns = Object.values(schema).map(([, kept]) =>
+      kept === "number"
+        ? new GrowingFloats()
+        : kept === "id"
+          ? new GrowingIds()
+          : new GrowingBytes(),
+    );
+    this.show();
+  }
+
+  get count(): number {
+    return this.#columns[0]?.length ?? 0;
+  }
+
+  append(table: ArrowTable): void {
+    this.read(table).forEach((values, place) => this.#columns[place]?.append(values));
+    this.show();
+  }
+
+  /** Makes room for rows that will come. */
+  reserve(rows: number): void {
+    for (const column of this.#columns) {
+      column.reserve(rows);
+    }
+  }
+
+  /** The values of a batch, column after column as in the schema. */
+  protected read(table: ArrowTable): Values {
+    return Object.values(this.#schema).map(([column, kept]) =>
+      typeof kept === "string" ? table.numbers(column) : table.codes(column, kept),
+    );
+  }
+
+  /** Puts one row of a batch in the place of a row, or after the last. */
+  protected put(row: number, values: Values, source: number): void {
+    this.#columns.forEach((column, place) => {
+      const value = values[place]?.[source] ?? 0;
+      if (row === column.length) {
+        column.push(value);
+      } else {
+        column.set(row, value);
+      }
+    });
+  }
+
+  /** Lets the columns have what was added. */
+  protected show(): void {
+    const views = this.#columns.map((column) => column.view());
+    Object.assign(
+      this,
+      Object.fromEntries(Object.keys(this.#schema).map((name, place) => [name, views[place]])),
+    );
+  }
+}
+
+/** A class for the rows of a table, with a typed array for each column of a schema. */
+export function rowsOf<const S extends RowsSchema>(schema: S): new () => TableRows & Columns<S> {
+  const rows = class extends TableRows {
+    constructor() {
+      super(schema);
+    }
+  };
+  return rows as unknown as new () => TableRows & Columns<S>;
+}

@@ -1,0 +1,227 @@
+"""What JupyterLab's side panel asks of a kernel, and what it is told about it."""
+
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.errors import GpuvizError
+from gpuviz.notebook.comms import answer_while_a_cell_runs
+from gpuviz.notebook.control import Control, shared_control
+from gpuviz.notebook.device_totals import device_totals
+from gpuviz.notebook.vitals import Vitals
+
+if TYPE_CHECKING:
+    from gpuviz.feed import FeedMessage
+    from gpuviz.recorder import Recorder
+
+TARGET = "gpuviz.notebook"
+INTERVAL_S = 1.0
+# A viewer that is gone without a word is told nothing more after this long.
+VIEWER_S = 60.0
+
+
+@cache
+def shared_panel() -> "Panel":
+    """Return the one panel of this process."""
+    return Panel(shared_control())
+
+
+def offer_panel() -> str:
+    """Let pages open comms of the target `TARGET`, and return the version of gpuviz."""
+    from comm import get_comm_manager
+
+    get_comm_manager().register_target(TARGET, shared_panel().open)
+    return version("gpuviz")
+
+
+class Panel:
+    """Tells about the process's recorder once a second while somebody looks, and does as told.
+
+    Each page has a comm of its own to ask by, but all see what is sent by any of them: it is sent
+    once. A request is a message ``{"kind": name, "viewer": id, ...}``:
+
+    - ``show``: the viewer looks; to be repeated within `VIEWER_S`. ``hide``: it looks no more.
+    - ``start`` (options ``path``, ``observe``, ``streams``, ``stacks``), ``stop``, ``clear``.
+    - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file that is not there.
+
+    The last two lines are answered by ``{"kind": "done", "viewer": ..., "request": ...,
+    "text": ..., "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
+    is sent has ``"gpuviz": "panel"``.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._comms: dict[str, Any] = {}
+        self._viewers: dict[str, float] = {}
+        self._lock = threading.RLock()
+        self._pulse: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._followed: Recorder | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+        self._vitals = Vitals()
+        self._news: deque[FeedMessage] = deque()
+
+    def open(self, comm: Any, _message: object) -> None:
+        """Speak with a page, which has opened a comm."""
+        with self._lock:
+            self._comms[comm.comm_id] = comm
+        comm.on_msg(self._receive)
+        comm.on_close(lambda _message: self._comms.pop(comm.comm_id, None))
+        answer_while_a_cell_runs(comm)
+
+    def close(self) -> None:
+        """Tell nothing more, and leave nothing behind."""
+        with self._lock:
+            comms, self._comms = self._comms, {}
+            self._viewers.clear()
+            self._ended.set()
+            self._unfollow()
+        for comm in comms.values():
+            comm.close()
+
+    def state(self) -> dict[str, Any]:
+        """Return what there is to tell now.
+
+        Keys: ``recording``; ``devices``, see `Vitals.read`; ``totals``, see `device_totals`; of the
+        recorder, if there was one, ``elapsedNs``, ``events``, ``activities``, ``dropped``,
+        ``notes``, and ``streams``, whether it records them.
+        """
+        recorder = self._control.recorder
+        self._follow(recorder)
+        state: dict[str, Any] = {
+            "kind": "state",
+            "recording": recorder is not None and recorder.is_recording,
+            "devices": self._devices(),
+            "totals": device_totals(),
+        }
+        if recorder is not None:
+            status = recorder.status()
+            state |= {
+                "elapsedNs": recorder.elapsed_ns,
+                "events": status.events,
+                "activities": status.activities,
+                "dropped": status.dropped + status.dropped_activities,
+                "streams": status.streams,
+                "notes": list(status.notes),
+            }
+        return state
+
+    def _devices(self) -> list[dict[str, Any]]:
+        while self._news:
+            self._vitals.take(self._news.popleft())
+        return self._vitals.read()
+
+    def _follow(self, recorder: "Recorder | None") -> None:
+        with self._lock:
+            if recorder is self._followed:
+                return
+            self._unfollow()
+            if recorder is not None and self._viewers:
+                self._followed = recorder
+                self._vitals = Vitals()
+                self._unsubscribe = recorder.subscribe(self._news.append)
+
+    def _unfollow(self) -> None:
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        self._followed = None
+        if unsubscribe is not None:
+            unsubscribe()
+        self._news.clear()
+
+    def _receive(self, message: Mapping[str, Any]) -> None:
+        request = message["content"]["data"]
+        kind = request.get("kind")
+        viewer = str(request.get("viewer", ""))
+        if kind == "show":
+            self._show(viewer)
+        elif kind == "hide":
+            with self._lock:
+                self._viewers.pop(viewer, None)
+        else:
+            self._send({**self._done(kind, request), "viewer": viewer, "request": kind})
+            self._tell()
+
+    def _done(self, kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        actions: dict[str, Callable[[Mapping[str, Any]], str]] = {
+            "start": self._start,
+            "stop": self._stop,
+            "clear": self._clear,
+            "snapshot": self._snapshot,
+            "report": self._report,
+        }
+        if kind not in actions:
+            text = f"This version of gpuviz knows no request {kind!r}"
+            return {"kind": "done", "text": text, "failed": True}
+        try:
+            return {"kind": "done", "text": actions[kind](request), "failed": False}
+        except (GpuvizError, OSError, ValueError) as error:
+            return {"kind": "done", "text": str(error), "failed": True}
+
+    def _show(self, viewer: str) -> None:
+        with self._lock:
+            is_new = viewer not in self._viewers
+            self._viewers[viewer] = time.monotonic() + VIEWER_S
+            if self._pulse is None or not self._pulse.is_alive():
+                self._ended.clear()
+                # What a thread sends belongs to a request; ipykernel 7 asks for one.
+                context = contextvars.copy_context()
+                self._pulse = threading.Thread(
+                    target=context.run, args=(self._beat,), name="gpuviz-panel", daemon=True
+                )
+                self._pulse.start()
+            elif is_new:
+                self._tell()
+
+    def _beat(self) -> None:
+        while self._is_watched():
+            self._tell()
+            if self._ended.wait(INTERVAL_S):
+                return
+        with self._lock:
+            self._unfollow()
+
+    def _is_watched(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            self._viewers = {each: until for each, until in self._viewers.items() if until > now}
+            if not self._viewers:
+                self._pulse = None
+            return bool(self._viewers)
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self._viewers:
+                self._send(self.state())
+
+    def _send(self, content: dict[str, Any]) -> None:
+        comm = next(iter(self._comms.values()), None)
+        if comm is not None:
+            comm.send({**content, "gpuviz": "panel"})
+
+    def _start(self, request: Mapping[str, Any]) -> str:
+        self._control.start(
+            request.get("path") or None,
+            allocator="observe" if request.get("observe") else "caching",
+            streams=bool(request.get("streams", True)),
+            stacks=bool(request.get("stacks", True)),
+        )
+        return "gpuviz records."
+
+    def _stop(self, _request: Mapping[str, Any]) -> str:
+        self._control.stop()
+        return "The recording has ended."
+
+    def _clear(self, _request: Mapping[str, Any]) -> str:
+        self._control.clear()
+        return "What was recorded is forgotten."
+
+    def _snapshot(self, request: Mapping[str, Any]) -> str:
+        return f"Wrote {self._control.save(request['path'])}"
+
+    def _report(self, request: Mapping[str, Any]) -> str:
+        return f"Wrote {self._control.report(request['path'])}"

@@ -1,0 +1,101 @@
+"""The timeline without a mouse: what has the focus, what is said, and where the keys lead."""
+
+import pytest
+from playwright.sync_api import Page
+
+from gpuviz.recording import Recording
+from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import open_report, plot
+
+pytestmark = pytest.mark.browser
+
+LANES, MOMENT_BELOW_LANES = 3, 4
+
+
+@pytest.fixture
+def streams() -> Recording:
+    return make_stream_recording()
+
+
+def selected(page: Page) -> str:
+    return page.get_by_role("region", name="Selected").inner_text()
+
+
+def spoken(page: Page) -> str:
+    return page.locator(".gpuviz-unseen[role=status]").inner_text()
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+
+    press(page, "/")
+    page.keyboard.type("smooth")
+    press(page, "Enter")
+    kernel = selected(page)
+    press(page, "Tab", "Tab", "Tab", "Enter")
+    block, said = selected(page), spoken(page)
+    press(page, "Backspace")
+    again = selected(page)
+    press(page, "m")
+    measured = page.get_by_role("region", name="Measured").inner_text()
+    press(page, "Escape")
+
+    assert kernel.startswith("void smooth<float, 4>")
+    assert block.startswith("Block of 16.0 MiB")
+    assert said == "Selected: Block of 16.0 MiB (16,777,216 B); Launches that touched it: 7"
+    assert again.startswith("void smooth<float, 4>")
+    assert measured.startswith("Measured: 76.0 µs from ")
+    assert selected(page).startswith("Nothing is selected.")
+
+
+def test_the_arrow_keys_choose_a_lane_and_enter_what_is_in_it(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+
+    plot(page, LANES).focus()
+    press(page, "ArrowDown", "ArrowDown", "ArrowDown")
+    lane = spoken(page)
+    press(page, "Enter")
+    copy = selected(page)
+    press(page, "]")
+
+    assert lane.startswith("upload, 6 spans shown, busy for ")
+    assert copy.startswith("Copy host to device")
+    assert selected(page).startswith("Copy host to device")
+    assert selected(page) != copy
+
+
+def test_the_arrow_keys_walk_through_the_blocks_and_enter_selects_one(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+
+    plot(page, MOMENT_BELOW_LANES).focus()
+    press(page, "ArrowRight", "Enter")
+    block = selected(page)
+    press(page, "]")
+
+    assert block.startswith("Block of 16.0 MiB")
+    assert selected(page).startswith("Block of 16.0 MiB")
+    assert selected(page) != block
+
+
+def test_everything_that_can_be_used_shows_that_it_has_the_focus(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    rings = []
+
+    for _ in range(24):
+        press(page, "Tab")
+        rings.append(
+            page.evaluate(
+                "() => { const style = getComputedStyle(document.activeElement);"
+                "return [document.activeElement.getAttribute('aria-label') ||"
+                " document.activeElement.textContent || document.activeElement.tagName,"
+                " style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2]; }"
+            )
+        )
+
+    assert [name for name, is_shown in rings if not is_shown] == []
+    assert "Idle gaps" in [name for name, _ in rings]

@@ -1,0 +1,141 @@
+"""The side panel, the commands and the status bar of a real JupyterLab."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+
+import gpuviz
+from tests.browser.lab import open_notebook, prompt, run_cell, running_lab, write_notebook
+
+pytestmark = pytest.mark.browser
+
+LOAD, START, PROGRAM, ONE_CELL, ADD = range(5)
+CELLS = [
+    "import time, gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()",
+    "%gpuviz start --simulated gpu",
+    """
+kept, began = [], time.monotonic()
+while time.monotonic() - began < 12:
+    kept.append(gpu.empty(1 << 20))
+    gpu.launch("work", writes=[kept[-1]], duration=0.02)
+    time.sleep(0.05)
+""",
+    "one = gpu.empty(3 << 20)\none.nbytes",
+    "1 + 1",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("panel")
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path) -> Iterator[str]:
+    with running_lab(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def page(
+    chromium: Browser, lab: str, folder: Path, request: pytest.FixtureRequest
+) -> Iterator[Page]:
+    """Yield an open notebook of its own; an error in the browser's console fails the test."""
+    name = f"{request.node.name[5:25]}.ipynb"
+    write_notebook(folder, name, CELLS)
+    page = chromium.new_page(viewport={"width": 1400, "height": 900})
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error" and "/api/" not in message.location.get("url", ""):
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    open_notebook(page, lab, name)
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def open_panel(page: Page) -> Locator:
+    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
+    return page.locator("#gpuviz-panel .gpuviz-card").first
+
+
+def run(page: Page, number: int) -> None:
+    run_cell(page, number)
+    page.get_by_text("| Idle").wait_for(timeout=60_000)
+
+
+def command(page: Page, label: str) -> None:
+    page.keyboard.press("Control+Shift+C")
+    page.locator("#modal-command-palette input").fill(label)
+    page.locator("#modal-command-palette .lm-CommandPalette-item", has_text=label).first.click()
+
+
+def test_the_panel_tells_and_obeys_while_a_cell_runs(page, folder):
+    card = open_panel(page)
+    card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
+    run(page, LOAD)
+    card.get_by_text("Not recording").wait_for(timeout=10_000)
+    run(page, START)
+    run_cell(page, PROGRAM)
+    card.get_by_text("GPU busy").wait_for(timeout=10_000)
+    page.wait_for_timeout(2500)
+    first = card.inner_text()
+    page.wait_for_timeout(2500)
+    second = card.inner_text()
+    status = page.locator(".gpuviz-status").inner_text()
+    card.get_by_role("button", name="Save").click()
+    card.get_by_text("Wrote").wait_for(timeout=5000)
+    card.get_by_role("button", name="Report").click()
+    card.get_by_text(".html").wait_for(timeout=5000)
+    card.get_by_role("button", name="Stop").click()
+    card.get_by_text("Not recording").wait_for(timeout=5000)
+    while_running = prompt(page, PROGRAM)
+    saved = next(folder.glob("the_panel*.gpuviz"))
+
+    assert while_running == "[*]:"
+    assert allocated(first) < allocated(second)
+    assert re.fullmatch(r"GPU [\d.]+ MiB / [\d.]+ MiB", status)
+    assert gpuviz.load(saved).table("memory_events").num_rows > 10
+    assert len(list(folder.glob("the_panel*.html"))) == 1
+
+
+def allocated(card: str) -> float:
+    found = re.search(r"([\d.]+) MiB peak", card)
+    assert found is not None
+    return float(found[1])
+
+
+def test_the_panel_starts_anew_with_a_kernel_that_is_restarted(page):
+    card = open_panel(page)
+    run(page, LOAD)
+    card.get_by_text("Not recording").wait_for(timeout=20_000)
+    command(page, "Restart Kernel…")
+    page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
+    card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
+    card.get_by_role("button", name="Load gpuviz in this kernel").click()
+
+    card.get_by_text("Not recording").wait_for(timeout=20_000)
+
+
+def test_a_cell_is_profiled_as_it_stands_and_the_dashboard_opens_beside_it(page):
+    run(page, LOAD)
+    run(page, START)
+    run_cell(page, ONE_CELL)
+    page.locator(".jp-CodeCell").nth(ONE_CELL).locator(".cm-content").click()
+    command(page, "Profile This Cell on the GPU")
+    cell = page.locator(".jp-CodeCell").nth(ONE_CELL)
+    cell.get_by_text("Peak allocated").wait_for(timeout=20_000)
+    page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
+    dashboard = page.locator(".gpuviz-dashboard-tab")
+    dashboard.get_by_text("Levels over time").wait_for(timeout=20_000)
+
+    assert cell.locator(".cm-content").inner_text() == CELLS[ONE_CELL]
+    assert "3145728" in cell.inner_text()
+    assert dashboard.bounding_box()["x"] > cell.bounding_box()["x"]

@@ -1,0 +1,126 @@
+"""Recordings as documents of a real JupyterLab."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+
+import gpuviz
+from tests.browser.lab import running_lab
+
+pytestmark = pytest.mark.browser
+
+RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
+SHOWN_MS = 15_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recordings")
+    for path in RECORDINGS:
+        shutil.copy(path, folder)
+    whole = RECORDINGS[0].read_bytes()
+    (folder / "cut.gpuviz").write_bytes(whole[: len(whole) // 2])
+    (folder / "text.gpuviz").write_text("no recording")
+    middle = len(whole) // 2
+    damaged = whole[:middle] + bytes(64) + whole[middle + 64 :]
+    (folder / "damaged.gpuviz").write_bytes(damaged)
+    gpuviz.load(RECORDINGS[0]).report(folder / "run.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path) -> Iterator[str]:
+    with running_lab(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def page(chromium: Browser, lab: str) -> Iterator[Page]:
+    """Yield JupyterLab's page; a warning or an error in its console fails the test."""
+    page = chromium.new_page(viewport={"width": 1400, "height": 900})
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{lab}/lab?reset")
+    file(page, RECORDINGS[0].name).wait_for(timeout=60_000)
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def file(page: Page, name: str) -> Locator:
+    return page.locator(f".jp-DirListing-item[title^='Name: {name}']")
+
+
+def tab(page: Page) -> Locator:
+    return page.locator(".gpuviz-recording:visible")
+
+
+def test_the_extension_is_enabled():
+    listed = subprocess.run(
+        [sys.executable, "-m", "jupyter", "labextension", "list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    line = next(line for line in listed.splitlines() if "gpuviz" in line)
+
+    assert "enabled" in line
+    assert "OK" in line
+
+
+def test_a_double_click_shows_a_recording(page):
+    for path in RECORDINGS:
+        file(page, path.name).dblclick()
+        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+
+        assert tab(page).get_by_text("Streams over time").count() == 1
+        assert tab(page).locator("canvas").count() > 3
+
+
+def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
+    wrong = {
+        "cut.gpuviz": "end-of-directory record is missing",
+        "text.gpuviz": "neither a .gpuviz file nor a report",
+        "damaged.gpuviz": "The member",
+    }
+    for name, said in wrong.items():
+        file(page, name).dblclick()
+        alert = tab(page).get_by_role("alert")
+        alert.wait_for(timeout=SHOWN_MS)
+
+        assert name in alert.inner_text()
+        assert said in alert.inner_text()
+
+
+def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
+    file(page, "run.html").click(button="right")
+    page.locator(".lm-Menu-item", has_text="Open With").hover()
+    page.locator(".lm-Menu-item", has_text="GPU Timeline").click()
+    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    file(page, RECORDINGS[1].name).dblclick()
+    page.wait_for_function("document.querySelectorAll('.gpuviz-recording').length === 2")
+    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+
+    assert page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab").count() >= 2
+
+
+def test_a_reloaded_page_brings_recordings_back(page, lab):
+    file(page, RECORDINGS[2].name).dblclick()
+    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    # JupyterLab saves its workspace a moment after it changed.
+    page.wait_for_timeout(3000)
+    page.goto(f"{lab}/lab")
+
+    tab(page).get_by_text("Levels over time").wait_for(timeout=60_000)
+    assert RECORDINGS[2].name in page.locator(".lm-DockPanel-tabBar").first.inner_text()

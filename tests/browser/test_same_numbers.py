@@ -1,0 +1,93 @@
+"""What the timeline computes in the browser, against what the analysis computes in Python."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+import gpuviz
+from gpuviz.analysis.overlap import LaneOverlap
+from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.recording import Recording
+from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import LEVELS, open_report, plot, point
+
+pytestmark = pytest.mark.browser
+
+LANES = 3
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+CAUSES = ("host", "dependency", "synchronization", "allocation", "unknown")
+RECORDED = ("image_pipeline", "fft_filter", "monte_carlo")
+
+
+def load(name: str) -> Recording:
+    return make_stream_recording() if name == "" else gpuviz.load(RECORDINGS / f"{name}.gpuviz")
+
+
+def lines_about_lane(page: Page, title: str) -> list[str]:
+    lane = page.locator(f"[data-lane='{title}']")
+    plot(page, LANES).scroll_into_view_if_needed()
+    box = plot(page, LANES).bounding_box()
+    page.mouse.move(box["x"] + 40, box["y"] + float(lane.get_attribute("data-middle-px") or 0))
+    lines = page.locator(".gpuviz-tooltip").inner_text().splitlines()
+    assert lines[0] == title
+    return lines
+
+
+def causes_of(lane: LaneOverlap) -> list[str]:
+    """Return the parts of the idle time as the timeline tells them, the largest first."""
+    times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in CAUSES}
+    return [
+        f"{cause}: {format_duration(ns)}"
+        for cause, ns in sorted(times.items(), key=lambda each: -each[1])
+        if ns > 0
+    ]
+
+
+@pytest.mark.parametrize("name", ["", *RECORDED])
+def test_the_causes_of_idle_gaps_are_those_of_the_overlap(page, name, tmp_path):
+    recording = load(name)
+    titles = {row["id"]: row["name"] for row in recording.table("streams").to_pylist()}
+    streams = [lane for lane in recording.overlap().streams if titles[lane.stream] != ""]
+    open_report(page, recording, tmp_path)
+
+    page.get_by_role("button", name="Idle gaps").click()
+
+    for lane in streams:
+        lines = lines_about_lane(page, titles[lane.stream])
+        idle = next(number for number, line in enumerate(lines) if line.startswith("idle for"))
+        assert lines[idle] == f"idle for {format_duration(lane.idle_ns)} of it"
+        assert [line.split(" (")[0] for line in lines[idle + 1 :]] == causes_of(lane)
+
+
+@pytest.mark.parametrize("name", ["", *RECORDED])
+@pytest.mark.parametrize("shares", [(0.17, 0.4), (0.31, 0.93)])
+def test_a_measured_window_has_the_numbers_of_the_recording_cut_to_it(page, name, shares, tmp_path):
+    recording = load(name)
+    open_report(page, recording, tmp_path)
+    panel = page.get_by_role("region", name="Measured")
+
+    page.keyboard.down("Shift")
+    page.mouse.move(*point(page, LEVELS, shares[0], 0.5))
+    page.mouse.down()
+    page.mouse.move(*point(page, LEVELS, shares[1], 0.5), steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+
+    start, end = (int(panel.get_attribute(f"data-{side}-ns") or 0) for side in ("from", "to"))
+    cut = recording.window(start, end)
+    allocations = [
+        row["size"]
+        for row in cut.table("memory_events").slice(cut.manifest.initial_events).to_pylist()
+        if row["action"] == "alloc"
+    ]
+    (lane,) = recording.overlap(0, start, end).devices
+    text = panel.inner_text()
+    assert f"peak allocated\n{format_bytes(cut.peak(0).bytes)}" in text
+    assert f"{format_bytes(sum(allocations))} in {len(allocations):,} blocks" in text
+    assert f"({format_duration(lane.busy_ns)})" in text
+    assert f"({format_duration(lane.kernel_ns)})" in text
+    if lane.copy_ns > 0:
+        percent = 100 * lane.kernel_copy_overlap
+        share = f"{percent:.1f}" if 0 < percent < 10 else f"{percent:.0f}"
+        assert f"{share} % of {format_duration(lane.copy_ns)} of copying" in text
