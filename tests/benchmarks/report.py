@@ -15,7 +15,7 @@ from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from gpuviz.stream_handle import stream_row
 from gpuviz.tables import ACTIONS, schemas
-from tests.benchmarks.timeline import coded, table
+from tests.benchmarks._large_recording import coded, table
 from tests.browser.conftest import CHROMIUM_ARGUMENTS
 
 ROUNDS = 3

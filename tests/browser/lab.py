@@ -27,11 +27,16 @@ PAGE_CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What shows notebooks: the module that starts it, and where it shows one."""
+    """What shows notebooks: the module that starts it, and where it shows one.
+
+    Attributes:
+        python: What runs the server; kernels run in the environment of the tests all the same.
+    """
 
     module: str
     config: str
     page: str
+    python: str = sys.executable
 
 
 LAB = Application("jupyterlab", "LabApp", "lab/tree")
@@ -60,9 +65,11 @@ def running_lab(
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
     }
+    add_kernel(home / "data")
     with (home / "log").open("w") as log:
-        command = [sys.executable, "-m", application.module, "--no-browser", "--allow-root"]
+        command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
         options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
@@ -75,6 +82,15 @@ def running_lab(
             # Kernels end by themselves when their server is gone; it would wait for busy ones.
             server.kill()
             server.wait()
+
+
+def add_kernel(data: Path) -> None:
+    """Let ``python3`` be the interpreter of the tests, whatever runs the server."""
+    folder = data / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    kernel = {"argv": command, "display_name": "Python 3 (ipykernel)", "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(kernel))
 
 
 def wait_for(url: str, log: Path) -> None:
