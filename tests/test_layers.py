@@ -28,11 +28,12 @@ TS = {
     "base": set[str](),
     "wire": {"base"},
     "model": {"base", "wire"},
+    "formats": {"base", "wire", "model"},
     "render": {"base"},
     "view": {"base", "wire", "model", "render"},
     "widget": {"base", "wire", "model", "render", "view"},
     "report": {"base", "wire", "model", "render", "view"},
-    "lab": {"base", "wire", "model", "render", "view"},
+    "lab": {"base", "wire", "model", "formats", "render", "view"},
 }
 _FLOOR = {"errors", "tables", "_core", "manifest", "conformity", "quantities"}
 _RECORDING = _FLOOR | {"recording"}

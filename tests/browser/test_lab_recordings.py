@@ -1,5 +1,7 @@
 """Recordings as documents of a real JupyterLab."""
 
+import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,15 @@ from tests.browser.lab import running_lab
 pytestmark = pytest.mark.browser
 
 RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
+SNAPSHOT = Path(__file__).parent.parent / "formats" / "data" / "pipeline.pickle"
 SHOWN_MS = 15_000
+
+
+class Runs:
+    """Calls a function where it is unpickled."""
+
+    def __reduce__(self):
+        return os.getcwd, ()
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     damaged = whole[:middle] + bytes(64) + whole[middle + 64 :]
     (folder / "damaged.gpuviz").write_bytes(damaged)
     gpuviz.load(RECORDINGS[0]).report(folder / "run.html")
+    shutil.copy(SNAPSHOT, folder / "snapshot.pickle")
+    (folder / "runs.pickle").write_bytes(pickle.dumps({"segments": [Runs()]}))
+    (folder / "cut.pkl").write_bytes(SNAPSHOT.read_bytes()[:5000])
+    (folder / "weights.pkl").write_bytes(pickle.dumps({"bias": [0.5, 1.5]}))
+    # What a file is shows in its content, not in its name.
+    shutil.copy(SNAPSHOT, folder / "snapshot.gpuviz")
     return folder
 
 
@@ -103,10 +119,47 @@ def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
         assert said in alert.inner_text()
 
 
-def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
-    file(page, "run.html").click(button="right")
+def open_with(page: Page, name: str) -> Locator:
+    """Return the entries of the menu of ways to open a file, the default first."""
+    file(page, name).click(button="right")
     page.locator(".lm-Menu-item", has_text="Open With").hover()
-    page.locator(".lm-Menu-item", has_text="GPU Timeline").click()
+    page.locator(".lm-Menu-item", has_text="GPU Timeline").wait_for()
+    return page.locator(".lm-Menu").last.locator(".lm-Menu-item")
+
+
+def test_a_torch_snapshot_opens_by_open_with_and_by_no_double_click(page):
+    ways = open_with(page, "snapshot.pickle")
+    assert ways.first.inner_text() != "GPU Timeline"
+    ways.filter(has_text="GPU Timeline").click()
+    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+
+    assert tab(page).get_by_text("Segment map over time").count() == 1
+    assert tab(page).locator("canvas").count() > 2
+
+
+def test_a_snapshot_by_another_name_is_known_by_its_content(page):
+    file(page, "snapshot.gpuviz").dblclick()
+    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+
+    assert tab(page).get_by_role("alert").count() == 0
+
+
+def test_what_is_wrong_with_a_pickle_is_said_in_its_tab(page):
+    wrong = {
+        "runs.pickle": "asks to run code",
+        "cut.pkl": "truncated",
+        "weights.pkl": "no torch memory snapshot",
+    }
+    for name, said in wrong.items():
+        open_with(page, name).filter(has_text="GPU Timeline").click()
+        alert = tab(page).get_by_role("alert").filter(has_text=name)
+        alert.wait_for(timeout=SHOWN_MS)
+
+        assert said in alert.inner_text()
+
+
+def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
+    open_with(page, "run.html").filter(has_text="GPU Timeline").click()
     tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
     file(page, RECORDINGS[1].name).dblclick()
     page.wait_for_function("document.querySelectorAll('.gpuviz-recording').length === 2")

@@ -12,8 +12,7 @@ import { followHostTheme } from "../view/host_theme.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { tablesView } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
-import { archiveIn } from "../wire/file_bytes.ts";
-import { RecordingFile } from "../wire/recording_file.ts";
+import { openRecording } from "./open_recording.ts";
 import { factsOf } from "./recording_facts.ts";
 
 /** A file's recording, shown from its first part on. */
@@ -57,7 +56,7 @@ export class RecordingView {
 
   /** Reads a file, and calls `news` with the share of it that is shown. */
   async read(source: ByteSource, news: (share: number) => void): Promise<void> {
-    const file = await RecordingFile.open(await archiveIn(source));
+    const file = await openRecording(source, news);
     this.#recording = new GrowingRecording(file.initialEvents);
     this.#head.append(...factsOf(file.manifest, this.#words));
     await readShowing(file, this.#recording, (share) => {

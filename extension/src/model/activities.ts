@@ -1,5 +1,5 @@
 import { RowsByKey } from "../base/rows_by_key.ts";
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/tables.py. */
@@ -35,7 +35,7 @@ export class Activities extends rowsOf({
 }) {
   readonly byCorrelation = new RowsByKey();
 
-  override append(table: ArrowTable): void {
+  override append(table: Table): void {
     const first = this.count;
     super.append(table);
     this.byCorrelation.append(this.correlation.subarray(first));

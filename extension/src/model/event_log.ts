@@ -1,5 +1,5 @@
 import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 import { ACTIONS, type Bytes, type Floats, type MemoryEvents } from "./events.ts";
 
 const COLUMNS = {
@@ -32,7 +32,7 @@ export class EventLog {
   }
 
   /** Takes more rows of `memory_events`. */
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     const devices = table.numbers("device");
     const rows: Rows = {
       timeNs: table.numbers("time"),

@@ -22,7 +22,9 @@ export const Action = {
   segmentMap: 5,
   segmentUnmap: 6,
   outOfMemory: 7,
+  recordStream: 8,
   snapshot: 9,
+  annotate: 10,
 } as const;
 
 export type Floats = Float64Array<ArrayBuffer>;

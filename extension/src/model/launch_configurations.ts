@@ -1,4 +1,4 @@
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 
 type Three = readonly [x: number, y: number, z: number];
 
@@ -13,7 +13,7 @@ export interface LaunchConfiguration {
 export class LaunchConfigurations {
   readonly #byId = new Map<number, LaunchConfiguration>();
 
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     const threes = (name: string): ((row: number) => Three) => {
       const [x, y, z] = ["x", "y", "z"].map((axis) => table.numbers(`${name}_${axis}`));
       return (row) => [x?.[row] ?? 0, y?.[row] ?? 0, z?.[row] ?? 0];

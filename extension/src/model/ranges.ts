@@ -1,4 +1,4 @@
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/tables.py. */
@@ -22,7 +22,7 @@ export class Ranges extends rowsOf({
   readonly #rowOfId = new Map<number, number>();
 
   /** Takes rows; one whose id is known already replaces it. */
-  override append(table: ArrowTable): void {
+  override append(table: Table): void {
     const values = this.read(table);
     table.numbers("id").forEach((id, source) => {
       const row = this.#rowOfId.get(id) ?? this.count;

@@ -1,6 +1,5 @@
 import { nextTask } from "../base/next_task.ts";
-import type { ArrowTable } from "../wire/arrow.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
+import type { RecordedTables, Table } from "../wire/table.ts";
 import type { GrowingRecording } from "./growing_recording.ts";
 import { Work } from "./work.ts";
 
@@ -17,7 +16,7 @@ const LARGE = [
 
 /** A large table of which a part has been read. */
 interface Started {
-  readonly parts: AsyncGenerator<ArrowTable>;
+  readonly parts: AsyncIterator<Table>;
   readonly rows: number;
   taken: number;
 }
@@ -29,7 +28,7 @@ interface Started {
  */
 export async function* readInto(
   recording: GrowingRecording,
-  file: RecordingFile,
+  file: RecordedTables,
 ): AsyncGenerator<number> {
   const small = Work.tableNames.filter((name) => !LARGE.some((large) => large === name));
   for (const name of [...NAMED_FIRST, ...small]) {

@@ -1,4 +1,4 @@
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 
 export interface Frame {
   readonly name: string;
@@ -19,7 +19,7 @@ export class Stacks {
   readonly #stacks = new Map<number, readonly number[]>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     if (table.name === "frames") {
       this.#appendFrames(table);
     } else if (table.name === "stacks") {
@@ -28,7 +28,7 @@ export class Stacks {
     }
   }
 
-  #appendFrames(table: ArrowTable): void {
+  #appendFrames(table: Table): void {
     const names = table.texts("name");
     const filenames = table.texts("filename");
     const lines = table.numbers("line");

@@ -1,4 +1,4 @@
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 
 /** Texts by id, from a table that has one in each row. */
 export class Texts {
@@ -9,7 +9,7 @@ export class Texts {
     this.#column = column;
   }
 
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     const texts = table.texts(this.#column);
     table.numbers("id").forEach((id, row) => {
       this.#byId.set(id, texts[row] ?? "");

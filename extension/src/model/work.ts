@@ -1,4 +1,4 @@
-import type { ArrowTable } from "../wire/arrow.ts";
+import type { Table } from "../wire/table.ts";
 import { Activities } from "./activities.ts";
 import { ApiCalls } from "./api_calls.ts";
 import { DeviceMemory } from "./device_memory.ts";
@@ -11,7 +11,7 @@ import { Synchronizations } from "./synchronizations.ts";
 import { Texts } from "./texts.ts";
 
 interface Appendable {
-  append(table: ArrowTable): void;
+  append(table: Table): void;
   reserve?(rows: number): void;
 }
 
@@ -32,7 +32,7 @@ export class Work {
   readonly #devices = new Set<number>();
 
   /** Takes more rows of a table; tables that say nothing about work are passed over. */
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     const { activities, apiCalls } = this;
     const before = [activities.count, apiCalls.count] as const;
     this.#tables[table.name]?.append(table);

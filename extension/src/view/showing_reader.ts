@@ -1,6 +1,6 @@
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { readInto } from "../model/reading.ts";
-import type { RecordingFile } from "../wire/recording_file.ts";
+import type { RecordedTables } from "../wire/table.ts";
 
 /** While the recording is read, what came is shown at most this often. */
 const SHOW_EVERY_MS = 300;
@@ -9,7 +9,7 @@ const REST = 6;
 
 /** Reads a file into a recording, and calls `show` now and then with the share that has come. */
 export async function readShowing(
-  file: RecordingFile,
+  file: RecordedTables,
   recording: GrowingRecording,
   show: (share: number) => void,
 ): Promise<void> {

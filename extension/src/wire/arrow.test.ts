@@ -14,7 +14,8 @@ import {
   utf8,
 } from "@uwdata/flechette";
 
-import { ArrowTable, UNKNOWN_CODE } from "./arrow.ts";
+import { ArrowTable } from "./arrow.ts";
+import { UNKNOWN_CODE } from "./table.ts";
 
 function roundTrip(columns: Record<string, ReturnType<typeof columnFromArray>>): ArrowTable {
   const stream = tableToIPC(tableFromColumns(columns), { format: "stream" });

@@ -1,14 +1,13 @@
-import { tableFromIPC, type Column, type Table } from "@uwdata/flechette";
+import { tableFromIPC, type Column, type Table as FlechetteTable } from "@uwdata/flechette";
+
+import { UNKNOWN_CODE, type Table } from "./table.ts";
 
 type Numbers = Float64Array<ArrayBuffer>;
 
-/** The code of a text that the reader does not know, as one of a newer version may be. */
-export const UNKNOWN_CODE = 255;
-
-/** One Arrow table as columns that the browser computes with. */
-export class ArrowTable {
+/** A table that comes as an Arrow stream. */
+export class ArrowTable implements Table {
   readonly name: string;
-  readonly #table: Table | undefined;
+  readonly #table: FlechetteTable | undefined;
 
   /** Without a stream, a table without rows that has any column. */
   constructor(name: string, stream?: Uint8Array<ArrayBuffer>) {
@@ -20,7 +19,6 @@ export class ArrowTable {
     return this.#table?.numRows ?? 0;
   }
 
-  /** A numeric column; 64-bit integers become doubles, exact up to 2^53. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
@@ -31,19 +29,18 @@ export class ArrowTable {
     return result;
   }
 
-  /** A text column, plain or dictionary-encoded. */
+  /** The column may be plain or dictionary-encoded. */
   texts(column: string): readonly string[] {
     return Array.from(this.#values(column), (value) => String(value ?? ""));
   }
 
-  /** A column of lists of numbers. */
   lists(column: string): readonly (readonly number[])[] {
     return Array.from(this.#values(column), (value) =>
       value === null ? [] : Array.from(value as Iterable<number>, Number),
     );
   }
 
-  /** For each row of a dictionary column the place of its text in `texts`. */
+  /** The column must be dictionary-encoded. */
   codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
     const codes = new Uint8Array(this.rows);
     let start = 0;

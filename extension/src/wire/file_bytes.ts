@@ -22,7 +22,9 @@ export async function archiveIn(file: ByteSource): Promise<ByteSource> {
   ) {
     return archiveInPage(await textOf(file, file.byteLength));
   }
-  throw new Error("It is neither a .gpuviz file nor a report of gpuviz.");
+  throw new Error(
+    "It is neither a .gpuviz file nor a report of gpuviz, nor a memory snapshot of PyTorch.",
+  );
 }
 
 async function textOf(file: ByteSource, bytes: number): Promise<string> {

@@ -1,13 +1,13 @@
 import { ArrowTable } from "./arrow.ts";
 import { recordBatches } from "./arrow_stream.ts";
 import type { ByteSource } from "./byte_source.ts";
+import type { RecordedTables } from "./table.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** A `.gpuviz` file: its manifest and the tables that a view asks for. */
-export class RecordingFile {
+export class RecordingFile implements RecordedTables {
   readonly initialEvents: number;
   readonly durationNs: number;
-  /** What is true of the recording as a whole, as `gpuviz.manifest` has it. */
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly #source: ByteSource;
   readonly #members: ReadonlyMap<string, ZipMember>;
@@ -37,7 +37,6 @@ export class RecordingFile {
     return new RecordingFile(source, members, manifest);
   }
 
-  /** How many rows a table has; 0 where the recording has no such table. */
   rowsOf(name: string): number {
     return numberOf(this.#rows[name]);
   }
@@ -48,12 +47,10 @@ export class RecordingFile {
     return new ArrowTable(name, bytes);
   }
 
-  /** A table, empty where the recording has none, as one of an older version may not. */
   async tableIfAny(name: string): Promise<ArrowTable> {
     return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
   }
 
-  /** A table part by part, without ever having it in memory whole; nothing where there is none. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
     const file = `${name}.arrow`;
     const member = this.#members.get(file);

@@ -1,5 +1,5 @@
 import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
-import type { ArrowTable } from "./arrow.ts";
+import type { Table } from "./table.ts";
 
 /** How the values of a column are kept: as they are, as ids, or as places in a list of texts. */
 type Kept = "number" | "id" | readonly string[];
@@ -38,7 +38,7 @@ class TableRows {
     return this.#columns[0]?.length ?? 0;
   }
 
-  append(table: ArrowTable): void {
+  append(table: Table): void {
     this.read(table).forEach((values, place) => this.#columns[place]?.append(values));
     this.show();
   }
@@ -51,7 +51,7 @@ class TableRows {
   }
 
   /** The values of a batch, column after column as in the schema. */
-  protected read(table: ArrowTable): Values {
+  protected read(table: Table): Values {
     return Object.values(this.#schema).map(([column, kept]) =>
       typeof kept === "string" ? table.numbers(column) : table.codes(column, kept),
     );
