@@ -1,7 +1,7 @@
 // Bundles one script and one stylesheet for each page into gpuviz/static, and what JupyterLab
 // loads into gpuviz/labextension.
 import { execFileSync } from "node:child_process";
-import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { cp, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 
@@ -94,19 +94,25 @@ async function pressScript(path) {
   return code.length;
 }
 
-/** Packs lib/lab as JupyterLab's own builder does, and stamps the version that it lists. */
+/** Packs lib/lab as JupyterLab's own builder does, for all versions that the manifest admits. */
 async function buildLabExtension(version) {
+  const folder = "lib/labextension";
+  await cp("labextension", folder, { recursive: true });
+  const manifest = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
+  // Otherwise the builder asks for the versions that it was made for.
+  const shared = Object.entries(manifest.dependencies).map(([name, requiredVersion]) => {
+    return [name, { bundled: false, singleton: true, requiredVersion }];
+  });
+  manifest.jupyterlab.sharedPackages = Object.fromEntries(shared);
+  await writeFile(`${folder}/package.json`, JSON.stringify({ ...manifest, version }, null, 2));
   const require = createRequire(import.meta.url);
   const builder = require.resolve("@jupyter/builder/lib/build-labextension.js");
   const core = require.resolve("@jupyterlab/core-meta/core.package.json");
   // Where it fails, what it said is in the error.
-  execFileSync(process.execPath, [builder, "--core-package-file", core, "labextension"], {
+  execFileSync(process.execPath, [builder, "--core-package-file", core, folder], {
     stdio: "pipe",
   });
-  await copyFile("labextension/install.json", "../gpuviz/labextension/install.json");
-  const manifest = "../gpuviz/labextension/package.json";
-  const fields = JSON.parse(await readFile(manifest, "utf8"));
-  await writeFile(manifest, JSON.stringify({ ...fields, version }, null, 2));
+  await cp("labextension/install.json", "../gpuviz/labextension/install.json");
 }
 
 if (values.watch) {

@@ -65,12 +65,13 @@ def running_lab(
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_PATH": str(home / "data"),
     }
     add_kernel(home / "data")
     with (home / "log").open("w") as log:
         command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        options.append("--KernelSpecManager.ensure_native_kernel=False")
         options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
             [*command, *options], env=environment, cwd=folder, stdout=log, stderr=log
