@@ -53,8 +53,8 @@ gpu.synchronize()
     """
 from gpuviz.notebook import timeline
 watched = sum(each.is_watched for each in timeline._open)
-print("recording", recorder.is_recording, "watched", watched, "widgets", len(timeline._open), end=" ")
-print("listeners", recorder._feed.listeners)
+print("recording", recorder.is_recording, "watched", watched, end=" ")
+print("widgets", len(timeline._open), "listeners", recorder._feed.listeners)
 """,
     "Timeline(recorder)",
 ]
