@@ -11,8 +11,9 @@ from gpuviz import _core
 from gpuviz.analysis.preamble import preamble
 from gpuviz.analysis.state import memory_columns
 from gpuviz.errors import RecordingExistsError, SpoolError
+from gpuviz.formats import gpuviz
 from gpuviz.formats.part import EVENTS, PartWriter
-from gpuviz.recording import Recording, load
+from gpuviz.recording import Recording
 from gpuviz.tables import ACTIVITY_TABLES, schemas
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ class Store:
         if self._part is None or self.failure is not None:
             return None
         try:
-            return load(self._part.finish(manifest))
+            # Not by `load`: classes made while Python exits, as those of other formats would be,
+            # let it forget that an interrupt ended the program.
+            return gpuviz.read(self._part.finish(manifest))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
