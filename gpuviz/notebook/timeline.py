@@ -1,11 +1,13 @@
 """The timeline in a notebook, live while a recorder records."""
 
+import contextvars
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import anywidget
 
@@ -134,6 +136,23 @@ def _close_earlier(made_by: tuple[str, str]) -> None:
     cell, run = made_by
     for timeline in list(_open):
         other_cell, other_run = timeline._made_by  # noqa: SLF001
-        is_set_up = timeline._is_set_up_at <= time.monotonic()  # noqa: SLF001
-        if cell and cell == other_cell and run != other_run and is_set_up:
-            timeline.close()
+        if cell and cell == other_cell and run != other_run:
+            _close_when_set_up(timeline)
+
+
+def _close_when_set_up(timeline: Timeline) -> None:
+    left_s = timeline._is_set_up_at - time.monotonic()  # noqa: SLF001
+    if left_s <= 0:
+        timeline.close()
+        return
+    # What a thread sends belongs to the cell of the context; ipykernel 7 asks for one.
+    context = contextvars.copy_context()
+    later = threading.Timer(left_s, context.run, [_close, ref(timeline)])
+    later.daemon = True
+    later.start()
+
+
+def _close(timeline: "ref[Timeline]") -> None:
+    alive = timeline()
+    if alive is not None:
+        alive.close()

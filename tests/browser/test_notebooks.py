@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Error, Page
 
 from tests.browser.lab import (
     note_complaints,
@@ -51,13 +51,24 @@ def outputs(notebook):
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
+def show_dashboard(page):
+    """Scroll to the dashboard; JupyterLab may put its output anew into the page meanwhile."""
+    shown = page.locator(".gpuviz-live__counts").first
+    for _ in range(10):
+        try:
+            shown.scroll_into_view_if_needed(timeout=3000)
+            shown.get_by_text("activities").wait_for(timeout=3000)
+        except Error:
+            continue
+        return
+    raise AssertionError("no dashboard came into view")
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(page, lab, folder, path):
     open_notebook(page, lab, path.name)
     run_all(page)
-    shown = page.locator(".gpuviz-live__counts").first
-    shown.scroll_into_view_if_needed()
-    shown.get_by_text("activities").wait_for()
+    show_dashboard(page)
     fallback = page.locator("[class^='gpuviz-fallback']")
     hidden = fallback.count() == 1 and not fallback.is_visible()
     save(page)
