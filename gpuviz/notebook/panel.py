@@ -224,4 +224,5 @@ class Panel:
         return f"Wrote {self._control.save(request['path'])}"
 
     def _report(self, request: Mapping[str, Any]) -> str:
-        return f"Wrote {self._control.report(request['path'])}"
+        redact = bool(request.get("redact"))
+        return f"Wrote {self._control.report(request['path'], redact=redact)}"

@@ -6,6 +6,7 @@ import { Widget } from "@lumino/widgets";
 import { Scope } from "../base/scope.ts";
 import { gpuIcon } from "./icon.ts";
 import { openRemote } from "./remote_file.ts";
+import type { Settings } from "./settings.ts";
 import { Waiting } from "./waiting.ts";
 
 type Context = DocumentRegistry.Context;
@@ -16,6 +17,7 @@ export type RecordingDocument = DocumentWidget<RecordingPanel>;
 interface Services {
   readonly contents: Contents.IManager;
   readonly server: ServerConnection.ISettings;
+  readonly settings: Settings;
   readonly words: TranslationBundle;
 }
 
@@ -71,7 +73,7 @@ export class RecordingPanel extends Widget {
       if (this.isDisposed) {
         return;
       }
-      const view = new RecordingView(this.node, words);
+      const view = new RecordingView(this.node, words, this.#services.settings.colourBy());
       this.#shown.use(view.scope);
       await view.read(source, (share) => {
         waiting.reading(share);

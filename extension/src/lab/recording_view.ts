@@ -4,6 +4,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatCount, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
+import type { GroupedBy } from "../model/block_groups.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { element } from "../view/dom.ts";
@@ -19,6 +20,7 @@ import { factsOf } from "./recording_facts.ts";
 export class RecordingView {
   readonly scope = new Scope();
   readonly #words: TranslationBundle;
+  readonly #colourBy: GroupedBy;
   readonly #frames = new Frames();
   readonly #keysFrom: HTMLElement;
   readonly #root = element("div", "gpuviz-theme gpuviz-widget");
@@ -31,8 +33,10 @@ export class RecordingView {
   #view: DeviceView | undefined;
   #isWhole = false;
 
-  constructor(parent: HTMLElement, words: TranslationBundle) {
+  /** `colourBy` is how blocks are coloured at first. */
+  constructor(parent: HTMLElement, words: TranslationBundle, colourBy: GroupedBy) {
     this.#words = words;
+    this.#colourBy = colourBy;
     this.#keysFrom = parent;
     this.#devices.setAttribute("aria-label", words.__("Device"));
     this.#devices.hidden = true;
@@ -108,6 +112,7 @@ export class RecordingView {
     const contents = this.#recording.contentsOf(this.#device);
     const view = deviceView(this.#charts, this.#frames, contents, this.#keysFrom, this.#tooltips);
     this.#shown.use(view.scope);
+    view.chart.grouping.choose(this.#colourBy, contents);
     const isSwitched = this.#view !== undefined;
     this.#view = view;
     if (this.#isWhole && isSwitched) {

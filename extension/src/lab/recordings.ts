@@ -8,6 +8,7 @@ import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 
 import { gpuIcon } from "./icon.ts";
 import { UnfetchedModelFactory } from "./model_factory.ts";
+import { ISettings, type Settings } from "./settings.ts";
 import { RecordingDocumentFactory, type RecordingDocument } from "./recording_document.ts";
 
 const FACTORY = "GPU timeline";
@@ -19,9 +20,11 @@ export const recordings: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:recordings",
   description: "Shows files of GPU memory and streams on one time axis.",
   autoStart: true,
+  requires: [ISettings],
   optional: [ILayoutRestorer, ITranslator],
   activate: (
     app: JupyterFrontEnd,
+    settings: Settings,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
   ): void => {
@@ -55,6 +58,7 @@ export const recordings: JupyterFrontEndPlugin<void> = {
       readOnly: true,
       contents: app.serviceManager.contents,
       server: app.serviceManager.serverSettings,
+      settings,
       words,
     });
     docRegistry.addWidgetFactory(factory);

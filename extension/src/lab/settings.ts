@@ -2,7 +2,10 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/applica
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { type JSONObject, Token } from "@lumino/coreutils";
 
+import type { GroupedBy } from "../model/block_groups.ts";
+
 const ID = "gpuviz:settings";
+const COLOURS: readonly GroupedBy[] = ["stack", "stream", "pool", "size", "age"];
 
 /** What the user has set for gpuviz; the schema has the meanings and the defaults. */
 export interface Settings {
@@ -10,6 +13,8 @@ export interface Settings {
   recordingOptions: () => JSONObject;
   /** Options of a report that a button or a command writes. */
   reportOptions: () => JSONObject;
+  /** How a recording that is opened colours its blocks. */
+  colourBy: () => GroupedBy;
 }
 
 export const ISettings = new Token<Settings>("gpuviz:ISettings");
@@ -41,6 +46,7 @@ export const settings: JupyterFrontEndPlugin<Settings> = {
         streams: isOn("streams", true),
       }),
       reportOptions: () => ({ redact: isOn("redact", false) }),
+      colourBy: () => COLOURS.find((by) => by === current?.composite["colourBy"]) ?? "stack",
     };
   },
 };

@@ -24,6 +24,11 @@ export class Grouping {
     this.categories = new Signal(this.#categorize(stacks, names));
   }
 
+  /** The way in force. */
+  get by(): GroupedBy {
+    return this.#by;
+  }
+
   choose(by: GroupedBy, contents: DeviceContents): void {
     this.#by = by;
     this.#regroup(contents.timeline);
@@ -97,6 +102,11 @@ export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
   label.append(choice);
   parent.append(label);
+  const follow = (): void => {
+    choice.value = chart.grouping.by;
+  };
+  follow();
+  scope.defer(chart.grouping.categories.subscribe(follow));
   scope.listen(choice, "change", () => {
     const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
     chart.grouping.choose(by ?? "stack", chart.contents);
