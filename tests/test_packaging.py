@@ -1,5 +1,4 @@
 import ctypes
-import os
 import statistics
 import subprocess
 import sys
@@ -8,8 +7,6 @@ import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
-
-import pytest
 
 import gpuviz
 
@@ -21,34 +18,6 @@ IMPORT_LIMIT_S = 0.1
 def run_python(code: str, *options: str) -> str:
     command = [sys.executable, *options, "-c", code]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build a wheel in an isolated environment, with node and npm out of reach."""
-    folder = tmp_path_factory.mktemp("wheel")
-    programs = folder / "bin"
-    programs.mkdir()
-    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
-        for program in place.iterdir() if place.is_dir() else ():
-            link = programs / program.name
-            if program.name not in {"node", "nodejs", "npm", "npx"} and not link.is_symlink():
-                link.symlink_to(program)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "-w",
-        str(folder),
-        str(ROOT),
-    ]
-    environment = {**os.environ, "PATH": str(programs)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return next(folder.glob("*.whl"))
 
 
 def test_the_version_is_that_of_the_metadata():

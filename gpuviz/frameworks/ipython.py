@@ -25,7 +25,7 @@ class CellRanges:
         self._shell: Any = None
         # The open ones of each thread, innermost last: cells of subshells run at the same time,
         # and a magic may run a cell in a cell.
-        self._open: dict[int, list[int]] = {}
+        self._open: dict[int, list[int | None]] = {}
 
     def begin(self) -> None:
         """Record cells from now on."""
@@ -45,15 +45,21 @@ class CellRanges:
                 shell.events.unregister("pre_run_cell", self._begin_cell)
                 shell.events.unregister("post_run_cell", self._end_cell)
 
-    def _begin_cell(self, *_: Any) -> None:
-        number = _running_cell(self._shell) or self._shell.execution_count
-        begun = _core.begin_range(self._session, f"In [{number}]".encode(), _CELL)
-        self._open.setdefault(threading.get_ident(), []).append(begun)
+    def _begin_cell(self, *arguments: Any) -> None:
+        stack = self._open.setdefault(threading.get_ident(), [])
+        has_number = getattr(arguments[0], "store_history", True) if arguments else True
+        begun = None
+        # What a front end runs for itself would pass for the next cell.
+        if has_number or stack:
+            number = _running_cell(self._shell) or self._shell.execution_count
+            begun = _core.begin_range(self._session, f"In [{number}]".encode(), _CELL)
+        stack.append(begun)
 
     def _end_cell(self, *_: Any) -> None:
         stack = self._open.get(threading.get_ident())
-        if stack:
-            _core.end_range(self._session, stack.pop())
+        begun = stack.pop() if stack else None
+        if begun is not None:
+            _core.end_range(self._session, begun)
 
 
 def _running_shell() -> Any:

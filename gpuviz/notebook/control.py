@@ -39,6 +39,7 @@ class Control:
         self._latest: Recorder | None = None
         self._own: Recorder | None = None
         self._again: Callable[[], Recorder] | None = None
+        self._device: SimulatedGPU | None = None
         self._views: list[tuple[str, weakref.ref[View]]] = []
 
     @property
@@ -59,6 +60,11 @@ class Control:
         if self.recorder is None:
             raise RecorderError("Nothing has been recorded yet: `%gpuviz start` first")
         return self.recorder.recording
+
+    @property
+    def device(self) -> "SimulatedGPU | None":
+        """What the latest recording that was started here is of; None for CuPy."""
+        return self._device
 
     def start(
         self,
@@ -85,6 +91,7 @@ class Control:
             return recorder
 
         self._own = self._latest = begin(path)
+        self._device = device
         self._again = lambda: begin(None)
         return self._latest
 
@@ -119,7 +126,7 @@ class Control:
             _close(view)
         if self._own is not None and self._own.is_recording:
             self._own.stop()
-        self._own = self._latest = self._again = None
+        self._own = self._latest = self._again = self._device = None
 
     def start_again(self) -> Recorder:
         """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.

@@ -1,12 +1,14 @@
 """What JupyterLab's side panel asks of a kernel, and what it is told about it."""
 
 import contextvars
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import GpuvizError
@@ -47,10 +49,11 @@ class Panel:
 
     - ``show``: the viewer looks; to be repeated within `VIEWER_S`. ``hide``: it looks no more.
     - ``start`` (options ``path``, ``observe``, ``streams``, ``stacks``), ``stop``, ``clear``.
-    - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file that is not there.
+    - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file that is not there,
+      beside the notebook if its folder is not named.
 
-    The last two lines are answered by ``{"kind": "done", "viewer": ..., "request": ...,
-    "text": ..., "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
+    The last two lines have an ``id``, and are answered by ``{"kind": "done", "id": ..., "text": ...,
+    "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
     is sent has ``"gpuviz": "panel"``.
     """
 
@@ -143,7 +146,7 @@ class Panel:
             with self._lock:
                 self._viewers.pop(viewer, None)
         else:
-            self._send({**self._done(kind, request), "viewer": viewer, "request": kind})
+            self._send({**self._done(kind, request), "id": request.get("id")})
             self._tell()
 
     def _done(self, kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,6 +209,7 @@ class Panel:
     def _start(self, request: Mapping[str, Any]) -> str:
         self._control.start(
             request.get("path") or None,
+            device=self._control.device,
             allocator="observe" if request.get("observe") else "caching",
             streams=bool(request.get("streams", True)),
             stacks=bool(request.get("stacks", True)),
@@ -221,8 +225,18 @@ class Panel:
         return "What was recorded is forgotten."
 
     def _snapshot(self, request: Mapping[str, Any]) -> str:
-        return f"Wrote {self._control.save(request['path'])}"
+        return f"Wrote {self._control.save(beside_the_notebook(request['path']))}"
 
     def _report(self, request: Mapping[str, Any]) -> str:
         redact = bool(request.get("redact"))
-        return f"Wrote {self._control.report(request['path'], redact=redact)}"
+        return f"Wrote {self._control.report(beside_the_notebook(request['path']), redact=redact)}"
+
+
+def beside_the_notebook(name: str) -> str:
+    """Return where a file of this name stands beside the notebook, wherever its program works.
+
+    The server tells a kernel of its own machine its notebook (``JPY_SESSION_NAME``); else the
+    working folder is the best guess.
+    """
+    folder = Path(os.environ.get("JPY_SESSION_NAME", "")).parent
+    return str(folder / name) if folder.is_dir() else name

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Locator, Page
 
 STARTING_S = 60
 # Says nothing of the widget: no network to ask for news, and no questions when a tab is left.
@@ -30,13 +30,15 @@ class Application:
     """What shows notebooks: the module that starts it, and where it shows one.
 
     Attributes:
-        python: What runs the server; kernels run in the environment of the tests all the same.
+        python: What runs the server.
+        kernel: What runs kernels, by default that of the tests.
     """
 
     module: str
     config: str
     page: str
     python: str = sys.executable
+    kernel: str = sys.executable
 
 
 LAB = Application("jupyterlab", "LabApp", "lab/tree")
@@ -45,7 +47,10 @@ NOTEBOOK = Application("notebook", "JupyterNotebookApp", "notebooks")
 
 @contextmanager
 def running_lab(
-    folder: Path, theme: str = "JupyterLab Light", application: Application = LAB
+    folder: Path,
+    theme: str = "JupyterLab Light",
+    application: Application = LAB,
+    more_options: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the address of a JupyterLab, or another application, that serves a folder."""
     with socket.socket() as free:
@@ -67,14 +72,14 @@ def running_lab(
         "IPYTHONDIR": str(home / "ipython"),
         "JUPYTER_PATH": str(home / "data"),
     }
-    add_kernel(home / "data")
+    add_kernel(home / "data", application.kernel)
     with (home / "log").open("w") as log:
         command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
         options.append("--KernelSpecManager.ensure_native_kernel=False")
         options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
-            [*command, *options], env=environment, cwd=folder, stdout=log, stderr=log
+            [*command, *options, *more_options], env=environment, cwd=folder, stdout=log, stderr=log
         )
         try:
             wait_for(url, home / "log")
@@ -85,11 +90,11 @@ def running_lab(
             server.wait()
 
 
-def add_kernel(data: Path) -> None:
-    """Let ``python3`` be the interpreter of the tests, whatever runs the server."""
+def add_kernel(data: Path, python: str) -> None:
+    """Let kernels named ``python3`` run in this interpreter, whatever runs the server."""
     folder = data / "kernels" / "python3"
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = {"argv": command, "display_name": "Python 3 (ipykernel)", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(kernel))
 
@@ -152,6 +157,24 @@ def save(page: Page) -> None:
     """Save the notebook, and wait until it is."""
     command(page, "docmanager:save")
     page.wait_for_function("!window.jupyterapp.shell.currentWidget.context.model.dirty")
+
+
+def palette(page: Page, label: str) -> None:
+    """Choose a command by its label in the palette."""
+    page.keyboard.press("Control+Shift+C")
+    page.locator("#modal-command-palette input").fill(label)
+    page.locator("#modal-command-palette .lm-CommandPalette-item", has_text=label).first.click()
+
+
+def gpu_panel(page: Page) -> Locator:
+    """Open the side panel, and return what it shows of the first kernel."""
+    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
+    return page.locator("#gpuviz-panel .gpuviz-card").first
+
+
+def listed_file(page: Page, name: str) -> Locator:
+    """Return a file of the file browser; `name` may be the beginning of its name."""
+    return page.locator(f".jp-DirListing-item[title^='Name: {name}']")
 
 
 def command(page: Page, name: str) -> None:

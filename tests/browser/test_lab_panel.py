@@ -5,10 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+from playwright.sync_api import Browser, Page
 
 import gpuviz
-from tests.browser.lab import open_notebook, prompt, run_cell, running_lab, write_notebook
+from tests.browser.lab import (
+    gpu_panel,
+    note_complaints,
+    open_notebook,
+    palette,
+    prompt,
+    run_cell,
+    running_lab,
+    write_notebook,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -47,23 +56,11 @@ def page(
     name = f"{request.node.name[5:25]}.ipynb"
     write_notebook(folder, name, CELLS)
     page = chromium.new_page(viewport={"width": 1400, "height": 900})
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and "/api/" not in message.location.get("url", ""):
-            complaints.append(message.text)
-
-    page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    complaints = note_complaints(page)
     open_notebook(page, lab, name)
     yield page
     page.close()
     assert complaints == []
-
-
-def open_panel(page: Page) -> Locator:
-    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
-    return page.locator("#gpuviz-panel .gpuviz-card").first
 
 
 def run(page: Page, number: int) -> None:
@@ -71,14 +68,8 @@ def run(page: Page, number: int) -> None:
     page.get_by_text("| Idle").wait_for(timeout=60_000)
 
 
-def command(page: Page, label: str) -> None:
-    page.keyboard.press("Control+Shift+C")
-    page.locator("#modal-command-palette input").fill(label)
-    page.locator("#modal-command-palette .lm-CommandPalette-item", has_text=label).first.click()
-
-
 def test_the_panel_tells_and_obeys_while_a_cell_runs(page, folder):
-    card = open_panel(page)
+    card = gpu_panel(page)
     card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
     run(page, LOAD)
     card.get_by_text("Not recording").wait_for(timeout=10_000)
@@ -113,10 +104,10 @@ def allocated(card: str) -> float:
 
 
 def test_the_panel_starts_anew_with_a_kernel_that_is_restarted(page):
-    card = open_panel(page)
+    card = gpu_panel(page)
     run(page, LOAD)
     card.get_by_text("Not recording").wait_for(timeout=20_000)
-    command(page, "Restart Kernel…")
+    palette(page, "Restart Kernel…")
     page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
     card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
     card.get_by_role("button", name="Load gpuviz in this kernel").click()
@@ -129,7 +120,7 @@ def test_a_cell_is_profiled_as_it_stands_and_the_dashboard_opens_beside_it(page)
     run(page, START)
     run_cell(page, ONE_CELL)
     page.locator(".jp-CodeCell").nth(ONE_CELL).locator(".cm-content").click()
-    command(page, "Profile This Cell on the GPU")
+    palette(page, "Profile This Cell on the GPU")
     cell = page.locator(".jp-CodeCell").nth(ONE_CELL)
     cell.get_by_text("Peak allocated").wait_for(timeout=20_000)
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()

@@ -53,7 +53,7 @@ class Page:
         self._send("comm_open", content)
 
     def ask(self, kind: str, **more: Any) -> None:
-        data = {"kind": kind, "viewer": self._viewer, **more}
+        data = {"kind": kind, "viewer": self._viewer, "id": kind, **more}
         self._send("comm_msg", {"comm_id": self._comm, "data": data})
 
     def told(self, seconds: float) -> list[tuple[float, dict[str, Any]]]:
@@ -72,7 +72,7 @@ class Page:
 
     def answer(self, kind: str) -> dict[str, Any]:
         for _, data in self.told(1.5):
-            if data["kind"] == "done" and data["request"] == kind:
+            if data["kind"] == "done" and data["id"] == kind:
                 return data
         raise TimeoutError(kind)
 

@@ -1,12 +1,20 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { PathExt } from "@jupyterlab/coreutils";
+import type { JSONObject } from "@lumino/coreutils";
 
-import type { CardActions } from "./kernel_card.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
+import { FACTORY } from "./recordings.ts";
 import type { Settings } from "./settings.ts";
 
-/** What buttons and commands do with a kernel; each returns a sentence for the user. */
-export class Actions implements CardActions {
+/** What a button or a command did: a sentence for the user, and the file that was written. */
+export interface Outcome {
+  readonly text: string;
+  /** For JupyterLab's contents; undefined if there is none, or none that the server can see. */
+  readonly path?: string | undefined;
+}
+
+/** What buttons and commands do with a kernel. */
+export class Actions {
   readonly #app: JupyterFrontEnd;
   readonly #settings: Settings;
 
@@ -15,28 +23,55 @@ export class Actions implements CardActions {
     this.#settings = settings;
   }
 
-  readonly start = ({ link }: LinkedKernel): Promise<string> => {
-    return link.request("start", this.#settings.recordingOptions());
+  readonly start = async ({ link }: LinkedKernel): Promise<Outcome> => {
+    return { text: await link.request("start", this.#settings.recordingOptions()) };
   };
 
-  readonly stop = ({ link }: LinkedKernel): Promise<string> => link.request("stop");
-
-  readonly snapshot = (kernel: LinkedKernel): Promise<string> => {
-    return kernel.link.request("snapshot", { path: fileName(kernel.path, "gpuviz") });
+  readonly stop = async ({ link }: LinkedKernel): Promise<Outcome> => {
+    return { text: await link.request("stop") };
   };
 
-  readonly report = (kernel: LinkedKernel): Promise<string> => {
-    const path = fileName(kernel.path, "html");
-    return kernel.link.request("report", { ...this.#settings.reportOptions(), path });
+  readonly snapshot = (kernel: LinkedKernel): Promise<Outcome> => {
+    return this.#write(kernel, "snapshot", "gpuviz", {});
   };
 
-  readonly dashboard = async ({ path }: LinkedKernel): Promise<string> => {
+  readonly report = (kernel: LinkedKernel): Promise<Outcome> => {
+    return this.#write(kernel, "report", "html", this.#settings.reportOptions());
+  };
+
+  readonly dashboard = async ({ path }: LinkedKernel): Promise<Outcome> => {
     await this.#app.commands.execute("gpuviz:dashboard", { path });
-    return "";
+    return { text: "" };
   };
+
+  /** Shows a recording or a report in a tab of its own. */
+  readonly open = async (path: string): Promise<void> => {
+    await this.#app.commands.execute("docmanager:open", { path, factory: FACTORY });
+  };
+
+  async #write(
+    { link, path }: LinkedKernel,
+    kind: "snapshot" | "report",
+    suffix: string,
+    options: JSONObject,
+  ): Promise<Outcome> {
+    const name = fileName(path, suffix);
+    const text = await link.request(kind, { ...options, path: name });
+    const written = PathExt.join(PathExt.dirname(path), name);
+    // A kernel on another machine writes there.
+    const { serviceManager, commands } = this.#app;
+    const isHere = await serviceManager.contents.get(written, { content: false }).then(
+      () => true,
+      () => false,
+    );
+    if (isHere && commands.hasCommand("filebrowser:refresh")) {
+      void commands.execute("filebrowser:refresh");
+    }
+    return { text, path: isHere ? written : undefined };
+  }
 }
 
-/** A file beside the notebook: a kernel works in the folder of its notebook. */
+/** A name for a file beside the notebook. */
 function fileName(notebook: string, suffix: string): string {
   const stem = PathExt.basename(notebook, PathExt.extname(notebook)) || "gpuviz";
   const now = new Date();

@@ -1,48 +1,130 @@
-import type { JupyterFrontEnd } from "@jupyterlab/application";
-import { MainAreaWidget } from "@jupyterlab/apputils";
-import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { ILayoutRestorer, JupyterFrontEnd } from "@jupyterlab/application";
+import { MainAreaWidget, Notification, WidgetTracker } from "@jupyterlab/apputils";
+import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { Kernel } from "@jupyterlab/services";
 import { OutputAreaModel, SimplifiedOutputArea } from "@jupyterlab/outputarea";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { gpuIcon } from "./icon.ts";
+import type { KernelLinks } from "./kernel_links.ts";
 
 // The name stays out of the user's namespace.
 const SHOW = "__import__('gpuviz').dashboard()";
+/** A dashboard that is shown again takes the place of the one before, as a cell's does. */
+const METADATA = { cellId: "gpuviz-dashboard-tab" };
+const NAMESPACE = "gpuviz-dashboards";
+/** Shows a dashboard, by the argument `path` that of a certain notebook. */
+export const DASHBOARD_COMMAND = "gpuviz:dashboard";
 
-/** Opens a notebook's dashboard in a tab beside it, or brings the one that is open to the front. */
+/** Dashboards of notebooks, each in a tab beside its notebook. */
 export class DashboardTabs {
   readonly #app: JupyterFrontEnd;
+  readonly #links: KernelLinks;
   readonly #words: TranslationBundle;
-  readonly #open = new Map<string, MainAreaWidget<SimplifiedOutputArea>>();
+  readonly #tracker = new WidgetTracker<DashboardTab>({ namespace: NAMESPACE });
 
-  constructor(app: JupyterFrontEnd, words: TranslationBundle) {
+  constructor(app: JupyterFrontEnd, links: KernelLinks, words: TranslationBundle) {
     this.#app = app;
+    this.#links = links;
     this.#words = words;
   }
 
+  /** Brings the tabs back after the page was reloaded, as soon as their notebooks are there. */
+  restore(restorer: ILayoutRestorer, notebooks: INotebookTracker): void {
+    void restorer.restore(this.#tracker, {
+      command: DASHBOARD_COMMAND,
+      args: ({ path }) => ({ path }),
+      name: ({ path }) => path,
+      when: notebooks.restored,
+    });
+  }
+
+  /** Opens a notebook's dashboard, or brings the one that is open to the front. */
   async show(panel: NotebookPanel): Promise<void> {
-    const { context, sessionContext } = panel;
-    const key = panel.id;
-    const known = this.#open.get(key);
-    if (known?.isDisposed === false) {
-      this.#app.shell.activateById(known.id);
+    const open = this.#tracker.find((tab) => tab.panel === panel);
+    if (open !== undefined) {
+      this.#app.shell.activateById(open.id);
       return;
     }
-    // The notebook's own renderers know its widgets.
-    const content = new SimplifiedOutputArea({
-      model: new OutputAreaModel({ trusted: true }),
-      rendermime: panel.content.rendermime,
-    });
-    content.addClass("gpuviz-dashboard-tab");
-    const tab = new MainAreaWidget({ content });
-    tab.id = `gpuviz-dashboard-${panel.id}`;
-    tab.title.icon = gpuIcon;
-    tab.title.label = this.#words.__("GPU: %1", context.localPath.split("/").at(-1) ?? "");
-    this.#open.set(key, tab);
-    panel.disposed.connect(() => {
-      tab.dispose();
+    const tab = new DashboardTab(panel, this.#links, this.#words);
+    await this.#tracker.add(tab);
+    panel.context.pathChanged.connect(() => {
+      void this.#tracker.save(tab);
     });
     this.#app.shell.add(tab, "main", { mode: "split-right", ref: panel.id });
-    await SimplifiedOutputArea.execute(SHOW, content, sessionContext);
+    // Not awaited: a page that is being restored must not wait for kernels.
+    void tab.fill();
+  }
+}
+
+/** The output of `gpuviz.dashboard()`, run anew when the kernel is another one. */
+class DashboardTab extends MainAreaWidget<SimplifiedOutputArea> {
+  readonly panel: NotebookPanel;
+  readonly #links: KernelLinks;
+  readonly #words: TranslationBundle;
+  /** The kernel whose dashboard is here, until it ends. */
+  #shownBy = "";
+
+  constructor(panel: NotebookPanel, links: KernelLinks, words: TranslationBundle) {
+    // The notebook's own renderers know its widgets.
+    const { rendermime } = panel.content;
+    super({
+      content: new SimplifiedOutputArea({
+        model: new OutputAreaModel({ trusted: true }),
+        rendermime,
+      }),
+    });
+    this.panel = panel;
+    this.#links = links;
+    this.#words = words;
+    this.id = `gpuviz-dashboard-${panel.id}`;
+    this.content.addClass("gpuviz-dashboard-tab");
+    this.title.icon = gpuIcon;
+    this.#nameAfterNotebook();
+    panel.context.pathChanged.connect(this.#nameAfterNotebook, this);
+    panel.disposed.connect(this.dispose, this);
+    panel.sessionContext.statusChanged.connect(this.#followKernel, this);
+  }
+
+  get path(): string {
+    return this.panel.context.path;
+  }
+
+  /** Shows what the notebook's kernel has, unless it is shown; tells the user if that fails. */
+  async fill(): Promise<void> {
+    const { sessionContext } = this.panel;
+    await sessionContext.ready;
+    const kernel = sessionContext.session?.kernel;
+    if (!kernel || kernel.id === this.#shownBy || this.isDisposed) {
+      return;
+    }
+    this.#shownBy = kernel.id;
+    try {
+      const linked = await this.#links.find(kernel.id);
+      await linked?.link.load();
+      const content = { code: SHOW, store_history: false, stop_on_error: true };
+      const future = kernel.requestExecute(content, false, METADATA);
+      this.content.future = future;
+      await future.done;
+    } catch (error) {
+      // What failed since the kernel ended meanwhile is done again with the next one.
+      if (kernel.id === this.#shownBy && !this.isDisposed) {
+        Notification.error(`gpuviz: ${(error as Error).message}`);
+      }
+    }
+  }
+
+  #followKernel(_: unknown, status: Kernel.Status): void {
+    if (status === "idle") {
+      void this.fill();
+    } else if (status === "restarting" || status === "autorestarting" || status === "dead") {
+      this.content.model.clear();
+      this.#shownBy = "";
+    }
+  }
+
+  #nameAfterNotebook(): void {
+    const { localPath } = this.panel.context;
+    this.title.label = this.#words.__("GPU: %1", localPath.split("/").at(-1) ?? "");
   }
 }

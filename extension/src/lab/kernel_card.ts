@@ -1,37 +1,30 @@
 import { showErrorMessage } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
+import type { Actions, Outcome } from "./actions.ts";
 import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
 import { sparkline } from "./sparkline.ts";
 
-/** What the buttons of a card do; each gets the kernel's conversation. */
-export interface CardActions {
-  readonly start: (kernel: LinkedKernel) => Promise<string>;
-  readonly stop: (kernel: LinkedKernel) => Promise<string>;
-  readonly snapshot: (kernel: LinkedKernel) => Promise<string>;
-  readonly report: (kernel: LinkedKernel) => Promise<string>;
-  readonly dashboard: (kernel: LinkedKernel) => Promise<string>;
-}
-
 /** What the panel shows of one kernel. */
 export class KernelCard {
   readonly node = document.createElement("section");
-  readonly #kernel: LinkedKernel;
+  #kernel: LinkedKernel;
+  readonly #title = document.createElement("h3");
   readonly #words: TranslationBundle;
   readonly #status = paragraph("gpuviz-card__status");
   readonly #numbers = document.createElement("dl");
   readonly #said = paragraph("gpuviz-card__said");
   readonly #spark;
   readonly #buttons = document.createElement("div");
-  readonly #actions: CardActions;
+  readonly #actions: Actions;
   readonly #redraw = (): void => {
     this.#draw();
   };
 
-  constructor(kernel: LinkedKernel, actions: CardActions, words: TranslationBundle) {
+  constructor(kernel: LinkedKernel, actions: Actions, words: TranslationBundle) {
     this.#kernel = kernel;
     this.#actions = actions;
     this.#words = words;
@@ -40,13 +33,19 @@ export class KernelCard {
     this.#status.setAttribute("role", "status");
     this.#numbers.className = "gpuviz-card__numbers";
     this.#buttons.className = "gpuviz-card__buttons";
-    const title = document.createElement("h3");
-    title.textContent = kernel.path.split("/").at(-1) ?? kernel.name;
-    title.title = kernel.path;
-    this.node.append(title, this.#status, this.#numbers, this.#spark.node);
+    this.node.append(this.#title, this.#status, this.#numbers, this.#spark.node);
     this.node.append(this.#buttons, this.#said);
     kernel.link.changed.connect(this.#redraw);
+    this.rename(kernel);
     this.#draw();
+  }
+
+  /** Takes over the path of the kernel's notebook, which may be another one by now. */
+  rename(kernel: LinkedKernel): void {
+    this.#kernel = kernel;
+    // A session that begins has a path of its own for a moment.
+    this.#title.textContent = kernel.name || (kernel.path.split("/").at(-1) ?? "");
+    this.#title.title = kernel.path;
   }
 
   dispose(): void {
@@ -70,7 +69,7 @@ export class KernelCard {
     const { link } = this.#kernel;
     const __ = this.#words.__.bind(this.#words);
     const { start, stop, snapshot, report, dashboard } = this.#actions;
-    let offered: [string, string, (kernel: LinkedKernel) => Promise<string>, boolean][] = [];
+    let offered: [string, string, (kernel: LinkedKernel) => Promise<Outcome>, boolean][] = [];
     if (link.status === "absent") {
       offered = [["load", __("Load gpuviz in this kernel"), load, true]];
     } else if (link.status === "present") {
@@ -90,35 +89,39 @@ export class KernelCard {
     this.#buttons.dataset["offered"] = key;
     this.#buttons.replaceChildren(
       ...offered.map(([name, label, action, enabled]) => {
-        const created = document.createElement("button");
-        created.type = "button";
-        created.className = "jp-mod-styled jp-Button";
+        const created = button(label, () => void this.#run(action));
         created.dataset["action"] = name;
-        created.textContent = label;
         created.disabled = !enabled;
-        created.addEventListener("click", () => void this.#run(action));
         return created;
       }),
     );
   }
 
-  async #run(action: (kernel: LinkedKernel) => Promise<string>): Promise<void> {
+  async #run(action: (kernel: LinkedKernel) => Promise<Outcome>): Promise<void> {
     const { link } = this.#kernel;
     if (link.isBusy && !link.answersWhileBusy) {
       this.#said.textContent = this.#words.__("Waits until the running cell has ended.");
     }
     try {
-      this.#said.textContent = await action(this.#kernel);
+      this.#tell(await action(this.#kernel));
     } catch (error) {
       this.#said.textContent = "";
       await showErrorMessage(this.#words.__("gpuviz"), error as Error);
     }
   }
+
+  #tell({ text, path }: Outcome): void {
+    this.#said.textContent = text;
+    if (path !== undefined) {
+      const open = button(this.#words.__("Open"), () => void this.#actions.open(path));
+      this.#said.append(" ", open);
+    }
+  }
 }
 
-async function load({ link }: LinkedKernel): Promise<string> {
+async function load({ link }: LinkedKernel): Promise<Outcome> {
   await link.load();
-  return "";
+  return { text: "" };
 }
 
 function statusText(link: KernelLink, words: TranslationBundle): string {
@@ -130,6 +133,8 @@ function statusText(link: KernelLink, words: TranslationBundle): string {
         : words.__("Asking the kernel …");
     case "absent":
       return words.__("gpuviz is not loaded.");
+    case "unfit":
+      return words.__("This kernel's gpuviz cannot be spoken to. %1", link.complaint);
     case "foreign":
       return words.__("No Python: nothing to record.");
     case "dead":
@@ -176,5 +181,14 @@ function numbers(state: KernelState, words: TranslationBundle): HTMLElement[] {
 function paragraph(className: string): HTMLParagraphElement {
   const created = document.createElement("p");
   created.className = className;
+  return created;
+}
+
+function button(label: string, act: () => void): HTMLButtonElement {
+  const created = document.createElement("button");
+  created.type = "button";
+  created.className = "jp-mod-styled jp-Button";
+  created.textContent = label;
+  created.addEventListener("click", act);
   return created;
 }

@@ -1,10 +1,11 @@
 import { type Kernel, KernelMessage } from "@jupyterlab/services";
-import { type JSONObject, UUID } from "@lumino/coreutils";
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { JSONObject } from "@lumino/coreutils";
 import { Signal, type ISignal } from "@lumino/signaling";
 
+import { PanelComm } from "./panel_comm.ts";
 import { readPanelMessage, type KernelState, type PanelRequest } from "./panel_messages.ts";
 
-const TARGET = "gpuviz.notebook";
 // An expression leaves no name behind in the user's namespace, and imports nothing new.
 const OFFER =
   "__import__('sys').modules.get('gpuviz') and " +
@@ -13,10 +14,15 @@ const OFFER =
 const INFO_MS = 3000;
 const SUBSHELL_MS = 2000;
 const SHOW_AGAIN_MS = 20_000;
+const ASK_AGAIN_MS = 3000;
 const LONGEST_HISTORY = 120;
 
-/** What is known of a kernel: `absent` has no gpuviz, `foreign` no Python, `waiting` not answered. */
-export type LinkStatus = "waiting" | "absent" | "foreign" | "present" | "dead" | "disconnected";
+/**
+ * What is known of a kernel: `absent` has no gpuviz, `unfit` one that cannot be spoken to, `foreign`
+ * no Python; `waiting` has not answered.
+ */
+export type LinkStatus =
+  "waiting" | "absent" | "unfit" | "foreign" | "present" | "dead" | "disconnected";
 
 /**
  * A conversation with the gpuviz of one kernel, on a connection and a subshell of its own.
@@ -28,24 +34,26 @@ export class KernelLink {
   readonly kernelId: string;
   /** Allocated bytes of all devices, a number a second, the latest last. */
   readonly history: number[] = [];
-  readonly #viewer = UUID.uuid4();
   readonly #changed = new Signal<this, void>(this);
   readonly #connection: Kernel.IKernelConnection;
-  readonly #pending = new Map<PanelRequest, (answer: Answer) => void>();
+  readonly #words: TranslationBundle;
+  readonly #comm: PanelComm;
   #status: LinkStatus = "waiting";
   #answersWhileBusy = false;
   #state: KernelState | undefined;
-  #comm = "";
+  #complaint = "";
   /** Tells the kernel's process from one before a restart. */
   #process = "";
   readonly #watchers = new Set<symbol>();
   #isShown = false;
-  #repeating: number | undefined;
+  readonly #repeating: number[] = [];
   #askAfter: string | undefined;
 
-  constructor(connection: Kernel.IKernelConnection) {
+  constructor(connection: Kernel.IKernelConnection, words: TranslationBundle) {
     this.kernelId = connection.id;
     this.#connection = connection;
+    this.#words = words;
+    this.#comm = new PanelComm(connection);
     connection.iopubMessage.connect(this.#hear, this);
     connection.statusChanged.connect(this.#follow, this);
     connection.connectionStatusChanged.connect(this.#notice, this);
@@ -71,6 +79,11 @@ export class KernelLink {
     return this.#connection.status === "busy";
   }
 
+  /** Why the kernel's gpuviz is `unfit`, in Python's words. */
+  get complaint(): string {
+    return this.#complaint;
+  }
+
   /** What gpuviz told last; undefined before. */
   get state(): KernelState | undefined {
     return this.#state;
@@ -89,16 +102,11 @@ export class KernelLink {
 
   /** Asks for something and returns the kernel's sentence; rejects with its complaint. */
   request(kind: PanelRequest, options: JSONObject = {}): Promise<string> {
-    return new Promise((resolve, reject) => {
-      this.#pending.set(kind, ({ text, failed }) => {
-        if (failed) {
-          reject(new Error(text));
-        } else {
-          resolve(text);
-        }
-      });
-      this.#say(kind, options);
-    });
+    return this.#comm.request(
+      kind,
+      options,
+      this.#words.__("gpuviz is not loaded in this kernel."),
+    );
   }
 
   /** Runs `%load_ext gpuviz`, after the cell that runs, unless gpuviz is there already. */
@@ -109,7 +117,14 @@ export class KernelLink {
     const content = { code: "%load_ext gpuviz", silent: true, store_history: false };
     const reply = await this.#connection.requestExecute(content).done;
     if (reply.content.status === "error") {
-      throw new Error(`${reply.content.ename}: ${reply.content.evalue}`);
+      const { ename, evalue } = reply.content;
+      throw new Error(
+        ename === "ModuleNotFoundError"
+          ? this.#words.__(
+              "The kernel's environment has no gpuviz. Run `%pip install gpuviz` in a cell.",
+            )
+          : `${ename}: ${evalue}`,
+      );
     }
     await this.#ask();
   }
@@ -117,9 +132,7 @@ export class KernelLink {
   dispose(): void {
     this.#watchers.clear();
     this.#lookOrNot();
-    if (this.#comm !== "") {
-      this.#send("comm_close", { comm_id: this.#comm, data: {} });
-    }
+    this.#comm.close();
     Signal.clearData(this);
     this.#connection.dispose();
   }
@@ -130,18 +143,23 @@ export class KernelLink {
       return;
     }
     this.#isShown = isShown;
-    clearInterval(this.#repeating);
+    this.#repeating.splice(0).forEach(clearInterval);
     if (isShown) {
-      this.#repeating = window.setInterval(() => {
-        this.#say("show");
-      }, SHOW_AGAIN_MS);
+      this.#repeating.push(
+        window.setInterval(() => {
+          this.#comm.look(true);
+        }, SHOW_AGAIN_MS),
+        window.setInterval(() => {
+          this.#askWhileBusy();
+        }, ASK_AGAIN_MS),
+      );
     }
-    this.#say(isShown ? "show" : "hide");
+    this.#comm.look(isShown);
   }
 
   /** Gets a subshell if the kernel has such, and asks for gpuviz. */
   async #meet(): Promise<void> {
-    this.#comm = "";
+    this.#comm.forget(this.#words.__("The connection to the kernel was lost."));
     try {
       const info = await within(INFO_MS, this.#connection.info);
       if (info !== undefined && info.language_info.name !== "python") {
@@ -158,7 +176,7 @@ export class KernelLink {
   async #getSubshell(): Promise<void> {
     const connection = this.#connection;
     // JupyterLab has subshells from 4.4 on.
-    if (!("requestCreateSubshell" in connection)) {
+    if (!("requestCreateSubshell" in connection) || connection.subshellId) {
       return;
     }
     const future = connection.requestCreateSubshell({});
@@ -166,6 +184,13 @@ export class KernelLink {
     const id = reply?.content.subshell_id;
     connection.subshellId = id ?? null;
     this.#answersWhileBusy = id !== undefined;
+  }
+
+  /** A cell that runs for long may import gpuviz and record at its beginning. */
+  #askWhileBusy(): void {
+    if (this.#status === "absent" && this.isBusy && this.#answersWhileBusy) {
+      void this.#ask();
+    }
   }
 
   /** Asks for gpuviz, and opens a comm if it is there. */
@@ -181,17 +206,19 @@ export class KernelLink {
       return;
     }
     const answer = reply.content.user_expressions["gpuviz"] as JSONObject | undefined;
+    if (answer?.["status"] === "error") {
+      this.#complaint = `${String(answer["ename"])}: ${String(answer["evalue"])}`;
+      this.#become("unfit");
+      return;
+    }
     const text = (answer?.["data"] as JSONObject | undefined)?.["text/plain"];
     if (text === undefined || text === "None") {
       this.#become("absent");
       return;
     }
-    if (this.#comm === "") {
-      this.#comm = UUID.uuid4();
-      this.#send("comm_open", { comm_id: this.#comm, target_name: TARGET, data: {} });
-      if (this.#isShown) {
-        this.#say("show");
-      }
+    if (!this.#comm.isOpen) {
+      this.#comm.open();
+      this.#comm.look(this.#isShown);
     }
     this.#become("present");
   }
@@ -202,10 +229,8 @@ export class KernelLink {
       const said = readPanelMessage(message.content.data as JSONObject);
       if (said !== undefined && "state" in said) {
         this.#take(said.state);
-      } else if (said?.done.viewer === this.#viewer) {
-        const kind = said.done.request as PanelRequest;
-        this.#pending.get(kind)?.(said.done);
-        this.#pending.delete(kind);
+      } else if (said !== undefined) {
+        this.#comm.settle(said.done);
       }
     } else if (KernelMessage.isExecuteInputMsg(message)) {
       if (this.#status === "absent" && message.content.code.includes("gpuviz")) {
@@ -214,7 +239,7 @@ export class KernelLink {
     } else if (KernelMessage.isStatusMsg(message) && parentOf(message) === this.#askAfter) {
       if (message.content.execution_state === "idle") {
         this.#askAfter = undefined;
-        void this.#meet();
+        void this.#ask();
       }
     }
   }
@@ -266,13 +291,12 @@ export class KernelLink {
   }
 
   #forget(status: LinkStatus): void {
-    this.#comm = "";
+    // The subshell has ended with its kernel; nobody can be asked to delete it.
+    this.#connection.subshellId = null;
+    this.#answersWhileBusy = false;
+    this.#comm.forget(this.#words.__("The kernel has ended."));
     this.#state = undefined;
     this.history.length = 0;
-    for (const settle of this.#pending.values()) {
-      settle({ text: "The kernel has ended.", failed: true });
-    }
-    this.#pending.clear();
     this.#become(status);
   }
 
@@ -280,31 +304,6 @@ export class KernelLink {
     this.#status = status;
     this.#changed.emit();
   }
-
-  #say(kind: PanelRequest, options: JSONObject = {}): void {
-    if (this.#comm !== "") {
-      const data = { ...options, kind, viewer: this.#viewer };
-      this.#send("comm_msg", { comm_id: this.#comm, data });
-    }
-  }
-
-  #send(msgType: "comm_open" | "comm_msg" | "comm_close", content: JSONObject): void {
-    const { clientId, username, subshellId } = this.#connection;
-    const message = KernelMessage.createMessage({
-      msgType,
-      channel: "shell",
-      session: clientId,
-      username,
-      subshellId,
-      content,
-    } as unknown as KernelMessage.IOptions<KernelMessage.ICommMsgMsg<"shell">>);
-    this.#connection.sendShellMessage(message, false, true);
-  }
-}
-
-interface Answer {
-  readonly text: string;
-  readonly failed: boolean;
 }
 
 function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {

@@ -1,4 +1,5 @@
 import type { Kernel, ServiceManager, Session } from "@jupyterlab/services";
+import type { TranslationBundle } from "@jupyterlab/translation";
 import { Signal, type ISignal } from "@lumino/signaling";
 
 import { KernelLink } from "./kernel_link.ts";
@@ -14,12 +15,14 @@ export interface LinkedKernel {
 /** Conversations with all running kernels, or with one of them; none is begun before it is asked for. */
 export class KernelLinks {
   readonly #manager: ServiceManager.IManager;
+  readonly #words: TranslationBundle;
   readonly #links = new Map<string, KernelLink>();
   readonly #changed = new Signal<this, void>(this);
   #sessions: readonly Session.IModel[] = [];
 
-  constructor(manager: ServiceManager.IManager) {
+  constructor(manager: ServiceManager.IManager, words: TranslationBundle) {
     this.#manager = manager;
+    this.#words = words;
     manager.sessions.runningChanged.connect((_, sessions) => {
       this.#update(sessions);
     });
@@ -39,8 +42,11 @@ export class KernelLinks {
     });
   }
 
-  /** A kernel and what it belongs to; undefined if it does not run. */
-  kernel(kernelId: string | undefined): LinkedKernel | undefined {
+  /** A kernel, which may have started just now, and what it belongs to; undefined if it does not run. */
+  async find(kernelId: string | undefined): Promise<LinkedKernel | undefined> {
+    if (!this.#sessions.some(({ kernel }) => kernel?.id === kernelId)) {
+      await this.#manager.sessions.refreshRunning();
+    }
     return this.all().find(({ link }) => link.kernelId === kernelId);
   }
 
@@ -51,7 +57,7 @@ export class KernelLinks {
     if (known !== undefined || !model) {
       return known;
     }
-    const link = new KernelLink(this.#connect(model));
+    const link = new KernelLink(this.#connect(model), this.#words);
     this.#links.set(model.id, link);
     return link;
   }

@@ -1,4 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 import { Token } from "@lumino/coreutils";
 
 import { KernelLinks } from "./kernel_links.ts";
@@ -11,5 +12,9 @@ export const kernels: JupyterFrontEndPlugin<KernelLinks> = {
   description: "Speaks with the gpuviz of running kernels.",
   autoStart: true,
   provides: IKernelLinks,
-  activate: (app: JupyterFrontEnd): KernelLinks => new KernelLinks(app.serviceManager),
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null): KernelLinks => {
+    const words = (translator ?? nullTranslator).load("gpuviz");
+    return new KernelLinks(app.serviceManager, words);
+  },
 };

@@ -40,13 +40,13 @@ export interface KernelState {
 
 /** The answer to a request. */
 export interface Done {
-  readonly viewer: string;
-  readonly request: string;
+  /** The request's. */
+  readonly id: string;
   readonly text: string;
   readonly failed: boolean;
 }
 
-export type PanelRequest = "show" | "hide" | "start" | "stop" | "clear" | "snapshot" | "report";
+export type PanelRequest = "start" | "stop" | "clear" | "snapshot" | "report";
 
 /** What the data of a comm message say, if it is one of the panel's. */
 export function readPanelMessage(

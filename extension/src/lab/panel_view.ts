@@ -2,7 +2,8 @@ import "./style.css";
 
 import type { TranslationBundle } from "@jupyterlab/translation";
 
-import { type CardActions, KernelCard } from "./kernel_card.ts";
+import type { Actions } from "./actions.ts";
+import { KernelCard } from "./kernel_card.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import type { KernelLinks } from "./kernel_links.ts";
 import { totalsList } from "./totals_list.ts";
@@ -10,7 +11,7 @@ import { totalsList } from "./totals_list.ts";
 /** The panel's contents: a card for each running kernel, then the devices. */
 export class PanelView {
   readonly #links: KernelLinks;
-  readonly #actions: CardActions;
+  readonly #actions: Actions;
   readonly #words: TranslationBundle;
   readonly #kernels = document.createElement("div");
   readonly #totals = document.createElement("div");
@@ -18,12 +19,7 @@ export class PanelView {
   readonly #watches = new Map<string, () => void>();
   #isShown = false;
 
-  constructor(
-    parent: HTMLElement,
-    links: KernelLinks,
-    actions: CardActions,
-    words: TranslationBundle,
-  ) {
+  constructor(parent: HTMLElement, links: KernelLinks, actions: Actions, words: TranslationBundle) {
     this.#links = links;
     this.#actions = actions;
     this.#words = words;
@@ -51,7 +47,9 @@ export class PanelView {
     for (const kernel of running) {
       const { link } = kernel;
       this.#watch(link, isSeen);
-      if (!this.#cards.has(link.kernelId)) {
+      const known = this.#cards.get(link.kernelId);
+      known?.rename(kernel);
+      if (known === undefined) {
         const card = new KernelCard(kernel, this.#actions, this.#words);
         this.#cards.set(link.kernelId, card);
         link.changed.connect(() => {

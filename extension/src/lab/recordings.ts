@@ -11,7 +11,8 @@ import { UnfetchedModelFactory } from "./model_factory.ts";
 import { ISettings, type Settings } from "./settings.ts";
 import { RecordingDocumentFactory, type RecordingDocument } from "./recording_document.ts";
 
-const FACTORY = "GPU timeline";
+/** The name of what shows recordings, as JupyterLab keeps it in workspaces. */
+export const FACTORY = "GPU timeline";
 const RECORDING = "gpuviz-recording";
 const TORCH_SNAPSHOT = "torch-memory-snapshot";
 

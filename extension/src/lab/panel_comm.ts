@@ -1,0 +1,93 @@
+import { type Kernel, KernelMessage } from "@jupyterlab/services";
+import { type JSONObject, UUID } from "@lumino/coreutils";
+
+import type { Done, PanelRequest } from "./panel_messages.ts";
+
+const TARGET = "gpuviz.notebook";
+
+/** What is said to the panel of one kernel, over a comm on the subshell of a connection. */
+export class PanelComm {
+  readonly #connection: Kernel.IKernelConnection;
+  readonly #viewer = UUID.uuid4();
+  readonly #pending = new Map<string, (answer: Answer) => void>();
+  #id = "";
+
+  constructor(connection: Kernel.IKernelConnection) {
+    this.#connection = connection;
+  }
+
+  get isOpen(): boolean {
+    return this.#id !== "";
+  }
+
+  open(): void {
+    this.#id = UUID.uuid4();
+    this.#send("comm_open", { comm_id: this.#id, target_name: TARGET, data: {} });
+  }
+
+  close(): void {
+    if (this.isOpen) {
+      this.#send("comm_close", { comm_id: this.#id, data: {} });
+    }
+  }
+
+  /** Says that this page looks, or that it looks no more. */
+  look(isShown: boolean): void {
+    this.#say(isShown ? "show" : "hide", {});
+  }
+
+  /** Asks for something and returns the kernel's sentence; rejects with its complaint. */
+  request(kind: PanelRequest, options: JSONObject, nobody: string): Promise<string> {
+    if (!this.isOpen) {
+      return Promise.reject(new Error(nobody));
+    }
+    return new Promise((resolve, reject) => {
+      const id = UUID.uuid4();
+      this.#pending.set(id, ({ text, failed }) => {
+        if (failed) {
+          reject(new Error(text));
+        } else {
+          resolve(text);
+        }
+      });
+      this.#say(kind, { ...options, id });
+    });
+  }
+
+  /** Takes an answer, which may be to another page. */
+  settle(done: Done): void {
+    this.#pending.get(done.id)?.(done);
+    this.#pending.delete(done.id);
+  }
+
+  /** Speaks to nobody any more, and rejects for this reason what is not answered. */
+  forget(reason: string): void {
+    this.#id = "";
+    for (const settle of this.#pending.values()) {
+      settle({ text: reason, failed: true });
+    }
+    this.#pending.clear();
+  }
+
+  #say(kind: PanelRequest | "show" | "hide", options: JSONObject): void {
+    if (this.isOpen) {
+      const data = { ...options, kind, viewer: this.#viewer };
+      this.#send("comm_msg", { comm_id: this.#id, data });
+    }
+  }
+
+  #send(msgType: "comm_open" | "comm_msg" | "comm_close", content: JSONObject): void {
+    const { clientId, username, subshellId } = this.#connection;
+    const message = KernelMessage.createMessage({
+      msgType,
+      channel: "shell",
+      session: clientId,
+      username,
+      subshellId,
+      content,
+    } as unknown as KernelMessage.IOptions<KernelMessage.ICommMsgMsg<"shell">>);
+    this.#connection.sendShellMessage(message, false, true);
+  }
+}
+
+type Answer = Pick<Done, "text" | "failed">;

@@ -1,0 +1,93 @@
+"""The way of a new user: install, start JupyterLab, run the tour, save, and open what was saved."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.lab import (
+    LAB,
+    gpu_panel,
+    listed_file,
+    note_complaints,
+    open_notebook,
+    run_cell,
+    running_lab,
+    wait_until_run,
+)
+
+pytestmark = pytest.mark.browser
+
+TOUR = Path(__file__).parents[2] / "notebooks" / "tour.ipynb"
+LOOP = "for number in range(40)"
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the interpreter of a new environment that has what `gpuviz[lab]` brings."""
+    environment = tmp_path_factory.mktemp("walk") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "-q", f"{wheel}[lab]"]
+    subprocess.run(install, check=True, capture_output=True)
+    return python
+
+
+def cell_with(page: Page, text: str) -> int:
+    """Return which code cell, counted from 0, has this text."""
+    cells = "[...window.jupyterapp.shell.currentWidget.content.model.cells]"
+    sources = page.evaluate(
+        f"{cells}.filter(c => c.type === 'code').map(c => c.sharedModel.source)"
+    )
+    return next(number for number, source in enumerate(sources) if text in source)
+
+
+def memory_mib(text: str) -> float:
+    found = re.search(r"Allocated\s+([\d.]+) MiB", text)
+    assert found is not None, text
+    return float(found[1])
+
+
+def test_a_new_user_records_the_tour_with_the_panel_live_and_opens_what_was_saved(
+    chromium: Browser, python: Path, tmp_path: Path
+):
+    shutil.copy(TOUR, tmp_path)
+    application = replace(LAB, python=str(python), kernel=str(python))
+    page = chromium.new_page(viewport={"width": 1500, "height": 950})
+    complaints = note_complaints(page)
+    with running_lab(tmp_path, application=application) as url:
+        open_notebook(page, url, "tour.ipynb")
+        card = gpu_panel(page)
+        card.get_by_text("gpuviz is not loaded").wait_for(timeout=30_000)
+        loop = cell_with(page, LOOP)
+        for number in range(loop):
+            run_cell(page, number)
+            wait_until_run(page, number)
+        card.get_by_text("Recording for").wait_for(timeout=10_000)
+        run_cell(page, loop)
+        card.get_by_text("GPU busy").wait_for(timeout=10_000)
+        wait_until_run(page, loop)
+        page.wait_for_timeout(1500)
+        numbers = card.inner_text()
+        card.get_by_role("button", name="Report").click()
+        card.get_by_text(".html").wait_for(timeout=10_000)
+        card.get_by_role("button", name="Save").click()
+        card.get_by_text(".gpuviz").wait_for(timeout=10_000)
+        page.locator(".jp-SideBar [data-id='filebrowser']").click()
+        listed_file(page, "tour-").filter(has_text=".gpuviz").dblclick()
+        shown = page.locator(".gpuviz-recording:visible")
+        shown.get_by_text("Levels over time").wait_for(timeout=30_000)
+        counts = shown.locator(".gpuviz-recording__counts").inner_text()
+        reports = list(tmp_path.glob("tour-*.html"))
+    page.close()
+
+    # The eight results of 8 MiB that `history` keeps, and the weights of the cell before.
+    assert memory_mib(numbers) >= 64
+    assert len(reports) == 1
+    assert "memory events" in counts
+    assert complaints == []

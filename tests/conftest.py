@@ -1,0 +1,38 @@
+"""What a user installs, built once for all tests."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel in an isolated environment, with node and npm out of reach."""
+    folder = tmp_path_factory.mktemp("wheel")
+    programs = folder / "bin"
+    programs.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            link = programs / program.name
+            if program.name not in {"node", "nodejs", "npm", "npx"} and not link.is_symlink():
+                link.symlink_to(program)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "-w",
+        str(folder),
+        str(ROOT),
+    ]
+    environment = {**os.environ, "PATH": str(programs)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return next(folder.glob("*.whl"))
