@@ -9,10 +9,10 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.device_totals import device_totals
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
-from gpuviz.notebook.device_totals import device_totals
 from gpuviz.notebook.vitals import Vitals
 
 if TYPE_CHECKING:
