@@ -1,6 +1,7 @@
 """What JupyterLab's side panel asks of a kernel, and what it is told about it."""
 
 import contextvars
+import platform
 import threading
 import time
 from collections import deque
@@ -87,9 +88,9 @@ class Panel:
     def state(self) -> dict[str, Any]:
         """Return what there is to tell now.
 
-        Keys: ``recording``; ``devices``, see `Vitals.read`; ``totals``, see `device_totals`; of the
-        recorder, if there was one, ``elapsedNs``, ``events``, ``activities``, ``dropped``,
-        ``notes``, and ``streams``, whether it records them.
+        Keys: ``recording``; ``devices``, see `Vitals.read`; ``machine``, its name; ``totals``, see
+        `device_totals`; of the recorder, if there was one, ``elapsedNs``, ``events``,
+        ``activities``, ``dropped``, ``notes``, and ``streams``, whether it records them.
         """
         recorder = self._control.recorder
         self._follow(recorder)
@@ -97,6 +98,7 @@ class Panel:
             "kind": "state",
             "recording": recorder is not None and recorder.is_recording,
             "devices": self._devices(),
+            "machine": platform.node(),
             "totals": device_totals(),
         }
         if recorder is not None:

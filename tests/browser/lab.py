@@ -45,13 +45,19 @@ NOTEBOOK = Application("notebook", "JupyterNotebookApp", "notebooks")
 
 @contextmanager
 def running_lab(
-    folder: Path, theme: str = "JupyterLab Light", application: Application = LAB
+    folder: Path,
+    theme: str = "JupyterLab Light",
+    application: Application = LAB,
+    base: str = "",
 ) -> Iterator[str]:
-    """Yield the address of a JupyterLab, or another application, that serves a folder."""
+    """Yield the address of a JupyterLab, or another application, that serves a folder.
+
+    It ends with the base path, if there is one, as ``/user/ada``.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{port}{base}"
     home = folder / ".home"
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     config = home / "config" / "labconfig"
@@ -71,6 +77,7 @@ def running_lab(
     with (home / "log").open("w") as log:
         command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        options.append(f"--ServerApp.base_url={base}/")
         options.append("--KernelSpecManager.ensure_native_kernel=False")
         options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
