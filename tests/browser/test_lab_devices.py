@@ -10,8 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.lab import (
+    leave,
     note_complaints,
     open_notebook,
+    prompt,
     run_cell,
     running_lab,
     wait_until_run,
@@ -27,6 +29,8 @@ CELLS = [
     "import os; from pathlib import Path; Path('pid').write_text(str(os.getpid()))",
     "%load_ext gpuviz",
 ]
+# A call that keeps Python to itself, as a long one in a library may.
+HOLDING = "import ctypes; ctypes.PyDLL(None).sleep(20)"
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +164,56 @@ def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, la
     assert panel.locator(".gpuviz-device").count() == 2
 
 
+def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
+    write_notebook(folder, "held.ipynb", [CELLS[1], HOLDING])
+    open_notebook(page, lab, "held.ipynb")
+    panel = show_panel(page)
+    run_cell(page, 0)
+    panel.get_by_text("Not recording").wait_for(timeout=20_000)
+    first = panel.locator(".gpuviz-device").first
+    first.get_by_text("53.0 GiB of").wait_for(timeout=20_000)
+    run_cell(page, 1)
+    page.wait_for_timeout(1000)
+    changed = two_devices()
+    changed[0]["used"] = 60 * GIB
+    devices.tell(devices=changed)
+    first.get_by_text("60.0 GiB of").wait_for(timeout=3 * ASK_AGAIN_MS)
+
+    assert prompt(page, 1) == "[*]:"
+
+
+def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, folder, devices):
+    far = {"machine": "hub-7", "devices": [two_devices()[1] | {"uuid": "GPU-far", "name": "Far"}]}
+    page.route(f"**/{ASKED}*", lambda route: route.fulfill(json=far))
+    write_notebook(folder, "gateway.ipynb", CELLS)
+    open_notebook(page, lab, "gateway.ipynb")
+    run_cell(page, 1)
+    panel = show_panel(page)
+    panel.locator(".gpuviz-device").nth(2).wait_for(timeout=20_000)
+    where = panel.locator(".gpuviz-device__where").all_inner_texts()
+
+    assert panel.locator(".gpuviz-device h3").all_inner_texts() == [
+        "Far",
+        *[each["name"] for each in devices.devices],
+    ]
+    assert where == ["on hub-7, the Jupyter server", *[f"on {platform.node()}"] * 2]
+
+
+def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, asked, devices):
+    panel = open_panel(page, lab)
+    shown = panel.locator(".gpuviz-device")
+    shown.nth(1).wait_for(timeout=20_000)
+    devices.tell(failure="out of order")
+    shown.first.wait_for(state="detached", timeout=2 * ASK_AGAIN_MS)
+    failed_at = len(asked)
+    devices.tell(failure="")
+    page.wait_for_timeout(ASK_AGAIN_MS)
+    a_pause_later = len(asked)
+    shown.nth(1).wait_for(timeout=2 * ASK_AGAIN_MS)
+
+    assert a_pause_later == failed_at
+
+
 def test_a_machine_without_a_driver_has_no_gpu(page, lab, devices):
     devices.tell(failure="no driver")
     panel = open_panel(page, lab)
@@ -188,7 +242,7 @@ def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
         run_cell(page, 1)
         panel.locator(".gpuviz-device").nth(1).wait_for(timeout=20_000)
         of_kernel = panel.inner_text()
-        page.goto("about:blank")
+        leave(page)
 
     assert at_first == 0
     assert asked == []
