@@ -63,6 +63,7 @@ PYTHON = {
     "block_names": _RECORDING | {"analysis"},
     "post_mortem": _RECORDING | {"analysis", "formats", "failure", "block_names"},
     "summary_table": set[str](),
+    "device_totals": set[str](),
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
     "mem_pool": {"allocator"},
@@ -89,7 +90,10 @@ PYTHON = {
     "replayed_activities": _RECORDING | {"analysis"},
     "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
     "report": _READERS | {"recorder_status"},
-    "notebook": _READERS | _RECORDERS | {"report", "recorder_status", "simulation"},
+    "notebook": _READERS
+    | _RECORDERS
+    | {"report", "recorder_status", "simulation", "device_totals"},
+    "server": {"device_totals"},
     "diagnosis": _FLOOR | {"assembly", "cupti", "frameworks", "nvtx"},
     "commands": _READERS
     | _RECORDERS

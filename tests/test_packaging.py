@@ -11,7 +11,7 @@ from pathlib import Path
 import gpuviz
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy")
+HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado")
 IMPORT_LIMIT_S = 0.1
 
 
@@ -69,6 +69,16 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert [name for name in sources if "dist-info" not in name] == []
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
+
+
+def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):
+    names = {name.partition(".data/data/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+
+    assert {
+        "share/jupyter/labextensions/gpuviz/package.json",
+        "share/jupyter/labextensions/gpuviz/install.json",
+        "etc/jupyter/jupyter_server_config.d/gpuviz.json",
+    } <= names
 
 
 def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):

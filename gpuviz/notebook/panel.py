@@ -2,6 +2,7 @@
 
 import contextvars
 import os
+import platform
 import threading
 import time
 from collections import deque
@@ -11,10 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.device_totals import device_totals
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
-from gpuviz.notebook.device_totals import device_totals
 from gpuviz.notebook.vitals import Vitals
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Panel:
     - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file that is not there,
       beside the notebook if its folder is not named.
 
-    The last two lines have an ``id``, and are answered by ``{"kind": "done", "id": ..., "text": ...,
-    "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
+    The last two lines have an ``id``, and are answered by ``{"kind": "done", "id": ...,
+    "text": ..., "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
     is sent has ``"gpuviz": "panel"``.
     """
 
@@ -90,9 +91,9 @@ class Panel:
     def state(self) -> dict[str, Any]:
         """Return what there is to tell now.
 
-        Keys: ``recording``; ``devices``, see `Vitals.read`; ``totals``, see `device_totals`; of the
-        recorder, if there was one, ``elapsedNs``, ``events``, ``activities``, ``dropped``,
-        ``notes``, and ``streams``, whether it records them.
+        Keys: ``recording``; ``devices``, see `Vitals.read`; ``machine``, its name; ``totals``, see
+        `device_totals`; of the recorder, if there was one, ``elapsedNs``, ``events``,
+        ``activities``, ``dropped``, ``notes``, and ``streams``, whether it records them.
         """
         recorder = self._control.recorder
         self._follow(recorder)
@@ -100,6 +101,7 @@ class Panel:
             "kind": "state",
             "recording": recorder is not None and recorder.is_recording,
             "devices": self._devices(),
+            "machine": platform.node(),
             "totals": device_totals(),
         }
         if recorder is not None:

@@ -51,31 +51,22 @@ def running_lab(
     theme: str = "JupyterLab Light",
     application: Application = LAB,
     more_options: Sequence[str] = (),
+    base: str = "",
 ) -> Iterator[str]:
-    """Yield the address of a JupyterLab, or another application, that serves a folder."""
+    """Yield the address of a JupyterLab, or another application, that serves a folder.
+
+    It ends with the base path, if there is one, as ``/user/ada``.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{port}{base}"
     home = folder / ".home"
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    config = home / "config" / "labconfig"
-    for needed in (settings, config):
-        needed.mkdir(parents=True)
-    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
-    (config / "page_config.json").write_text(json.dumps(PAGE_CONFIG))
-    environment = os.environ | {
-        "HOME": str(home),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_PATH": str(home / "data"),
-    }
-    add_kernel(home / "data", application.kernel)
+    environment = os.environ | furnished(home, theme, application.kernel)
     with (home / "log").open("w") as log:
         command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
         options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        options.append(f"--ServerApp.base_url={base}/")
         options.append("--KernelSpecManager.ensure_native_kernel=False")
         options.append(f"--{application.config}.expose_app_in_browser=True")
         server = subprocess.Popen(
@@ -88,6 +79,25 @@ def running_lab(
             # Kernels end by themselves when their server is gone; it would wait for busy ones.
             server.kill()
             server.wait()
+
+
+def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
+    """Fill a folder with what the user of a server has, and return what leads the server to it."""
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    config = home / "config" / "labconfig"
+    for needed in (settings, config):
+        needed.mkdir(parents=True)
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+    (config / "page_config.json").write_text(json.dumps(PAGE_CONFIG))
+    add_kernel(home / "data", kernel)
+    return {
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_PATH": str(home / "data"),
+    }
 
 
 def add_kernel(data: Path, python: str) -> None:
@@ -180,6 +190,11 @@ def listed_file(page: Page, name: str) -> Locator:
 def command(page: Page, name: str) -> None:
     """Begin a command of the application, as its menus and palette do."""
     page.evaluate("name => void window.jupyterapp.commands.execute(name)", name)
+
+
+def leave(page: Page) -> None:
+    """Let a page speak with its server no more, before that ends: it would complain."""
+    page.goto("about:blank")
 
 
 def note_complaints(page: Page) -> list[str]:

@@ -17,6 +17,7 @@ from tests.browser.lab import (
     LAB,
     NOTEBOOK,
     Application,
+    leave,
     open_notebook,
     run_cell,
     running_lab,
@@ -92,6 +93,7 @@ def test_the_oldest_jupyterlab_opens_recordings_and_tells_of_kernels(oldest_lab,
         card.get_by_text("Recording for").wait_for(timeout=10_000)
         run_cell(page, 2)
         card.get_by_text("50.0 MiB").first.wait_for(timeout=10_000)
+        leave(page)
 
     assert version.startswith(oldest_admitted())
 
@@ -108,5 +110,7 @@ def test_notebook_7_opens_recordings_and_has_the_dashboard_in_its_toolbar(page, 
         run_cell(page, 2)
         page.get_by_text("gpuviz records").wait_for(timeout=30_000)
         button = page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first
+        is_shown = button.is_visible()
+        leave(page)
 
-        assert button.is_visible()
+    assert is_shown

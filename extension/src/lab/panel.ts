@@ -3,6 +3,7 @@ import {
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin,
 } from "@jupyterlab/application";
+import type { ServerConnection } from "@jupyterlab/services";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
@@ -29,7 +30,8 @@ export const panel: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
   ): void => {
     const words = (translator ?? nullTranslator).load("gpuviz");
-    const side = new SidePanel(links, new Actions(app, settings), words);
+    const { serverSettings } = app.serviceManager;
+    const side = new SidePanel(links, new Actions(app, settings), words, serverSettings);
     app.shell.add(side, "left", { rank: 450, type: "GPU" });
     restorer?.add(side, side.id);
     app.commands.addCommand("gpuviz:open-panel", {
@@ -47,10 +49,17 @@ class SidePanel extends Widget {
   readonly #links: KernelLinks;
   readonly #actions: Actions;
   readonly #words: TranslationBundle;
+  readonly #server: ServerConnection.ISettings;
   #view: Promise<PanelView> | undefined;
 
-  constructor(links: KernelLinks, actions: Actions, words: TranslationBundle) {
+  constructor(
+    links: KernelLinks,
+    actions: Actions,
+    words: TranslationBundle,
+    server: ServerConnection.ISettings,
+  ) {
     super();
+    this.#server = server;
     this.#links = links;
     this.#actions = actions;
     this.#words = words;
@@ -82,7 +91,8 @@ class SidePanel extends Widget {
       return;
     }
     this.#view ??= import("./panel_view.ts").then(
-      ({ PanelView }) => new PanelView(this.node, this.#links, this.#actions, this.#words),
+      ({ PanelView }) =>
+        new PanelView(this.node, this.#links, this.#actions, this.#words, this.#server),
     );
     (await this.#view).show(isShown);
   }

@@ -9,11 +9,11 @@ export interface DeviceVitals {
   readonly busy: number | null;
 }
 
+/** A process that uses a device. */
 export interface ProcessUse {
   readonly pid: number;
   /** Bytes; null where the driver does not tell. */
   readonly used: number | null;
-  readonly own: boolean;
 }
 
 /** What NVML tells of a device, whoever uses it. */
@@ -25,11 +25,18 @@ export interface DeviceTotals {
   readonly processes: readonly ProcessUse[];
 }
 
+/** The same, as a kernel tells it. */
+export interface KernelTotals extends DeviceTotals {
+  readonly processes: readonly (ProcessUse & { readonly own: boolean })[];
+}
+
 /** What `gpuviz.notebook.panel` tells once a second. */
 export interface KernelState {
   readonly recording: boolean;
+  /** The name of the kernel's machine. */
+  readonly machine: string;
   readonly devices: readonly DeviceVitals[];
-  readonly totals: readonly DeviceTotals[];
+  readonly totals: readonly KernelTotals[];
   readonly elapsedNs?: number;
   readonly events?: number;
   readonly activities?: number;

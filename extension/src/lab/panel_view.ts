@@ -1,29 +1,47 @@
 import "./style.css";
 
+import type { ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import type { Actions } from "./actions.ts";
+import { type Teller, unionOf } from "./device_union.ts";
 import { KernelCard } from "./kernel_card.ts";
 import type { KernelLink } from "./kernel_link.ts";
-import type { KernelLinks } from "./kernel_links.ts";
+import type { KernelLinks, LinkedKernel } from "./kernel_links.ts";
+import type { KernelState } from "./panel_messages.ts";
+import { ServerDevices } from "./server_devices.ts";
 import { totalsList } from "./totals_list.ts";
+
+/** A kernel that computes without letting go of Python tells nothing; the server knows better. */
+const STALE_MS = 5000;
 
 /** The panel's contents: a card for each running kernel, then the devices. */
 export class PanelView {
   readonly #links: KernelLinks;
   readonly #actions: Actions;
   readonly #words: TranslationBundle;
-  readonly #kernels = document.createElement("div");
-  readonly #totals = document.createElement("div");
+  readonly #server: ServerDevices;
+  readonly #kernels = document.createElement("section");
+  readonly #devices = document.createElement("section");
   readonly #cards = new Map<string, KernelCard>();
   readonly #watches = new Map<string, () => void>();
+  readonly #toldMs = new WeakMap<KernelState, number>();
   #isShown = false;
 
-  constructor(parent: HTMLElement, links: KernelLinks, actions: Actions, words: TranslationBundle) {
+  constructor(
+    parent: HTMLElement,
+    links: KernelLinks,
+    actions: Actions,
+    words: TranslationBundle,
+    server: ServerConnection.ISettings,
+  ) {
     this.#links = links;
     this.#actions = actions;
     this.#words = words;
-    parent.append(this.#kernels, this.#totals);
+    this.#server = new ServerDevices(server, () => {
+      this.#showDevices();
+    });
+    parent.append(this.#kernels, this.#devices);
     links.changed.connect(() => {
       this.#update();
     });
@@ -40,6 +58,7 @@ export class PanelView {
 
   #update(): void {
     const isSeen = this.#isShown && !document.hidden;
+    this.#server.look(isSeen);
     if (!isSeen && this.#cards.size === 0) {
       return;
     }
@@ -53,7 +72,7 @@ export class PanelView {
         const card = new KernelCard(kernel, this.#actions, this.#words);
         this.#cards.set(link.kernelId, card);
         link.changed.connect(() => {
-          this.#showTotals();
+          this.#showDevices();
         });
       }
     }
@@ -65,12 +84,11 @@ export class PanelView {
         card.dispose();
       }
     }
-    const none = document.createElement("p");
-    none.className = "gpuviz-panel__none";
-    none.textContent = this.#words.__("No kernel runs.");
     const cards = running.flatMap(({ link }) => this.#cards.get(link.kernelId)?.node ?? []);
-    this.#kernels.replaceChildren(...(cards.length > 0 ? cards : [none]));
-    this.#showTotals();
+    const none = [paragraph(this.#words.__("No kernel runs."))];
+    const title = heading(this.#words.__("Kernels"));
+    this.#kernels.replaceChildren(title, ...(cards.length > 0 ? cards : none));
+    this.#showDevices();
   }
 
   #watch(link: KernelLink, isSeen: boolean): void {
@@ -83,11 +101,60 @@ export class PanelView {
     }
   }
 
-  /** Any kernel tells the same of the devices of its machine. */
-  #showTotals(): void {
-    const told = this.#links.all().flatMap(({ link, path }) => {
-      return (link.state?.totals ?? []).map((device) => ({ device, path }));
+  #showDevices(): void {
+    const running = this.#links.all();
+    const server = this.#serverTeller(running);
+    const kernels = running.flatMap(({ link: { state, status }, path }) => {
+      return state === undefined || status !== "present" ? [] : [this.#kernelTeller(state, path)];
     });
-    this.#totals.replaceChildren(...totalsList(told, this.#words));
+    const tellers = [
+      ...kernels.filter(({ isFresh }) => isFresh),
+      ...(server === undefined ? [] : [server]),
+      ...kernels.filter(({ isFresh }) => !isFresh),
+    ];
+    const devices = totalsList(unionOf(tellers, server), server?.machine, this.#words);
+    const none = paragraph(this.#words.__("The driver tells of no GPU on this machine."));
+    const contents = devices.length > 0 || server === undefined ? devices : [none];
+    const title = heading(this.#words.__("GPU memory, all processes"));
+    this.#devices.replaceChildren(...(contents.length > 0 ? [title, ...contents] : []));
   }
+
+  #kernelTeller(state: KernelState, path: string): Teller & { readonly isFresh: boolean } {
+    const nowMs = performance.now();
+    const toldMs = this.#toldMs.get(state) ?? nowMs;
+    this.#toldMs.set(state, toldMs);
+    const { machine, totals } = state;
+    const own = totals.flatMap(({ processes }) => processes.filter((process) => process.own));
+    const owners = new Map(own.map(({ pid }) => [pid, path]));
+    return { machine, devices: totals, owners, isFresh: nowMs - toldMs < STALE_MS };
+  }
+
+  #serverTeller(running: readonly LinkedKernel[]): Teller | undefined {
+    const { reading } = this.#server;
+    if (reading === undefined) {
+      return undefined;
+    }
+    const paths = new Map(running.map(({ link, path }) => [link.kernelId, path]));
+    const owners = new Map<number, string>();
+    for (const { pid, kernel } of reading.devices.flatMap(({ processes }) => processes)) {
+      const path = paths.get(kernel ?? "");
+      if (path !== undefined) {
+        owners.set(pid, path);
+      }
+    }
+    return { ...reading, owners };
+  }
+}
+
+function heading(text: string): HTMLElement {
+  const created = document.createElement("h2");
+  created.textContent = text;
+  return created;
+}
+
+function paragraph(text: string): HTMLElement {
+  const created = document.createElement("p");
+  created.className = "gpuviz-panel__none";
+  created.textContent = text;
+  return created;
 }

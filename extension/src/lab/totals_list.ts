@@ -1,55 +1,71 @@
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatBytes } from "../base/format.ts";
-import type { DeviceTotals } from "./panel_messages.ts";
+import type { ToldDevice } from "./device_union.ts";
+import type { ProcessUse } from "./panel_messages.ts";
 
-/** What a kernel was told of a device by NVML, and the path of the kernel's notebook. */
-export interface ToldTotals {
-  readonly device: DeviceTotals;
-  readonly path: string;
-}
-
-/** How much of each GPU is in use and by whom; kernels of one machine tell of the same devices. */
-export function totalsList(told: readonly ToldTotals[], words: TranslationBundle): HTMLElement[] {
-  const devices = new Map(told.map(({ device }) => [device.uuid, device]));
-  return [...devices.values()].map((device) => {
-    const owners = new Map<number, string>();
-    for (const { device: same, path } of told.filter((each) => each.device.uuid === device.uuid)) {
-      for (const { pid, own } of same.processes) {
-        if (own) {
-          owners.set(pid, path);
-        }
-      }
-    }
-    return totalsOf(device, owners, words);
+/** How much of each GPU is in use and by whom; machines are named where there are several. */
+export function totalsList(
+  devices: readonly ToldDevice[],
+  serverMachine: string | undefined,
+  words: TranslationBundle,
+): HTMLElement[] {
+  const machines = new Set(devices.map(({ machine }) => machine));
+  const isOne = machines.size <= 1 && (serverMachine === undefined || machines.has(serverMachine));
+  return devices.map((told) => {
+    const { machine } = told;
+    const where =
+      machine === serverMachine
+        ? words.__("on %1, the Jupyter server", machine)
+        : words.__("on %1", machine);
+    return totalsOf(told, isOne ? "" : where, words);
   });
 }
 
 function totalsOf(
-  { name, total, used, processes }: DeviceTotals,
-  owners: ReadonlyMap<number, string>,
+  { device, owners }: ToldDevice,
+  where: string,
   words: TranslationBundle,
 ): HTMLElement {
-  const section = document.createElement("section");
-  section.className = "gpuviz-card";
-  const title = document.createElement("h3");
-  title.textContent = name;
+  const { name, total, used, processes } = device;
+  const section = element("section", "gpuviz-device");
+  const title = element("h3", "", name);
+  title.title = name;
   const meter = document.createElement("meter");
   meter.max = total;
   meter.value = used;
   const text = words.__("%1 of %2 in use", formatBytes(used), formatBytes(total));
   meter.setAttribute("aria-label", text);
-  const line = document.createElement("p");
-  line.textContent = text;
   const list = document.createElement("ul");
-  list.append(
-    ...processes.map(({ pid, used: bytes }) => {
-      const item = document.createElement("li");
-      const size = bytes === null ? words.__("unknown") : formatBytes(bytes);
-      item.textContent = `${owners.get(pid) ?? words.__("process %1", pid)}: ${size}`;
-      return item;
-    }),
-  );
-  section.append(title, meter, line, list);
+  const byUse = [...processes].sort((left, right) => (right.used ?? -1) - (left.used ?? -1));
+  list.append(...byUse.map((process) => processItem(process, owners.get(process.pid), words)));
+  section.append(title, ...(where === "" ? [] : [element("p", "gpuviz-device__where", where)]));
+  section.append(meter, element("p", "", text), list);
   return section;
+}
+
+function processItem(
+  { pid, used }: ProcessUse,
+  path: string | undefined,
+  words: TranslationBundle,
+): HTMLElement {
+  const item = document.createElement("li");
+  const owner = path?.split("/").at(-1);
+  const name = element("span", "gpuviz-device__owner", owner ?? words.__("process %1", pid));
+  name.title = path ?? "";
+  const size = used === null ? words.__("unknown") : formatBytes(used);
+  const number = owner === undefined ? [] : [element("small", "", `(${pid})`)];
+  item.append(name, ...number, element("span", "gpuviz-device__used", size));
+  return item;
+}
+
+function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  className: string,
+  text = "",
+): HTMLElementTagNameMap[K] {
+  const created = document.createElement(tag);
+  created.className = className;
+  created.textContent = text;
+  return created;
 }

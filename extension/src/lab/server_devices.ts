@@ -1,0 +1,88 @@
+import { PageConfig, URLExt } from "@jupyterlab/coreutils";
+import { ServerConnection } from "@jupyterlab/services";
+
+import type { DeviceTotals, ProcessUse } from "./panel_messages.ts";
+
+/** Where the server answers, if it has gpuviz; `gpuviz/server/__init__.py` puts it into the page. */
+const PATH = PageConfig.getOption("gpuvizDevices");
+const ASK_AGAIN_MS = 5000;
+/** After failures it is asked ever less often. */
+const SLOWEST_MS = 60_000;
+const LATE_MS = 10_000;
+
+/** What NVML tells the Jupyter server of its machine; `gpuviz/server/devices.py` writes it. */
+export interface ServerReading {
+  readonly machine: string;
+  readonly devices: readonly ServerDevice[];
+}
+
+export interface ServerDevice extends DeviceTotals {
+  readonly processes: readonly (ProcessUse & {
+    /** The id of the kernel that the process belongs to. */
+    readonly kernel: string | null;
+  })[];
+}
+
+/** The devices of the Jupyter server's machine; it is asked while somebody looks. */
+export class ServerDevices {
+  readonly #server: ServerConnection.ISettings;
+  readonly #changed: () => void;
+  #reading: ServerReading | undefined;
+  #looking: AbortController | undefined;
+
+  constructor(server: ServerConnection.ISettings, changed: () => void) {
+    this.#server = server;
+    this.#changed = changed;
+  }
+
+  /** What the server told last; undefined where it has no gpuviz or does not answer. */
+  get reading(): ServerReading | undefined {
+    return this.#reading;
+  }
+
+  look(isSeen: boolean): void {
+    if (PATH === "" || isSeen === (this.#looking !== undefined)) {
+      return;
+    }
+    this.#looking?.abort();
+    this.#looking = isSeen ? new AbortController() : undefined;
+    if (this.#looking !== undefined) {
+      void this.#follow(this.#looking.signal);
+    }
+  }
+
+  async #follow(end: AbortSignal): Promise<void> {
+    let pauseMs = ASK_AGAIN_MS;
+    while (!end.aborted) {
+      const reading = await this.#read(end);
+      if (end.aborted) {
+        return;
+      }
+      this.#reading = reading;
+      this.#changed();
+      pauseMs = reading === undefined ? Math.min(2 * pauseMs, SLOWEST_MS) : ASK_AGAIN_MS;
+      await pause(pauseMs, end);
+    }
+  }
+
+  async #read(end: AbortSignal): Promise<ServerReading | undefined> {
+    try {
+      const signal = AbortSignal.any([end, AbortSignal.timeout(LATE_MS)]);
+      const url = URLExt.join(this.#server.baseUrl, PATH);
+      const response = await ServerConnection.makeRequest(url, { signal }, this.#server);
+      return response.ok ? ((await response.json()) as ServerReading) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function pause(milliseconds: number, end: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    end.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

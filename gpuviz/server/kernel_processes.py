@@ -1,0 +1,32 @@
+"""Which kernel of this server a process of its machine belongs to."""
+
+import os
+from typing import Any
+
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+
+class KernelProcesses:
+    """The kernels that this server runs on its own machine, and the processes that they began.
+
+    A kernel leads a session of processes, as jupyter_client begins it; what it or a script around
+    it begins belongs to that session too. Kernels on other machines are left out.
+    """
+
+    def __init__(self, kernel_manager: Any) -> None:
+        self._kernels = {
+            provisioner.pid: kernel_id
+            for kernel_id in kernel_manager.list_kernel_ids()
+            if isinstance(
+                provisioner := getattr(kernel_manager.get_kernel(kernel_id), "provisioner", None),
+                LocalProvisioner,
+            )
+            and provisioner.has_process
+        }
+
+    def kernel_of(self, pid: int) -> str | None:
+        """Return the id of the kernel that a process belongs to; None if there is none."""
+        try:
+            return self._kernels.get(os.getsid(pid))
+        except OSError:
+            return None

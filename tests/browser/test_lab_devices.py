@@ -1,0 +1,250 @@
+"""What JupyterLab's panel shows of the GPUs of the Jupyter server's machine."""
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from tests.browser.lab import (
+    leave,
+    note_complaints,
+    open_notebook,
+    prompt,
+    run_cell,
+    running_lab,
+    wait_until_run,
+    write_notebook,
+)
+from tests.server.fake_devices import FIRST_PID, GIB, FakeDevices, two_devices
+
+pytestmark = pytest.mark.browser
+
+ASKED = "gpuviz/api/devices"
+ASK_AGAIN_MS = 5000
+CELLS = [
+    "import os; from pathlib import Path; Path('pid').write_text(str(os.getpid()))",
+    "%load_ext gpuviz",
+]
+# A call that keeps Python to itself, as a long one in a library may.
+HOLDING = "import ctypes; ctypes.PyDLL(None).sleep(20)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("devices")
+
+
+@pytest.fixture(scope="module")
+def module(folder: Path) -> FakeDevices:
+    modules = folder / "modules"
+    modules.mkdir()
+    return FakeDevices(modules)
+
+
+@pytest.fixture(scope="module")
+def lab(module: FakeDevices, folder: Path) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(module.folder))
+        with running_lab(folder, base="/user/ada") as url:
+            yield url
+
+
+@pytest.fixture
+def devices(module: FakeDevices) -> Iterator[FakeDevices]:
+    yield module
+    module.tell(devices=two_devices(), delay_s=0.0, failure="")
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """Yield a page; an error in the browser's console fails the test."""
+    page = chromium.new_page(viewport={"width": 1400, "height": 900})
+    complaints = note_complaints(page)
+    yield page
+    page.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def asked(page: Page) -> list[str]:
+    """Return the list that each request for the devices is added to."""
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url) if ASKED in request.url else None)
+    return urls
+
+
+def open_panel(page: Page, url: str) -> Locator:
+    page.goto(f"{url}/lab?reset")
+    return show_panel(page)
+
+
+def show_panel(page: Page) -> Locator:
+    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click(timeout=60_000)
+    return page.locator("#gpuviz-panel")
+
+
+def processes(device: Locator) -> list[str]:
+    return [" ".join(text.split()) for text in device.locator("li").all_inner_texts()]
+
+
+def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
+    panel = open_panel(page, lab)
+    shown = panel.locator(".gpuviz-device")
+    shown.nth(1).wait_for(timeout=20_000)
+    meter = shown.nth(0).locator("meter")
+
+    assert panel.get_by_text("No kernel runs.").is_visible()
+    assert shown.locator("h3").all_inner_texts() == ["NVIDIA H100 80GB HBM3", "NVIDIA L4"]
+    assert meter.get_attribute("aria-label") == "53.0 GiB of 80.0 GiB in use"
+    assert meter.evaluate("meter => meter.value / meter.max") == pytest.approx(53 / 80)
+    assert processes(shown.nth(0)) == [
+        f"process {FIRST_PID + 1} 40.0 GiB",
+        f"process {FIRST_PID} 12.0 GiB",
+    ]
+    assert processes(shown.nth(1)) == [f"process {FIRST_PID + 2} unknown"]
+    assert panel.get_by_text("Jupyter server").count() == 0
+    assert {url.partition("?")[0] for url in asked} == {f"{lab}/{ASKED}"}
+
+
+def test_the_server_is_asked_again_and_only_while_the_panel_is_shown(page, lab, asked, devices):
+    panel = open_panel(page, lab)
+    first = panel.locator(".gpuviz-device").first
+    first.get_by_text("53.0 GiB of").wait_for(timeout=20_000)
+    changed = two_devices()
+    changed[0]["used"] = 60 * GIB
+    devices.tell(devices=changed)
+    first.get_by_text("60.0 GiB of").wait_for(timeout=2 * ASK_AGAIN_MS)
+    page.locator(".jp-SideBar [data-id='filebrowser']").click()
+    until_hidden = len(asked)
+    page.wait_for_timeout(2 * ASK_AGAIN_MS)
+    while_hidden = len(asked)
+    show_panel(page)
+    page.wait_for_timeout(500)
+
+    assert until_hidden >= 2
+    assert while_hidden == until_hidden
+    assert len(asked) == until_hidden + 1
+
+
+def test_nothing_is_asked_before_the_panel_is_shown(page, lab, asked):
+    page.goto(f"{lab}/lab?reset")
+    page.locator(".jp-DirListing-item").first.wait_for(timeout=60_000)
+    page.wait_for_timeout(1000)
+
+    assert asked == []
+
+
+def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, lab, folder, devices):
+    write_notebook(folder, "train.ipynb", CELLS)
+    open_notebook(page, lab, "train.ipynb")
+    run_cell(page, 0)
+    wait_until_run(page, 0)
+    pid = int((folder / "pid").read_text())
+    told = two_devices()
+    told[0]["processes"] = [{"pid": pid, "used": 7 * GIB}, {"pid": os.getpid(), "used": GIB}]
+    devices.tell(devices=told)
+    panel = show_panel(page)
+    first = panel.locator(".gpuviz-device").first
+    first.get_by_text("7.00 GiB").wait_for(timeout=2 * ASK_AGAIN_MS)
+    of_server = processes(first)
+    absent = panel.get_by_text("gpuviz is not loaded").is_visible()
+    run_cell(page, 1)
+    panel.get_by_text("Not recording").wait_for(timeout=20_000)
+    changed = [*told[:1], told[1] | {"used": 11 * GIB}]
+    devices.tell(devices=changed)
+    panel.get_by_text("11.0 GiB of").wait_for(timeout=ASK_AGAIN_MS / 2)
+
+    assert absent
+    assert of_server == [f"train.ipynb ({pid}) 7.00 GiB", f"process {os.getpid()} 1.00 GiB"]
+    assert processes(first) == of_server
+    assert panel.locator(".gpuviz-device").count() == 2
+
+
+def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
+    write_notebook(folder, "held.ipynb", [CELLS[1], HOLDING])
+    open_notebook(page, lab, "held.ipynb")
+    panel = show_panel(page)
+    run_cell(page, 0)
+    panel.get_by_text("Not recording").wait_for(timeout=20_000)
+    first = panel.locator(".gpuviz-device").first
+    first.get_by_text("53.0 GiB of").wait_for(timeout=20_000)
+    run_cell(page, 1)
+    page.wait_for_timeout(1000)
+    changed = two_devices()
+    changed[0]["used"] = 60 * GIB
+    devices.tell(devices=changed)
+    first.get_by_text("60.0 GiB of").wait_for(timeout=3 * ASK_AGAIN_MS)
+
+    assert prompt(page, 1) == "[*]:"
+
+
+def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, folder, devices):
+    far = {"machine": "hub-7", "devices": [two_devices()[1] | {"uuid": "GPU-far", "name": "Far"}]}
+    page.route(f"**/{ASKED}*", lambda route: route.fulfill(json=far))
+    write_notebook(folder, "gateway.ipynb", CELLS)
+    open_notebook(page, lab, "gateway.ipynb")
+    run_cell(page, 1)
+    panel = show_panel(page)
+    panel.locator(".gpuviz-device").nth(2).wait_for(timeout=20_000)
+    where = panel.locator(".gpuviz-device__where").all_inner_texts()
+
+    assert panel.locator(".gpuviz-device h3").all_inner_texts() == [
+        "Far",
+        *[each["name"] for each in devices.devices],
+    ]
+    assert where == ["on hub-7, the Jupyter server", *[f"on {platform.node()}"] * 2]
+
+
+def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, asked, devices):
+    panel = open_panel(page, lab)
+    shown = panel.locator(".gpuviz-device")
+    shown.nth(1).wait_for(timeout=20_000)
+    devices.tell(failure="out of order")
+    shown.first.wait_for(state="detached", timeout=2 * ASK_AGAIN_MS)
+    failed_at = len(asked)
+    devices.tell(failure="")
+    page.wait_for_timeout(ASK_AGAIN_MS)
+    a_pause_later = len(asked)
+    shown.nth(1).wait_for(timeout=2 * ASK_AGAIN_MS)
+
+    assert a_pause_later == failed_at
+
+
+def test_a_machine_without_a_driver_has_no_gpu(page, lab, devices):
+    devices.tell(failure="no driver")
+    panel = open_panel(page, lab)
+    panel.get_by_text("The driver tells of no GPU").wait_for(timeout=20_000)
+
+    assert panel.locator(".gpuviz-device").count() == 0
+
+
+def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
+    page, module, asked, tmp_path, monkeypatch
+):
+    off = tmp_path / "etc" / "jupyter_server_config.d"
+    off.mkdir(parents=True)
+    config = {"ServerApp": {"jpserver_extensions": {"gpuviz.server": False}}}
+    (off / "gpuviz.json").write_text(json.dumps(config))
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(off.parent))
+    monkeypatch.setenv("PYTHONPATH", str(module.folder))
+    write_notebook(tmp_path, "alone.ipynb", CELLS)
+    with running_lab(tmp_path) as url:
+        panel = open_panel(page, url)
+        panel.get_by_text("No kernel runs.").wait_for(timeout=20_000)
+        page.wait_for_timeout(1000)
+        at_first = panel.locator(".gpuviz-device").count()
+        open_notebook(page, url, "alone.ipynb")
+        show_panel(page)
+        run_cell(page, 1)
+        panel.locator(".gpuviz-device").nth(1).wait_for(timeout=20_000)
+        of_kernel = panel.inner_text()
+        leave(page)
+
+    assert at_first == 0
+    assert asked == []
+    assert "53.0 GiB of 80.0 GiB in use" in of_kernel
+    assert platform.node() not in of_kernel

@@ -1,0 +1,125 @@
+"""A module ``pynvml`` that tells of two GPUs, as a file says."""
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+MODULE = '''
+"""Tells what the file beside it says, and counts in another how often it was asked."""
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+HERE = Path(__file__).parent
+
+
+class NVMLError(Exception):
+    pass
+
+
+def said():
+    return json.loads((HERE / "said.json").read_text())
+
+
+def nvmlInit():
+    with (HERE / "asked").open("a") as asked:
+        asked.write(".")
+    time.sleep(said()["delay_s"])
+    if said()["failure"] == "no driver":
+        raise NVMLError("Driver Not Loaded")
+    if said()["failure"]:
+        raise RuntimeError(said()["failure"])
+
+
+def nvmlShutdown():
+    pass
+
+
+def nvmlDeviceGetCount():
+    return len(said()["devices"])
+
+
+def nvmlDeviceGetHandleByIndex(index):
+    return said()["devices"][index]
+
+
+def nvmlDeviceGetMemoryInfo(device):
+    return SimpleNamespace(total=device["total"], used=device["used"])
+
+
+def nvmlDeviceGetUUID(device):
+    return device["uuid"]
+
+
+def nvmlDeviceGetName(device):
+    return device["name"]
+
+
+def nvmlDeviceGetComputeRunningProcesses(device):
+    return [
+        SimpleNamespace(pid=each["pid"], usedGpuMemory=each["used"])
+        for each in device["processes"]
+    ]
+'''
+GIB = 1 << 30
+# No process of Linux has such ids.
+FIRST_PID = 1 << 30
+
+
+def two_devices() -> list[dict[str, Any]]:
+    """Return what the fake tells unless it is told otherwise."""
+    return [
+        {
+            "uuid": "GPU-aaaa",
+            "name": "NVIDIA H100 80GB HBM3",
+            "total": 80 * GIB,
+            "used": 53 * GIB,
+            "processes": [
+                {"pid": FIRST_PID, "used": 12 * GIB},
+                {"pid": FIRST_PID + 1, "used": 40 * GIB},
+            ],
+        },
+        {
+            "uuid": "GPU-bbbb",
+            "name": "NVIDIA L4",
+            "total": 24 * GIB,
+            "used": 3 * GIB,
+            "processes": [{"pid": FIRST_PID + 2, "used": None}],
+        },
+    ]
+
+
+@dataclass
+class FakeDevices:
+    """Writes the module into a folder, to be put on the path of Python.
+
+    Attributes:
+        failure: What asking fails with; ``"no driver"`` is NVML's own error.
+    """
+
+    folder: Path
+    devices: list[dict[str, Any]] = field(default_factory=two_devices)
+    delay_s: float = 0.0
+    failure: str = ""
+
+    def __post_init__(self) -> None:
+        (self.folder / "pynvml.py").write_text(MODULE)
+        (self.folder / "asked").touch()
+        self.tell()
+
+    def tell(self, **changed: Any) -> None:
+        """Let the module say this from now on, once what it said before is forgotten."""
+        for name, value in changed.items():
+            setattr(self, name, value)
+        said = {name: value for name, value in asdict(self).items() if name != "folder"}
+        written = self.folder / "said.json.new"
+        written.write_text(json.dumps(said))
+        written.rename(self.folder / "said.json")
+        time.sleep(1.1)
+
+    @property
+    def times_asked(self) -> int:
+        return len((self.folder / "asked").read_text())
