@@ -9,6 +9,7 @@
 
 #include "allocator/caching_allocator.hpp"
 #include "bindings/allocator_values.hpp"
+#include "bindings/gil.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
@@ -25,13 +26,13 @@ Address allocate_block(CachingAllocator& allocator, std::uint64_t size, StreamHa
     if (const std::optional<Address> address = allocator.try_allocate(size, stream, site(stack))) {
         return *address;
     }
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return allocator.allocate(size, stream, site(stack), true);
 }
 
 void free_block(CachingAllocator& allocator, Address address, std::uint32_t stack) {
     if (!allocator.try_free(address, site(stack))) {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         allocator.free(address, site(stack));
     }
 }
@@ -45,11 +46,11 @@ std::function<bool()> native_callback(nb::object callback) {
     }
     const std::shared_ptr<nb::object> owner(new nb::object(std::move(callback)),
                                             [](const nb::object* object) {
-                                                const nb::gil_scoped_acquire acquire;
+                                                const GilAcquire acquire;
                                                 delete object;
                                             });
     return [owner] {
-        const nb::gil_scoped_acquire acquire;
+        const GilAcquire acquire;
         try {
             return static_cast<bool>(nb::bool_((*owner)()));
         } catch (nb::python_error& error) {
@@ -131,7 +132,7 @@ void bind_pools(nb::class_<CachingAllocator>& allocator) {
         .def(
             "release_pool",
             [](CachingAllocator& self, std::uint64_t pool) { self.release_pool(pool, site()); },
-            "pool"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "pool"_a, nb::call_guard<GilRelease>(),
             "Give the pool's memory back to the device as its blocks become free.");
 }
 
@@ -142,7 +143,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
             [](const CachingAllocator& self) {
                 // Who holds the lock may wait for a callback of CUDA's that needs the GIL.
                 const auto statistics = [&] {
-                    const nb::gil_scoped_release unlocked;
+                    const GilRelease unlocked;
                     return self.statistics();
                 };
                 return to_python(statistics());
@@ -217,11 +218,11 @@ void bind_allocator(nb::module_& m) {
             [](CachingAllocator& self, Address address, StreamHandle stream) {
                 self.record_stream(address, stream, site());
             },
-            "address"_a, "stream"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "address"_a, "stream"_a, nb::call_guard<GilRelease>(),
             "Keep the block's memory, once freed, until `stream` has passed this point.")
         .def(
             "empty_cache", [](CachingAllocator& self) { self.empty_cache(site()); },
-            nb::call_guard<nb::gil_scoped_release>(), "Give unused segments back to the device.");
+            nb::call_guard<GilRelease>(), "Give unused segments back to the device.");
     bind_pools(allocator);
     bind_state(allocator);
 }
