@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
+from gpuviz.sole_owner import SoleOwner
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,7 +28,7 @@ class CurrentStream(threading.local):
         return self.streams[-1] if self.streams else self.null
 
 
-class SimulatedEvent:
+class SimulatedEvent(SoleOwner):
     """A point in a stream's work, like ``cupy.cuda.Event``."""
 
     def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream") -> None:
@@ -55,7 +56,7 @@ class SimulatedEvent:
         return self._native.is_complete(self.ptr)
 
 
-class SimulatedStream:
+class SimulatedStream(SoleOwner):
     """A queue of work, like ``cupy.cuda.Stream``: in ``with`` it is the current one.
 
     Attributes:
@@ -136,7 +137,7 @@ class SimulatedStream:
         return SimulatedGraph(self._native, self._current, kernels)
 
 
-class SimulatedGraph:
+class SimulatedGraph(SoleOwner):
     """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
 
     def __init__(
