@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
+from gpuviz.simulation.source import DEVICE
 from gpuviz.sole_owner import SoleOwner
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ class SimulatedStream(SoleOwner):
 
     Attributes:
         ptr: Its handle; it may name another stream after this one is gone.
+        device_id: The ordinal of its GPU.
     """
+
+    device_id = DEVICE
 
     def __init__(
         self, native: _core.SimulatedGpu, current: "CurrentStream", ptr: int, *, owned: bool

@@ -217,3 +217,17 @@ def test_one_recorder_is_active_at_a_time(gpu):
         gpu.launch("k", duration=1e-6)
 
     assert len(activities(recorder.recording)) == 1
+
+
+def test_streams_are_named_as_those_of_cupy_are(gpu):
+    with gpuviz.record(device=gpu) as recorder:
+        stream = gpu.Stream()
+        gpuviz.name_stream(stream, "filters")
+        with stream:
+            gpu.launch("k", duration=1e-6)
+
+    rows = recorder.recording.table("streams").to_pylist()
+    assert {row["handle"]: row["name"] for row in rows} == {
+        0: "default stream",
+        stream.ptr: "filters",
+    }
