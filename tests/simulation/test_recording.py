@@ -231,3 +231,9 @@ def test_streams_are_named_as_those_of_cupy_are(gpu):
         0: "default stream",
         stream.ptr: "filters",
     }
+
+
+@pytest.mark.parametrize("device", [0, "cuda:0"])
+def test_a_device_that_is_no_simulated_gpu_is_refused(device):
+    with pytest.raises(TypeError, match=f"must be a gpuviz.SimulatedGPU, got {device!r}; leave it"):
+        gpuviz.record(device=device)
