@@ -60,6 +60,20 @@ std::function<bool()> native_callback(nb::object callback) {
     };
 }
 
+// Held until the next sink: kept alive as long as the allocator, sinks of every recording would
+// stay.
+constexpr const char* held_sink = "_sink";
+
+void attach(nb::handle_t<CachingAllocator> self, nb::handle_t<MemoryEventSink> sink) {
+    nb::cast<CachingAllocator&>(self).set_event_sink(nb::cast<MemoryEventSink*>(sink));
+    self.attr(held_sink) = sink;
+}
+
+void detach(nb::handle_t<CachingAllocator> self) {
+    nb::cast<CachingAllocator&>(self).set_event_sink(nullptr);
+    self.attr(held_sink) = nb::none();
+}
+
 nb::dict block_at(const CachingAllocator& allocator, Address address) {
     const std::optional<BlockDetails> block = allocator.block_at(address);
     nb::dict values;
@@ -167,9 +181,8 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("block_at", &block_at, "address"_a,
              nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
              "Return the allocated block that starts at an address; {} when there is none.")
-        .def("attach", &CachingAllocator::set_event_sink, "sink"_a, nb::keep_alive<1, 2>(),
-             "Push every event to `sink` from now on.")
-        .def("detach", [](CachingAllocator& self) { self.set_event_sink(nullptr); })
+        .def("attach", &attach, "sink"_a, "Push every event to `sink` from now on.")
+        .def("detach", &detach)
         .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
              "Push the events that lead to what exists now.");
 }
@@ -179,7 +192,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
 void bind_allocator(nb::module_& m) {
     bind_out_of_memory(m);
     bind_settings(m);
-    nb::class_<CachingAllocator> allocator(m, "CachingAllocator",
+    nb::class_<CachingAllocator> allocator(m, "CachingAllocator", nb::dynamic_attr(),
                                            "torch's CUDA caching allocator for one device.");
     allocator
         .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a, nb::keep_alive<1, 2>())
