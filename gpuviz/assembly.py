@@ -51,11 +51,17 @@ def record(  # noqa: PLR0913 - each is a switch of its own
 
     Raises:
         ValueError: An argument is not one of those above.
+        TypeError: ``device`` is not a `SimulatedGPU`.
         DeviceUnavailableError: There is no CuPy.
     """
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
     check_max_events(max_events)
+    if device is not None and not hasattr(device, "tracer"):
+        raise TypeError(
+            f"device must be a gpuviz.SimulatedGPU, got {device!r}; leave it out to record what "
+            "CuPy does on every GPU",
+        )
     options = TracerOptions(
         launch_sites=launch_sites,
         stacks=stacks,

@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from gpuviz.escaping import as_unicode
+
 
 def environment_fields() -> dict[str, Any]:
     """Return the manifest's fields on the running process: program, versions, platform."""
     return {
-        "program": tuple(sys.argv),
+        "program": tuple(map(as_unicode, sys.argv)),
         "gpuviz_version": version("gpuviz"),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuviz.allocator import caching_allocator, chosen_device, memory_snapshot
+from gpuviz.sole_owner import SoleOwner
 
 
-class MemPool:
+class MemPool(SoleOwner):
     """Memory of its own for what is allocated on one device inside `use_mem_pool`.
 
     It goes back to the device when the object is gone and no array uses it.

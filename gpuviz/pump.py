@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.escaping import as_unicode
 from gpuviz.stacks import FrameResolver
 from gpuviz.stream_handle import stream_row
 from gpuviz.tables import DICTIONARIES, schemas
@@ -261,7 +262,7 @@ def pool_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any
 
 def thread_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
     """Return a row of ``threads`` for each id that occurs; unnamed where it has ended already."""
-    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
     return [{"id": thread, "name": names.get(thread, "")} for thread in _distinct(ids)]
 
 

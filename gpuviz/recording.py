@@ -69,6 +69,9 @@ class Recording:
         simulated = ", simulated" if self.manifest.simulated else ""
         return f"<Recording of {seconds:.3f} s, {events} memory events{simulated}{state}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tables, self.manifest)
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
 

@@ -9,6 +9,8 @@ from pathlib import PurePath
 from types import CodeType
 from typing import TypedDict
 
+from gpuviz.escaping import as_unicode
+
 # Modules that run a user's code without being part of it.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
 _RUNPY_FILENAME = "<frozen runpy>"
@@ -58,11 +60,11 @@ class _Code:
         name = "<module>" if self.is_module else self.code.co_qualname
         return FrameRow(
             id=frame_id,
-            name=name,
-            filename=self.filename,
+            name=as_unicode(name),
+            filename=as_unicode(self.filename),
             line=line,
             cell=self.cell,
-            source=source,
+            source=as_unicode(source),
         )
 
 

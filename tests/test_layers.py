@@ -35,7 +35,7 @@ TS = {
     "report": {"base", "wire", "model", "render", "view"},
     "lab": {"base", "wire", "model", "formats", "render", "view"},
 }
-_FLOOR = {"errors", "tables", "_core", "manifest", "conformity", "quantities"}
+_FLOOR = {"errors", "tables", "_core", "manifest", "conformity", "quantities", "escaping"}
 _RECORDING = _FLOOR | {"recording"}
 _READERS = _RECORDING | {"formats", "analysis", "figures"}
 _RECORDERS = {"recorder", "assembly", "replay", "allocator", "frameworks", "feed"}
@@ -43,13 +43,15 @@ PYTHON = {
     "errors": set[str](),
     "tables": set[str](),
     "quantities": set[str](),
+    "escaping": set[str](),
+    "sole_owner": set[str](),
     "manifest": {"errors"},
     "conformity": {"errors", "tables"},
     "recording": _FLOOR,
     "formats": _RECORDING | {"analysis", "stream_handle"},
     "analysis": _RECORDING,
     "figures": _RECORDING | {"analysis"},
-    "environment": set[str](),
+    "environment": {"escaping"},
     "stacks": _FLOOR,
     "source": {"_core"},
     "tracer": {"_core"},
@@ -66,8 +68,8 @@ PYTHON = {
     "device_totals": set[str](),
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
-    "mem_pool": {"allocator"},
-    "simulation": _FLOOR | {"failure", "tracer"},
+    "mem_pool": {"allocator", "sole_owner"},
+    "simulation": _FLOOR | {"failure", "tracer", "sole_owner"},
     "frameworks": _RECORDING
     | {"allocator", "failure", "source", "stream_handle", "tracer", "cupti"},
     "stream_ranges": {"_core"},

@@ -1,5 +1,7 @@
 """The life of a private pool, on simulated devices."""
 
+import copy
+
 import pytest
 
 import gpuviz
@@ -41,6 +43,12 @@ def test_pools_nest_and_the_innermost_serves():
     assert [pool_of(a) for a in found] == [outer.id, inner.id, outer.id, (0, 0)]
     assert [s["total_size"] for s in outer.snapshot()] == [30 * MIB] * 2
     assert [s["address"] for s in inner.snapshot()] == [found[1]]
+
+
+@pytest.mark.usefixtures("process")
+def test_a_pool_cannot_be_copied():
+    with pytest.raises(TypeError, match="a MemPool cannot be copied"):
+        copy.copy(gpuviz.MemPool())
 
 
 @pytest.mark.usefixtures("process")

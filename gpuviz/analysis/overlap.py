@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.moments import as_ns
 from gpuviz.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 _OTHER, _KERNEL, _COPY = range(3)
 _HOST_WAIT = 2
-_FIRST, _LAST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,18 +162,21 @@ def overlap(
         end: End of the window in ns; each device's last end if None.
 
     Raises:
-        ValueError: The recording has no such device, or the window ends before it begins.
+        ValueError: The recording has no such device, the window ends before it begins, or a bound
+            is no whole number.
     """
     if device is not None:
         recording.device_or_first(device)
+    start = None if start is None else as_ns(start, "start")
+    end = None if end is None else as_ns(end, "end")
     if start is not None and end is not None and end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
     lanes = _core.overlap(
         _activities(recording),
         _calls(recording),
         _synchronizations(recording),
-        None if start is None else min(max(start, _FIRST), _LAST),
-        None if end is None else min(max(end, _FIRST), _LAST),
+        start,
+        end,
     )
     chosen = [lane for lane in lanes if device in (None, lane["device"])]
     return Overlap(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.moments import as_ns
 from gpuviz.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ def state_at(recording: "Recording", at: "Moment" = None, device: int | None = N
         return _state_at_peak(recording, device)
     if at is None or at == "end":
         return _state_until(recording)
-    if not isinstance(at, int) or isinstance(at, bool):
-        raise ValueError(f'at must be a time in ns, "peak" or "end", got {at!r}')  # noqa: TRY004
-    return _state_until(recording, at)
+    return _state_until(recording, as_ns(at, "at", 'a time in ns, "peak" or "end"'))
 
 
 def initial_state(recording: "Recording") -> MemoryState:

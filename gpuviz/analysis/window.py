@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.preamble import preamble
 from gpuviz.analysis.state import state_at
 
@@ -27,8 +28,9 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
     are those of the whole recording.
 
     Raises:
-        ValueError: The window ends before it begins.
+        ValueError: The window ends before it begins, or a bound is no whole number.
     """
+    start, end = as_ns(start, "start"), as_ns(end, "end")
     if end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
     tables = dict(recording.tables)
@@ -41,7 +43,7 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
         tables[name] = tables[name].filter((times > start) & (times <= end))
     manifest = replace(
         recording.manifest,
-        duration_ns=end,
+        duration_ns=max(0, min(end, recording.duration_ns)),
         complete=recording.manifest.complete or end <= recording.duration_ns,
         events=tables[_EVENTS].num_rows,
         initial_events=before.num_rows,

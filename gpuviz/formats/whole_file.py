@@ -2,12 +2,13 @@
 
 import os
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.errors import RecordingExistsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -27,16 +28,28 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
     """
     check_free(path, overwrite=overwrite)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with unfinished.open("xb") as file:
-            write(file)
-        if overwrite:
-            unfinished.replace(path)
-        else:
-            _move_to_free_name(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with naming(path):
+        try:
+            with unfinished.open("xb") as file:
+                write(file)
+            if overwrite:
+                unfinished.replace(path)
+            else:
+                _move_to_free_name(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     return path
+
+
+@contextmanager
+def naming(path: "Path") -> "Iterator[None]":
+    """Let an error of the system name what is to be written, not its temporary name or nothing."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def check_free(path: "Path", *, overwrite: bool) -> None:

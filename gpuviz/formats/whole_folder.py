@@ -5,7 +5,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.formats.whole_file import check_free
+from gpuviz.formats.whole_file import check_free, naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,15 +37,16 @@ def write_whole_folder(
     _check_replaceable(path, is_replaceable)
     name = f".{path.name}.{secrets.token_hex(8)}"
     unfinished, replaced = path.with_name(f"{name}.tmp"), path.with_name(f"{name}.old")
-    unfinished.mkdir()
-    try:
-        write(unfinished)
-        if overwrite and (path.exists() or path.is_symlink()):
-            path.rename(replaced)
-        _move(unfinished, path, replaced)
-    finally:
-        _remove(unfinished)
-        _remove(replaced)
+    with naming(path):
+        unfinished.mkdir()
+        try:
+            write(unfinished)
+            if overwrite and (path.exists() or path.is_symlink()):
+                path.rename(replaced)
+            _move(unfinished, path, replaced)
+        finally:
+            _remove(unfinished)
+            _remove(replaced)
     return path
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.escaping import as_unicode
 from gpuviz.formats.whole_file import check_free, write_whole
 from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list
@@ -91,7 +92,7 @@ def build_page(shown: "Shown | Recording") -> str:
         "script": script,
     }
     template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
-    return _PLACE.sub(lambda place: parts[place[1]], template)
+    return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
 
 
 def _fitting_page(shown: Shown, max_size: int) -> str:

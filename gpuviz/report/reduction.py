@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.moments import as_ns
 from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.tables import schemas
 
@@ -34,8 +35,10 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
     """Return a window of a recording, with a note; all of it if the window holds all.
 
     Raises:
-        ValueError: The window ends before it begins, or begins after the recording's end.
+        ValueError: The window ends before it begins, or begins after the recording's end, or a
+            bound is no whole number.
     """
+    start, end = as_ns(start, "window's start"), as_ns(end, "window's end")
     whole = recording.duration_ns
     if not 0 <= start < end:
         raise ValueError(f"window must be (start, end) in ns, 0 <= start < end, got {start}, {end}")

@@ -13,6 +13,7 @@ from gpuviz.failure import explaining
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer
+from gpuviz.sole_owner import SoleOwner
 from gpuviz.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ os.register_at_fork(
 )
 
 
-class SimulatedArray:
+class SimulatedArray(SoleOwner):
     """Memory of a `SimulatedGPU`, freed when the last reference to it goes; it has no contents.
 
     Attributes:
@@ -78,7 +79,7 @@ class SimulatedArray:
         return f"<SimulatedArray of {self.nbytes} bytes at {self.ptr:#x}>"
 
 
-class SimulatedGPU:
+class SimulatedGPU(SoleOwner):
     """A GPU that exists in software only: memory, streams, kernels and copies, on any machine.
 
     Write a program for it as one would for CuPy, and record it as one would record CuPy::

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
+from gpuviz.simulation.source import DEVICE
+from gpuviz.sole_owner import SoleOwner
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,7 +29,7 @@ class CurrentStream(threading.local):
         return self.streams[-1] if self.streams else self.null
 
 
-class SimulatedEvent:
+class SimulatedEvent(SoleOwner):
     """A point in a stream's work, like ``cupy.cuda.Event``."""
 
     def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream") -> None:
@@ -55,12 +57,15 @@ class SimulatedEvent:
         return self._native.is_complete(self.ptr)
 
 
-class SimulatedStream:
+class SimulatedStream(SoleOwner):
     """A queue of work, like ``cupy.cuda.Stream``: in ``with`` it is the current one.
 
     Attributes:
         ptr: Its handle; it may name another stream after this one is gone.
+        device_id: The ordinal of its GPU.
     """
+
+    device_id = DEVICE
 
     def __init__(
         self, native: _core.SimulatedGpu, current: "CurrentStream", ptr: int, *, owned: bool
@@ -136,7 +141,7 @@ class SimulatedStream:
         return SimulatedGraph(self._native, self._current, kernels)
 
 
-class SimulatedGraph:
+class SimulatedGraph(SoleOwner):
     """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
 
     def __init__(

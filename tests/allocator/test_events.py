@@ -1,3 +1,4 @@
+import sys
 from collections import Counter
 
 from gpuviz import _core
@@ -95,3 +96,21 @@ def test_what_exists_can_be_described_as_the_events_that_lead_to_it(make):
         ],
     )
     assert {stack for (stack,) in rows(unknown, "stack")} == {0}
+
+
+def test_a_log_is_held_until_the_allocator_is_detached_or_has_another(make):
+    allocator, _ = make()
+    logs = [_core.EventLog(), _core.EventLog()]
+
+    def references():
+        return [sys.getrefcount(logs[0]), sys.getrefcount(logs[1])]
+
+    free = references()
+    counts = []
+    for position in range(2):
+        allocator.attach(logs[position])
+        counts.append(references())
+    allocator.detach()
+
+    assert counts == [[free[0] + 1, free[1]], [free[0], free[1] + 1]]
+    assert references() == free

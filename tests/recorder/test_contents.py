@@ -244,3 +244,18 @@ def test_notes_of_the_source_are_in_status_and_recording(new_recorder):
 
     assert recorder.status().notes == ("The moon was full.",)
     assert "The moon was full." in recorder.recording.notes
+
+
+def test_names_that_are_no_unicode_are_escaped(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["run.py", "\udcff"])
+    monkeypatch.setattr(threading.current_thread(), "name", "w\udc80")
+    gpu = gpuviz.SimulatedGPU()
+    allocate = compile("gpu.empty(1234)", "caf\udce9.py", "exec")
+
+    with gpuviz.record(tmp_path / "run.gpuviz", device=gpu) as recorder:
+        exec(allocate, {"gpu": gpu})  # noqa: S102 - our own
+
+    recording = gpuviz.load(recorder.recording.report(tmp_path / "run.html"))
+    assert recording.manifest.program == ("run.py", "\\udcff")
+    assert "w\\udc80" in recording.table("threads")["name"].to_pylist()
+    assert recording.sites()["site"].to_pylist() == ["<module> (caf\\udce9.py:1)"]

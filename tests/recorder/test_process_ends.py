@@ -92,6 +92,28 @@ def test_a_recording_never_stopped_is_whole_when_the_interpreter_exits(path):
     assert [file.name for file in path.parent.iterdir()] == ["run.gpuviz"]
 
 
+def test_threads_that_use_the_gpu_until_the_end_let_the_interpreter_exit_in_order(path):
+    program = """
+    import threading
+    import gpuviz
+    gpu = gpuviz.SimulatedGPU()
+    def use():
+        stream = gpu.Stream()
+        while True:
+            with stream:
+                gpu.launch("k", writes=[gpu.empty(1234)], duration=1e-5)
+                stream.synchronize()
+    gpuviz.record(path, device=gpu).start()
+    for _ in range(4):
+        threading.Thread(target=use, daemon=True).start()
+    time.sleep(0.2)
+    """
+    result = run(program, path)
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert gpuviz.load(path).manifest.complete
+
+
 @pytest.mark.parametrize("way", ["new_recorder().start()", "with new_recorder():"])
 def test_a_recording_is_whole_after_an_exception_that_nobody_catches(path, way):
     within = "with" in way

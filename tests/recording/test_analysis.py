@@ -3,6 +3,7 @@
 import os
 from collections import Counter, defaultdict
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -226,6 +227,17 @@ def test_by_that_is_neither_stack_nor_line_is_refused_with_the_choices():
 def test_a_moment_that_is_none_is_refused_with_the_choices(at):
     with pytest.raises(ValueError, match='a time in ns, "peak" or "end", got'):
         recording_of([]).memory_snapshot(at)
+
+
+@pytest.mark.parametrize(
+    ("at", "blocks"),
+    [(np.int64(3), 1), (np.uint32(2), 0), (-(10**30), 0), (2**63, 1), (10**30, 1)],
+)
+def test_a_moment_may_be_an_integer_of_any_kind_and_size(at, blocks):
+    rows = [{"time": 3, "action": "alloc", "address": 64, "size": 8, "stack": 1}]
+
+    assert len(recording_of(rows).memory_snapshot(at)) == blocks
+    assert recording_of(rows).sites(at=at)["live_count"].to_pylist() == [blocks]
 
 
 def test_a_device_that_was_not_seen_is_refused_with_those_that_were():

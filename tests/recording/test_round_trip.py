@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pyarrow as pa
 import pytest
 
@@ -42,6 +45,20 @@ def test_a_saved_recording_loads_with_equal_tables(tmp_path):
 
     assert loaded.tables == recording().tables
     assert loaded.duration_ns == 9
+
+
+def sent(recorded):
+    return pickle.loads(pickle.dumps(recorded))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("copied", [sent, copy.deepcopy])
+def test_a_recording_that_was_asked_before_can_be_sent_to_another_process(copied):
+    asked = recording()
+    peak = asked.peak()
+
+    other = copied(asked)
+
+    assert (other.tables, other.manifest, other.peak()) == (asked.tables, asked.manifest, peak)
 
 
 def test_saving_over_a_file_is_refused_unless_asked_for(tmp_path):

@@ -2,10 +2,12 @@
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpuviz
 from tests.recording.from_activities import Timeline
 from tests.recording.test_analysis import recording_of
 from tests.recording.test_memory_state import any_events
@@ -88,6 +90,42 @@ def test_a_window_is_whole_when_it_lies_within_what_is_recorded():
 def test_a_window_that_ends_before_it_begins_is_refused():
     with pytest.raises(ValueError, match="must not end before it starts, got 20 to 10 ns"):
         Timeline().recording().window(20, 10)
+
+
+def test_bounds_taken_from_a_table_give_the_window_that_plain_numbers_give(tmp_path):
+    timeline = Timeline()
+    timeline.kernel(10, 70)
+    whole = timeline.recording(duration_ns=100)
+    bounds = whole.table("activities")["time"].to_numpy()[0], np.int64(60)
+
+    part = whole.window(*bounds)
+
+    loaded = gpuviz.load(part.save(tmp_path / "part.gpuviz"))
+    assert loaded.manifest.duration_ns == 60
+    assert whole.overlap(0, *bounds) == whole.overlap(0, 10, 60)
+    assert whole.report(tmp_path / "part.html", window=bounds).exists()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "length"),
+    [((0, 10**30), 100), ((200, 300), 100), ((-9, -5), 0), ((-(10**30), 5), 5)],
+)
+def test_a_window_lasts_no_longer_than_the_whole(bounds, length):
+    recording = Timeline().recording(duration_ns=100)
+
+    assert recording.window(*bounds).duration_ns == length
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 10), (0, 1e9), (0, "1s"), (False, 10)])
+def test_bounds_that_are_no_whole_numbers_are_refused_by_name(bounds, tmp_path):
+    recording = Timeline().recording(duration_ns=100)
+    wrong = repr(next(bound for bound in bounds if type(bound) is not int))
+
+    for ask in (recording.window, lambda *bounds: recording.overlap(None, *bounds)):
+        with pytest.raises(ValueError, match=f"must be a time in ns, a whole number, got {wrong}"):
+            ask(*bounds)
+    with pytest.raises(ValueError, match=f"must be a time in ns, a whole number, got {wrong}"):
+        recording.report(tmp_path / "part.html", window=bounds)
 
 
 @pytest.mark.parametrize(

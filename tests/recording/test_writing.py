@@ -95,6 +95,45 @@ def test_a_failing_disk_leaves_what_was_there(tmp_path, monkeypatch, overwrite):
         assert load(path).manifest.label == "2"
 
 
+def save(path):
+    recording().save(path, overwrite=True)
+
+
+def report(path):
+    recording().report(path, overwrite=True)
+
+
+def export(path):
+    recording().export(path, "arrow")
+
+
+@pytest.mark.parametrize("write", [save, report, export])
+def test_an_error_of_the_disk_names_what_was_to_be_written(tmp_path, write):
+    path = tmp_path / "none" / "run"
+
+    with pytest.raises(FileNotFoundError) as error:
+        write(path)
+
+    assert error.value.filename == str(path)
+    assert str(error.value) == f"[Errno 2] No such file or directory: '{path}'"
+
+
+@pytest.mark.parametrize("write", [save, report])
+def test_a_folder_is_not_replaced_by_a_file(tmp_path, write):
+    with pytest.raises(IsADirectoryError, match=rf"Is a directory: '{tmp_path}'$"):
+        write(tmp_path)
+
+
+def test_a_full_disk_is_told_with_the_file_that_it_has_no_room_for(tmp_path, monkeypatch):
+    def full(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Manifest, "to_json", full)
+
+    with pytest.raises(OSError, match=r"No space left on device: '.*run\.gpuviz'$"):
+        recording().save(tmp_path / "run.gpuviz")
+
+
 def test_a_link_that_leads_nowhere_counts_as_something(tmp_path):
     path = tmp_path / "run.gpuviz"
     path.symlink_to(tmp_path / "elsewhere")

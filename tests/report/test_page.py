@@ -88,6 +88,15 @@ def test_names_from_the_recording_stay_text(recording):
     )
 
 
+def test_a_manifest_with_what_is_no_unicode_is_shown_escaped(recording, tmp_path):
+    manifest = replace(recording.manifest, program=("run.py", "\udcff"))
+
+    path = write_report(type(recording)(recording.tables, manifest), tmp_path / "run.html")
+
+    assert r"run.py \udcff" in path.read_text(encoding="utf-8")
+    assert load(path).manifest.program == ("run.py", "\udcff")
+
+
 def test_nothing_in_the_page_names_another_place_to_load_from(recording):
     attributes = [name for _, found in Elements(build_page(recording)).elements for name in found]
 

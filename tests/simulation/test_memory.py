@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 import gpuviz
@@ -145,6 +147,34 @@ def test_memory_that_a_destroyed_stream_used_is_freed_all_the_same(gpu):
     gpu.synchronize()
 
     assert gpu.empty(3 * MIB).ptr == address
+
+
+def test_expandable_segments_of_a_destroyed_stream_are_given_back():
+    gpu = gpuviz.SimulatedGPU(1 << 30, settings="expandable_segments:True", real_time=False)
+    with gpu.Stream(non_blocking=True):
+        x = gpu.empty(30 * MIB)
+        gpu.launch("k", writes=[x], duration=1e-3)
+    del x
+
+    gpu.empty_cache()
+
+    assert gpu.memory_stats()["reserved_bytes.all.current"] == 0
+
+
+def test_a_gpu_goes_at_once_with_what_a_busy_or_destroyed_stream_holds():
+    gpu = gpuviz.SimulatedGPU(1 << 30, settings="expandable_segments:True")
+    busy = gpu.Stream(non_blocking=True)
+    arrays = []
+    for stream in (busy, gpu.Stream(non_blocking=True)):
+        with stream:
+            arrays.append(gpu.empty(30 * MIB))
+            gpu.launch("k", writes=arrays, duration=60)
+    del stream
+    began = time.monotonic()
+
+    del gpu, busy, arrays
+
+    assert time.monotonic() - began < 30
 
 
 def test_memory_is_allocated_on_the_current_stream_of_the_device(recorded):

@@ -1,4 +1,6 @@
+import copy
 import itertools
+import pickle
 import time
 
 import pytest
@@ -96,3 +98,27 @@ def test_synchronizing_really_waits():
 
     assert launched - began < 40e-3
     assert time.monotonic() - began >= 50e-3
+
+
+def graph(gpu):
+    with gpu.Stream() as stream:
+        stream.begin_capture()
+    return stream.end_capture()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda gpu: gpu,
+        lambda gpu: gpu.empty(1234),
+        lambda gpu: gpu.Stream(),
+        lambda gpu: gpu.Event(),
+        graph,
+    ],
+)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_is_given_back_once_cannot_be_copied(gpu, make, copied):
+    owner = make(gpu)
+
+    with pytest.raises(TypeError, match=f"a {type(owner).__name__} cannot be copied or pickled"):
+        copied(owner)

@@ -217,3 +217,23 @@ def test_one_recorder_is_active_at_a_time(gpu):
         gpu.launch("k", duration=1e-6)
 
     assert len(activities(recorder.recording)) == 1
+
+
+def test_streams_are_named_as_those_of_cupy_are(gpu):
+    with gpuviz.record(device=gpu) as recorder:
+        stream = gpu.Stream()
+        gpuviz.name_stream(stream, "filters")
+        with stream:
+            gpu.launch("k", duration=1e-6)
+
+    rows = recorder.recording.table("streams").to_pylist()
+    assert {row["handle"]: row["name"] for row in rows} == {
+        0: "default stream",
+        stream.ptr: "filters",
+    }
+
+
+@pytest.mark.parametrize("device", [0, "cuda:0"])
+def test_a_device_that_is_no_simulated_gpu_is_refused(device):
+    with pytest.raises(TypeError, match=f"must be a gpuviz.SimulatedGPU, got {device!r}; leave it"):
+        gpuviz.record(device=device)

@@ -54,7 +54,14 @@ void ScheduledDevice::synchronize(EventHandle event) {
 }
 
 void ScheduledDevice::synchronize_stream(StreamHandle stream) {
-    gpu_.synchronize_stream(stream, this_thread());
+    if (gpu_.is_abandoned()) {
+        return;
+    }
+    if (gpu_.has_stream(stream)) {
+        gpu_.synchronize_stream(stream, this_thread());
+    } else {
+        gpu_.synchronize_device(this_thread());
+    }
 }
 
 }  // namespace gpuviz

@@ -109,6 +109,7 @@ class SimulatedGpu {
 
     // Nobody uses the GPU any more but to give back memory.
     void abandon() noexcept { abandoned_ = true; }
+    [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_; }
 
   private:
     class Call;

@@ -9,6 +9,7 @@
 
 #include "allocator/caching_allocator.hpp"
 #include "bindings/allocator_values.hpp"
+#include "bindings/gil.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
@@ -25,13 +26,13 @@ Address allocate_block(CachingAllocator& allocator, std::uint64_t size, StreamHa
     if (const std::optional<Address> address = allocator.try_allocate(size, stream, site(stack))) {
         return *address;
     }
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return allocator.allocate(size, stream, site(stack), true);
 }
 
 void free_block(CachingAllocator& allocator, Address address, std::uint32_t stack) {
     if (!allocator.try_free(address, site(stack))) {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         allocator.free(address, site(stack));
     }
 }
@@ -45,11 +46,11 @@ std::function<bool()> native_callback(nb::object callback) {
     }
     const std::shared_ptr<nb::object> owner(new nb::object(std::move(callback)),
                                             [](const nb::object* object) {
-                                                const nb::gil_scoped_acquire acquire;
+                                                const GilAcquire acquire;
                                                 delete object;
                                             });
     return [owner] {
-        const nb::gil_scoped_acquire acquire;
+        const GilAcquire acquire;
         try {
             return static_cast<bool>(nb::bool_((*owner)()));
         } catch (nb::python_error& error) {
@@ -57,6 +58,20 @@ std::function<bool()> native_callback(nb::object callback) {
             return false;
         }
     };
+}
+
+// Held until the next sink: kept alive as long as the allocator, sinks of every recording would
+// stay.
+constexpr const char* held_sink = "_sink";
+
+void attach(nb::handle_t<CachingAllocator> self, nb::handle_t<MemoryEventSink> sink) {
+    nb::cast<CachingAllocator&>(self).set_event_sink(nb::cast<MemoryEventSink*>(sink));
+    self.attr(held_sink) = sink;
+}
+
+void detach(nb::handle_t<CachingAllocator> self) {
+    nb::cast<CachingAllocator&>(self).set_event_sink(nullptr);
+    self.attr(held_sink) = nb::none();
 }
 
 nb::dict block_at(const CachingAllocator& allocator, Address address) {
@@ -131,7 +146,7 @@ void bind_pools(nb::class_<CachingAllocator>& allocator) {
         .def(
             "release_pool",
             [](CachingAllocator& self, std::uint64_t pool) { self.release_pool(pool, site()); },
-            "pool"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "pool"_a, nb::call_guard<GilRelease>(),
             "Give the pool's memory back to the device as its blocks become free.");
 }
 
@@ -142,7 +157,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
             [](const CachingAllocator& self) {
                 // Who holds the lock may wait for a callback of CUDA's that needs the GIL.
                 const auto statistics = [&] {
-                    const nb::gil_scoped_release unlocked;
+                    const GilRelease unlocked;
                     return self.statistics();
                 };
                 return to_python(statistics());
@@ -166,9 +181,8 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("block_at", &block_at, "address"_a,
              nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
              "Return the allocated block that starts at an address; {} when there is none.")
-        .def("attach", &CachingAllocator::set_event_sink, "sink"_a, nb::keep_alive<1, 2>(),
-             "Push every event to `sink` from now on.")
-        .def("detach", [](CachingAllocator& self) { self.set_event_sink(nullptr); })
+        .def("attach", &attach, "sink"_a, "Push every event to `sink` from now on.")
+        .def("detach", &detach)
         .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
              "Push the events that lead to what exists now.");
 }
@@ -178,7 +192,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
 void bind_allocator(nb::module_& m) {
     bind_out_of_memory(m);
     bind_settings(m);
-    nb::class_<CachingAllocator> allocator(m, "CachingAllocator",
+    nb::class_<CachingAllocator> allocator(m, "CachingAllocator", nb::dynamic_attr(),
                                            "torch's CUDA caching allocator for one device.");
     allocator
         .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a, nb::keep_alive<1, 2>())
@@ -217,11 +231,11 @@ void bind_allocator(nb::module_& m) {
             [](CachingAllocator& self, Address address, StreamHandle stream) {
                 self.record_stream(address, stream, site());
             },
-            "address"_a, "stream"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "address"_a, "stream"_a, nb::call_guard<GilRelease>(),
             "Keep the block's memory, once freed, until `stream` has passed this point.")
         .def(
             "empty_cache", [](CachingAllocator& self) { self.empty_cache(site()); },
-            nb::call_guard<nb::gil_scoped_release>(), "Give unused segments back to the device.");
+            nb::call_guard<GilRelease>(), "Give unused segments back to the device.");
     bind_pools(allocator);
     bind_state(allocator);
 }

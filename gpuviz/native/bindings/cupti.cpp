@@ -5,6 +5,7 @@
 
 #include "activity/cupti_tracer.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,7 +25,7 @@ void make_tracer(CuptiTracer* place, const std::string& library, Session& sessio
 }  // namespace
 
 void bind_cupti(nb::module_& m) {
-    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    const auto unlocked = nb::call_guard<GilRelease>();
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),

@@ -5,6 +5,7 @@
 
 #include "bindings/allocator_values.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/malloc_function.hpp"
 #include "record/thread_id.hpp"
 
@@ -72,7 +73,7 @@ PyObject* CupyAllocator::malloc_on(int device, std::size_t size) {
             address = *cached;
         } else {
             try {
-                const nb::gil_scoped_release unlocked;
+                const GilRelease unlocked;
                 address = owner.allocate(size, stream, site, true);
             } catch (const OutOfMemory& error) {
                 const nb::object type =
@@ -112,7 +113,7 @@ void CupyAllocator::free(std::uint64_t address, int device) {
     CachingAllocator& owner = *allocators_[static_cast<std::size_t>(device)];
     const CallSite site = call_site();
     if (!owner.try_free(address, site)) {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         owner.free(address, site);
     }
 }

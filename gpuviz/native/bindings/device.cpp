@@ -2,6 +2,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "bindings/gil.hpp"
 #include "device/offline_device.hpp"
 #include "device/recorded_device.hpp"
 #include "device/simulated_device.hpp"
@@ -22,7 +23,7 @@ void bind_device(nb::module_& m) {
             [](Device& device) {
                 // The driver may be busy waiting for a callback that needs the GIL.
                 const MemoryInfo memory = [&] {
-                    const nb::gil_scoped_release unlocked;
+                    const GilRelease unlocked;
                     return device.memory_info();
                 }();
                 return nb::make_tuple(memory.free, memory.total);

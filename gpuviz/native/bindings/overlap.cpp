@@ -13,6 +13,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -108,7 +109,7 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
     };
     std::vector<Lane> lanes;
     {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         lanes = overlap(activity_rows, call_rows, synchronization_rows, start, end);
     }
     nb::typed<nb::list, LaneFields> rows;

@@ -9,6 +9,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/column_arrays.hpp"
+#include "bindings/gil.hpp"
 #include "record/python_stack.hpp"
 #include "record/session.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 
 std::vector<nb::dict> take(Session& session, bool flush) {
     std::vector<EventColumns> chunks = [&] {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         return session.take(flush);
     }();
     std::vector<nb::dict> tables;
@@ -35,7 +36,7 @@ nb::dict take_tables(Session& session, bool flush) {
     nb::dict tables;
     ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
         auto chunks = [&] {
-            const nb::gil_scoped_release unlocked;
+            const GilRelease unlocked;
             return log.take(flush);
         }();
         nb::list arrays;
@@ -180,9 +181,9 @@ void bind_record(nb::module_& m) {
              "stacks off; with `launch_blocks` the blocks that launches touch are found.")
         .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
              "The sink of a device; it keeps the session alive.")
-        .def("start", &Session::start, nb::call_guard<nb::gil_scoped_release>(),
+        .def("start", &Session::start, nb::call_guard<GilRelease>(),
              "Begin collecting. A session records once.")
-        .def("stop", &Session::stop, nb::call_guard<nb::gil_scoped_release>(),
+        .def("stop", &Session::stop, nb::call_guard<GilRelease>(),
              "Return when every event pushed before is in columns; does nothing unless running.")
         .def("take", &take, "flush"_a = false,
              nb::sig("def take(self, flush: bool = False) -> list[dict[str, numpy.ndarray]]"),

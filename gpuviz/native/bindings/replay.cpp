@@ -11,6 +11,7 @@
 
 #include "bindings/allocator_values.hpp"
 #include "bindings/columns.hpp"
+#include "bindings/gil.hpp"
 #include "replay/event_log.hpp"
 #include "replay/replay_program.hpp"
 #include "replay/replayer.hpp"
@@ -78,7 +79,7 @@ void make_program(ReplayProgram* program, const Column<std::uint8_t>& operation,
 nb::dict run(Replayer& replayer, double speed) {
     ReplayResult result;
     {
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         result = replayer.run(speed);
     }
     nb::list statistics;

@@ -16,6 +16,7 @@
 #include "activity/scheduled_device.hpp"
 #include "allocator/caching_allocator.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
@@ -41,13 +42,13 @@ CallSite call_site(SimulatedGpu& gpu) {
 template <typename Make>
 auto call(SimulatedGpu& gpu, Make&& make) {
     const CallSite site = call_site(gpu);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     return make(site);
 }
 
 // Lets Ctrl-C end a wait. Not for calls of the allocator, under whose lock the GIL is out of reach.
 void check_signals() {
-    const nb::gil_scoped_acquire acquire;
+    const GilAcquire acquire;
     if (PyErr_CheckSignals() != 0) {
         throw nb::python_error();
     }
@@ -115,8 +116,7 @@ void bind_streams(nb::class_<SimulatedGpu>& gpu) {
                 });
             },
             "stream"_a)
-        .def("is_idle", &SimulatedGpu::is_idle, "stream"_a,
-             nb::call_guard<nb::gil_scoped_release>())
+        .def("is_idle", &SimulatedGpu::is_idle, "stream"_a, nb::call_guard<GilRelease>())
         .def("synchronize_device", [](SimulatedGpu& self) {
             call(self, [&](const CallSite& site) { self.synchronize_device(site, check_signals); });
         });
@@ -155,8 +155,7 @@ void bind_events(nb::class_<SimulatedGpu>& gpu) {
                 });
             },
             "event"_a)
-        .def("is_complete", &SimulatedGpu::is_complete, "event"_a,
-             nb::call_guard<nb::gil_scoped_release>());
+        .def("is_complete", &SimulatedGpu::is_complete, "event"_a, nb::call_guard<GilRelease>());
 }
 
 void bind_work(nb::class_<SimulatedGpu>& gpu) {
@@ -245,12 +244,11 @@ void bind_simulated_gpu(nb::module_& m) {
                                       .graph_nodes = graph_nodes});
             },
             "session"_a, nb::kw_only(), "launch_sites"_a = true, "api_calls"_a = false,
-            "graph_nodes"_a = true, nb::call_guard<nb::gil_scoped_release>(),
+            "graph_nodes"_a = true, nb::call_guard<GilRelease>(),
             "Record into a running session, which must live until detach().")
         .def(
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
-            nb::call_guard<nb::gil_scoped_release>(),
-            "Wait for the work given until now, and record no more.")
+            nb::call_guard<GilRelease>(), "Wait for the work given until now, and record no more.")
         .def("abandon", &SimulatedGpu::abandon,
              "From now on, memory is given back without waiting for work.")
         .def("before_fork", &SimulatedGpu::before_fork)
@@ -261,8 +259,7 @@ void bind_simulated_gpu(nb::module_& m) {
         .def(
             "wait_until",
             [](SimulatedGpu& self, std::int64_t time_ns) { self.clock().wait_until(time_ns); },
-            "time_ns"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "Let the host do something else until then.")
+            "time_ns"_a, nb::call_guard<GilRelease>(), "Let the host do something else until then.")
         .def("allocate", &allocate, "allocator"_a, "size"_a, "stream"_a,
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
         .def("free", &free, "allocator"_a, "address"_a);

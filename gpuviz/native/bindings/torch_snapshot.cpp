@@ -12,6 +12,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "bindings/gil.hpp"
 #include "formats/format_error.hpp"
 #include "formats/torch_history.hpp"
 
@@ -33,7 +34,7 @@ ByteProgress reporting(const nb::object& progress) {
                                                               std::uint64_t total) mutable {
         if (Clock::now() - last < between_reports) return;
         last = Clock::now();
-        const nb::gil_scoped_acquire locked;
+        const GilAcquire locked;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (!progress.is_none()) progress(done, total);
     };
@@ -89,7 +90,7 @@ Columns history_dict(const TorchSnapshot& snapshot, std::optional<std::uint64_t>
     rounding.divisions = divisions;
     TorchHistory history;
     {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         history = torch_history(snapshot, rounding);
     }
     Columns columns;
@@ -136,7 +137,7 @@ nb::typed<nb::dict, nb::bytes, nb::bytes> json_dict(
 TorchSnapshot read_snapshot(const std::string& path, std::uint64_t memory_limit,
                             const nb::object& progress) {
     try {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         return read_torch_snapshot(path, memory_limit, reporting(progress));
     } catch (const FormatError& error) {
         const nb::tuple parts = nb::make_tuple(error.place(), std::string(error.what()));

@@ -13,6 +13,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "bindings/gil.hpp"
 #include "trace/chrome_events.hpp"
 #include "trace/perfetto_events.hpp"
 #include "trace/trace_lanes.hpp"
@@ -84,7 +85,7 @@ std::vector<TraceRows> tables_of(const std::vector<const HeldRows*>& held) {
 // A signal's exception, such as KeyboardInterrupt, ends the writing as one of `write` does.
 TraceSink sink_of(const Write& write) {
     return [&write](std::string_view piece) {
-        const nb::gil_scoped_acquire locked;
+        const GilAcquire locked;
         if (!piece.empty()) write(nb::bytes(piece.data(), piece.size()));
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     };
@@ -94,7 +95,7 @@ nb::typed<nb::list, nb::any> lanes_of(const std::vector<const HeldRows*>& held) 
     const auto tables = tables_of(held);
     std::vector<std::vector<std::uint32_t>> lanes;
     {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         lanes = trace_lanes(tables);
     }
     nb::typed<nb::list, nb::any> arrays;
@@ -106,7 +107,7 @@ void perfetto_rows(const std::vector<const HeldRows*>& held, std::uint32_t seque
                    std::int64_t zero_ns, const Write& write) {
     const auto tables = tables_of(held);
     const TraceSink sink = sink_of(write);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     write_perfetto_rows(tables, {sequence, zero_ns}, sink);
 }
 
@@ -118,7 +119,7 @@ void perfetto_counter(std::uint32_t track, const Column<std::int64_t>& time,
         throw std::invalid_argument("a counter needs as many times as values");
     }
     const TraceSink sink = sink_of(write);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     write_perfetto_counter(counter, {sequence, zero_ns}, sink);
 }
 
@@ -131,7 +132,7 @@ void chrome_rows(const std::vector<const HeldRows*>& held,
     std::vector<ChromeTrack> places;
     for (const auto& [process, thread] : tracks) places.push_back({process, thread});
     const TraceSink sink = sink_of(write);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     write_chrome_rows(tables, places, texts, sink);
 }
 
@@ -143,7 +144,7 @@ void chrome_counter(std::uint64_t process, const std::string& name,
         throw std::invalid_argument("a counter needs as many times as values");
     }
     const TraceSink sink = sink_of(write);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     write_chrome_counter(counter, {process, 0}, name, sink);
 }
 
