@@ -59,10 +59,12 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
-        self._row = ipywidgets.HBox(list(self._buttons.values()))
+        # In a box of its own: a child that changes makes the page set up all that come after anew.
+        self._place = ipywidgets.VBox()
+        row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick, self._has_changed)
         self._fallback = Fallback(lambda: self.recorder)
-        super().__init__()
+        super().__init__([row, self._message, self._numbers, self._place, self._charts])
         self.add_class(self._fallback.live_class)
         self.refresh()
         self._refresher.start()
@@ -137,13 +139,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         before = self._timeline
         self._shown = recorder
         self._timeline = timeline_of(recorder)
-        self.children = (
-            self._row,
-            self._message,
-            self._numbers,
-            self._timeline,
-            self._charts,
-        )
+        self._place.children = (self._timeline,)
         if before is not None:
             close_parts(before)
             before.close()
