@@ -109,15 +109,20 @@ class Control:
     def add_view(self, view: View, cell: str) -> None:
         """Keep track of what a cell has shown; what it had shown when it ran before is closed.
 
+        What another cell shows, too, stays, and so does what the cell shows again.
+
         Args:
             view: What is shown.
             cell: Names the cell; empty if it is not known.
         """
-        shown_again = [each for of, each in self._views if cell and of == cell]
-        self._views = [(of, each) for of, each in self._views if each not in shown_again]
-        for each in shown_again:
-            _close(each)
-        self._views.append((cell, weakref.ref(view)))
+        added = weakref.ref(view)
+        before = [each for of, each in self._views if cell and of == cell]
+        self._views = [(of, each) for of, each in self._views if not cell or of != cell]
+        self._views.append((cell, added))
+        shown = [each for _, each in self._views]
+        for each in before:
+            if each not in shown:
+                _close(each)
 
     def end(self) -> None:
         """Close what is shown, stop the recorder that was started here, and forget it."""

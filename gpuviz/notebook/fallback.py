@@ -50,14 +50,13 @@ class Fallback:
         text = {"text/plain": "gpuviz dashboard: live in a notebook, else as below."}
         bundle = widget._repr_mimebundle_() | text
         publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's
-        if self._is_displayed:
-            return
+        is_first = not self._is_displayed
         self._is_displayed = True
         self._shell = get_ipython()
         display(  # type: ignore[no-untyped-call] # IPython's
             self._bundle(), raw=True, display_id=self._id
         )
-        if self._shell is not None:
+        if is_first and self._shell is not None:
             self._shell.events.register("post_run_cell", self._cell_ended)
 
     def refresh(self) -> None:

@@ -201,6 +201,25 @@ def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
     assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
 
 
+def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_fallback_everywhere(
+    shell, monkeypatch
+):
+    parent = {"metadata": {"cellId": "one"}}
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(shell.shell, "kernel", kernel, raising=False)
+    shell.run("board = gpuviz.dashboard()\nboard._ipython_display_()")
+    parent["metadata"]["cellId"] = "other"
+    bundles = [shell.run("board._ipython_display_()").shown for _ in range(3)]
+    shell.run("gpuviz.dashboard()._ipython_display_()")
+    alive = shell.names["board"]._refresher.is_running
+    shell.run("%unload_ext gpuviz")
+
+    assert [[bundle["text/plain"] for bundle in each[:2]] for each in bundles] == 3 * [
+        ["gpuviz dashboard: live in a notebook, else as below.", "gpuviz: nothing is recorded yet."]
+    ]
+    assert alive
+
+
 def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
     first = shell.run("%gpuviz start --simulated gpu\nboard._ipython_display_()")
     shown = shell.run("x = gpu.empty(1 << 20)").shown
