@@ -1,12 +1,18 @@
 """What may stand after ``%gpuviz`` and ``%%gpuviz``."""
 
+import re
 import shlex
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import NoReturn
 
 from IPython.core.error import UsageError
 
 CELL_COMMAND = "cell"
+HELP = ("-h", "--help")
+# How argparse begins to tell of a word that it does not know.
+_UNKNOWN = re.compile(r"(?:.*invalid choice: '|unrecognized arguments: )(?P<word>[^\s']+)")
 
 
 class HelpShown(Exception):  # noqa: N818 - it is no error
@@ -17,8 +23,25 @@ class _Parser(ArgumentParser):
     """Tells of wrong arguments in a sentence, and never ends the process."""
 
     def error(self, message: str) -> NoReturn:
-        sentence = f"{message[:1].upper()}{message[1:]}"
-        raise UsageError(f"{sentence}. `{self.prog} --help` tells what there is.")
+        sentence = f"{message[:1].upper()}{message[1:]}."
+        unknown = _UNKNOWN.match(message)
+        meant = "" if unknown is None else self._meant(unknown["word"])
+        raise UsageError(f"{sentence}{meant} `{self.prog} --help` tells what there is.")
+
+    def words(self) -> Iterator[str]:
+        """Yield all options and commands, also those of commands."""
+        for action in self._actions:
+            yield from action.option_strings
+            if isinstance(action.choices, dict):
+                for name, parser in action.choices.items():
+                    yield name
+                    yield from parser.words()
+
+    def _meant(self, word: str) -> str:
+        if word in set(_line_parser().words()) - set(self.words()):
+            return f" Did you mean the line magic `%gpuviz {word}`, with a single %?"
+        near = get_close_matches(word, sorted(set(self.words())), n=1)
+        return f" Did you mean `{near[0]}`?" if near else ""
 
     def print_help(self, file: object = None) -> NoReturn:
         """Raise the text, wherever it should have gone."""
@@ -36,6 +59,9 @@ def parse_line(line: str) -> Namespace:
     words = _words(line)
     if words[:1] == [CELL_COMMAND]:
         return _cell_parser().parse_args(words[1:], Namespace(command=CELL_COMMAND))
+    if words and words[0].startswith("-") and words[0] not in HELP:
+        # Else its value would be taken for a command.
+        _line_parser().error(f"unrecognized arguments: {' '.join(words)}")
     arguments = _line_parser().parse_args(words)
     if arguments.command is None:
         raise HelpShown(_line_parser().format_help())
@@ -88,7 +114,8 @@ def _line_parser() -> _Parser:
 def _cell_parser() -> _Parser:
     parser = _Parser(
         prog="%%gpuviz",
-        description="Record one cell, and show what it did to GPU memory and streams.",
+        description="Record one cell, and show what it did to GPU memory and streams. While "
+        "gpuviz records anyway, the cell is measured in that, as it was started.",
     )
     parser.add_argument("--report", metavar="FILE", help="also write an HTML report of the cell")
     parser.add_argument("--save", metavar="FILE", help="also write the cell's recording")

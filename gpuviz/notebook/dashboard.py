@@ -1,5 +1,6 @@
 """`gpuviz.dashboard`: the live view, its buttons, numbers and charts."""
 
+import sys
 import threading
 import time
 from functools import partial
@@ -35,7 +36,10 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
         TypeError: It is neither a recorder nor a recording.
     """
     if shown is not None and not isinstance(shown, Recorder | Recording):
-        raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
+        raise TypeError(
+            f"expected a Recorder or a Recording, got {shown!r:.80}; "
+            "gpuviz.load(path) makes a Recording of a file"
+        )
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
 
@@ -113,7 +117,13 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         close_parts(self)
         super().close()
 
+    def __repr__(self) -> str:
+        return f"<Dashboard{', closed' if self.comm is None else ''}>"
+
     def _ipython_display_(self) -> None:
+        if self.comm is None:
+            sys.stdout.write("This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n")
+            return
         self._control.add_view(self, running_cell()[0])
         self._fallback.display(self)
 

@@ -153,7 +153,8 @@ def test_a_recording_is_shown_with_its_numbers_and_can_only_be_saved(shell):
 
 
 def test_what_is_neither_recorder_nor_recording_is_named():
-    with pytest.raises(TypeError, match="expected a Recorder or a Recording, got str"):
+    sentence = "expected a Recorder or a Recording, got 'run.gpuviz'; gpuviz.load(path) makes"
+    with pytest.raises(TypeError, match=re.escape(sentence)):
         gpuviz.dashboard("run.gpuviz")
 
 
@@ -199,6 +200,16 @@ def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
 
     assert alive == [False, True, True]
     assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
+
+
+def test_a_closed_dashboard_says_so_and_how_to_get_another(shell, dashboard):
+    dashboard.close()
+    shown = shell.run("board._ipython_display_()\nprint(board)")
+
+    assert shown.stdout == (
+        "This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n<Dashboard, closed>\n"
+    )
+    assert shown.shown == []
 
 
 def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_fallback_everywhere(

@@ -82,6 +82,9 @@ def test_clearing_goes_on_with_an_empty_recording(shell):
         ("start 'run.gpuviz", "The arguments cannot be read (No closing quotation)"),
         ("start --observe --simulated gpu", "A simulated GPU has gpuviz's caching allocator"),
         ("fly", "'fly' (choose from "),
+        ("strat", "Did you mean `start`? `%gpuviz --help` tells what there is."),
+        ("start --no-stakcs", "Unrecognized arguments: --no-stakcs. Did you mean `--no-stacks`?"),
+        ("--report x.html", "Unrecognized arguments: --report x.html. Did you mean `report`?"),
     ],
 )
 def test_a_wrong_argument_is_told_in_a_sentence(shell, line, sentence):
