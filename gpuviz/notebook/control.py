@@ -133,6 +133,15 @@ class Control:
             self._own.stop()
         self._own = self._latest = self._again = self._device = None
 
+    def check_records(self, device: "SimulatedGPU") -> None:
+        """Check that what was started here, if it records, records this device.
+
+        Raises:
+            RecorderError: It records another one, and would miss what happens on this one.
+        """
+        if self._own is not None and self._own.is_recording and self._device is not device:
+            raise RecorderError("gpuviz records another GPU already: `%gpuviz stop` first")
+
     def start_again(self) -> Recorder:
         """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.
 

@@ -134,6 +134,18 @@ def test_while_a_recorder_is_active_the_window_of_the_cell_is_measured_in_it(she
     assert Recorder.active() is not None
 
 
+def test_a_gpu_that_the_active_recorder_does_not_see_is_refused(shell):
+    shell.run("%gpuviz start --simulated gpu\nother = gpuviz.SimulatedGPU(real_time=False)")
+    refused = shell.run("%%gpuviz --simulated other\nx = other.empty(1 << 20)")
+    seen = shell.run("%%gpuviz --simulated gpu\ny = gpu.empty(1 << 20)")
+
+    assert refused.stderr == (
+        "UsageError: gpuviz records another GPU already: `%gpuviz stop` first.\n"
+    )
+    assert "x" not in shell.names
+    assert "1.00 MiB held by y" in seen.text
+
+
 def test_a_recorder_that_the_cell_stops_is_read_all_the_same(shell):
     ran = shell.run("%%gpuviz --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
 
