@@ -246,6 +246,16 @@ def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, das
     assert dashboard._fallback.live_class in dashboard._dom_classes
 
 
+def test_a_terminal_is_not_told_again_after_each_cell(shell, dashboard, capsys):
+    shell.run("%gpuviz start --simulated gpu")
+    dashboard._ipython_display_()
+    told = capsys.readouterr().out
+    shell.shell.run_cell("x = gpu.empty(1 << 20)")
+
+    assert told.count("gpuviz: ") == 1
+    assert capsys.readouterr().out == ""
+
+
 class Counter:
     """Counts its refreshes, each of which may cost time."""
 
