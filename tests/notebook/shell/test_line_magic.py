@@ -19,6 +19,15 @@ def test_a_recording_starts_and_stops_by_magic(shell):
     assert Recorder.active() is None
 
 
+def test_what_was_there_before_is_not_counted_as_recorded(shell):
+    shell.run("x = gpu.empty(1234)")
+    shell.run("%gpuviz start --simulated gpu")
+    stopped = shell.run("%gpuviz stop")
+
+    assert ": 0 memory events, 0 GPU activities." in stopped.stdout
+    assert ", 0 memory events, simulated>" in repr(stopped.result.result)
+
+
 def test_the_status_tells_what_was_recorded_and_that_it_records(shell):
     before = shell.run("%gpuviz status").stdout
     shell.run("%gpuviz start --simulated gpu")
