@@ -37,6 +37,14 @@ class _Parser(ArgumentParser):
                     yield name
                     yield from parser.words()
 
+    def following(self, words: list[str]) -> list[str]:
+        """Return the commands, or of the command that is among some words the options."""
+        for action in self._actions:
+            if isinstance(action.choices, dict):
+                commands = [word for word in words if word in action.choices]
+                return [*action.choices[commands[0]].words()] if commands else [*action.choices]
+        return [*self.words()]
+
     def _meant(self, word: str) -> str:
         if word in set(_line_parser().words()) - set(self.words()):
             return f" Did you mean the line magic `%gpuviz {word}`, with a single %?"
@@ -71,6 +79,12 @@ def parse_line(line: str) -> Namespace:
 def parse_cell(line: str) -> Namespace:
     """Return the arguments of ``%%gpuviz``, as `parse_line` does."""
     return _cell_parser().parse_args(_words(line))
+
+
+def words_after(magic: str, words: list[str]) -> list[str]:
+    """Return the options and commands that may follow some words after a magic."""
+    parser = _cell_parser() if magic.startswith("%%") else _line_parser()
+    return [word for word in parser.following(words) if word not in words]
 
 
 def help_text() -> str:
