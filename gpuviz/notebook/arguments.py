@@ -48,8 +48,9 @@ class _Parser(ArgumentParser):
     def _meant(self, word: str) -> str:
         if word in set(_line_parser().words()) - set(self.words()):
             return f" Did you mean the line magic `%gpuviz {word}`, with a single %?"
-        near = get_close_matches(word, sorted(set(self.words())), n=1)
-        return f" Did you mean `{near[0]}`?" if near else ""
+        known = {each.lstrip("-"): each for each in self.words()}
+        near = get_close_matches(word.lstrip("-"), known, n=1)
+        return f" Did you mean `{known[near[0]]}`?" if near else ""
 
     def print_help(self, file: object = None) -> NoReturn:
         """Raise the text, wherever it should have gone."""
