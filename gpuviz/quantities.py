@@ -1,9 +1,13 @@
 """How sizes, times and counts are written, as in extension/src/base/format.ts."""
 
+from decimal import ROUND_HALF_UP, Decimal
+
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
-_MINUTE_NS = 60_000_000_000
-_TIME_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000))
+_SECOND_NS = 1_000_000_000
+_MINUTE_NS = 60 * _SECOND_NS
+_PLACES = (Decimal(1), Decimal("0.1"), Decimal("0.01"))
+_TIME_UNITS = (("s", _SECOND_NS), ("ms", 1_000_000), ("µs", 1_000))
 
 
 def format_bytes(size: int) -> str:
@@ -21,7 +25,7 @@ def format_duration(ns: int) -> str:
     """Return a duration in its own scale: ``12.3 µs``, ``1.50 s``, ``2 min 05 s``."""
     sign, size = ("-" if ns < 0 else ""), abs(ns)
     if size >= _MINUTE_NS:
-        minutes, seconds = divmod(round(size / 1_000_000_000), 60)
+        minutes, seconds = divmod((size + _SECOND_NS // 2) // _SECOND_NS, 60)
         hours, minutes = divmod(minutes, 60)
         if hours:
             return f"{sign}{hours} h {minutes:02d} min {seconds:02d} s"
@@ -45,8 +49,13 @@ def format_counted(count: int, noun: str) -> str:
 def format_share(share: float) -> str:
     """Return a share of 1 as a percentage: ``12 %``, ``0.4 %``."""
     percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %"  # noqa: PLR2004
+    return f"{_fixed(percent, 0 if percent >= 10 or percent == 0 else 1)} %"  # noqa: PLR2004
 
 
 def _three_digits(value: float) -> str:
-    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"  # noqa: PLR2004
+    return _fixed(value, 2 if value < 10 else 1 if value < 100 else 0)  # noqa: PLR2004
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Return a number with so many decimals, a half rounded up as JavaScript does."""
+    return str(Decimal(value).quantize(_PLACES[digits], ROUND_HALF_UP))

@@ -63,7 +63,7 @@ class Recording:
         object.__setattr__(self, "tables", tables)
 
     def __repr__(self) -> str:
-        events = self.tables["memory_events"].num_rows
+        events = self.tables["memory_events"].num_rows - self.manifest.initial_events
         seconds = self.duration_ns / 1e9
         state = "" if self.is_complete else ", incomplete"
         simulated = ", simulated" if self.manifest.simulated else ""

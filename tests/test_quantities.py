@@ -13,6 +13,7 @@ from gpuviz.quantities import format_bytes, format_count, format_duration, forma
         (1572864, "1.50 MiB"),
         (12636, "12.3 KiB"),
         (80 << 30, "80.0 GiB"),
+        (2176 << 20, "2.13 GiB"),
         (-2048, "-2.00 KiB"),
     ],
 )
@@ -26,6 +27,8 @@ def test_bytes_are_written_in_binary_units_with_three_digits(size, text):
         (7, "7 ns"),
         (12345, "12.3 µs"),
         (1_500_000_000, "1.50 s"),
+        (1_125_000_000, "1.13 s"),
+        (62_500_000_000, "1 min 03 s"),
         (125_000_000_000, "2 min 05 s"),
         (3_725_000_000_000, "1 h 02 min 05 s"),
     ],
@@ -36,6 +39,7 @@ def test_durations_take_the_unit_that_fits_them(ns, text):
 
 def test_shares_are_percentages_and_counts_have_their_thousands_apart():
     assert format_share(0.1234) == "12 %"
+    assert format_share(0.125) == "13 %"
     assert format_share(0.004) == "0.4 %"
     assert format_share(0) == "0 %"
     assert format_count(1234567) == "1,234,567"

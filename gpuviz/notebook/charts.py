@@ -10,9 +10,12 @@ from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
 from gpuviz.figures.sites import sites_figure
 from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.width import Width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import plotly.graph_objects as go
 
     from gpuviz.recording import Recording
 
@@ -24,6 +27,10 @@ CHARTS: dict[str, "Callable[[Recording], Any]"] = {
     "Kernels by time": kernels_figure,
     "Copies by direction": copies_figure,
 }
+
+
+# Plotly's widget makes what tells no height as high, and gives up the width for any other height.
+_HEIGHT = 360
 
 
 class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
@@ -38,6 +45,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     def __init__(self, recording: "Callable[[], Recording | None]") -> None:
         self._recording = recording
         self._widget: Any = None
+        self._shown: list[Any] = []
         self.opener = ipywidgets.ToggleButton(description="Charts", tooltip="Show charts")
         self.choice = ipywidgets.Dropdown(options=list(CHARTS), description="Chart")
         super().__init__([self.opener])
@@ -54,7 +62,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         recording = self._recording() if self.is_open else None
         if recording is None or self._widget is None:
             return
-        drawn = CHARTS[self.choice.value](recording)
+        drawn = _as_high_as_all(CHARTS[self.choice.value](recording))
         with self._widget.batch_update():
             self._widget.data = []
             self._widget.add_traces(drawn.data)
@@ -62,7 +70,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
 
     def close(self) -> None:
         """Take all of it out of the notebook, also what is not shown now."""
-        self.children = [self.opener, self.choice, *([self._widget] if self._widget else [])]
+        self.children = [self.opener, self.choice, *self._shown]
         close_parts(self)
         super().close()
 
@@ -73,7 +81,16 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         if self._widget is None:
             import plotly.graph_objects as go
 
-            self._widget = go.FigureWidget()
+            self._widget = go.FigureWidget(layout={"autosize": True})
             self._widget._config = {"displayModeBar": False, "responsive": True}  # noqa: SLF001 - as Figure.show(config=)
-        self.children = [self.opener, self.choice, self._widget]
+            self._shown = [self._widget, Width()]
+        self.children = [self.opener, self.choice, *self._shown]
         self.refresh()
+
+
+def _as_high_as_all(drawn: "go.Figure") -> "go.Figure":
+    """Return a chart without a height; if it was lower it fills the upper part of the space."""
+    margins = drawn.layout.margin.t + drawn.layout.margin.b
+    filled = min(1.0, (drawn.layout.height - margins) / (_HEIGHT - margins))
+    drawn.update_layout(height=None, yaxis_domain=[1 - filled, 1])
+    return drawn

@@ -109,15 +109,20 @@ class Control:
     def add_view(self, view: View, cell: str) -> None:
         """Keep track of what a cell has shown; what it had shown when it ran before is closed.
 
+        What another cell shows, too, stays, and so does what the cell shows again.
+
         Args:
             view: What is shown.
             cell: Names the cell; empty if it is not known.
         """
-        shown_again = [each for of, each in self._views if cell and of == cell]
-        self._views = [(of, each) for of, each in self._views if each not in shown_again]
-        for each in shown_again:
-            _close(each)
-        self._views.append((cell, weakref.ref(view)))
+        added = weakref.ref(view)
+        before = [each for of, each in self._views if cell and of == cell]
+        self._views = [(of, each) for of, each in self._views if not cell or of != cell]
+        self._views.append((cell, added))
+        shown = [each for _, each in self._views]
+        for each in before:
+            if each not in shown:
+                _close(each)
 
     def end(self) -> None:
         """Close what is shown, stop the recorder that was started here, and forget it."""
@@ -127,6 +132,15 @@ class Control:
         if self._own is not None and self._own.is_recording:
             self._own.stop()
         self._own = self._latest = self._again = self._device = None
+
+    def check_records(self, device: "SimulatedGPU") -> None:
+        """Check that what was started here, if it records, records this device.
+
+        Raises:
+            RecorderError: It records another one, and would miss what happens on this one.
+        """
+        if self._own is not None and self._own.is_recording and self._device is not device:
+            raise RecorderError("gpuviz records another GPU already: `%gpuviz stop` first")
 
     def start_again(self) -> Recorder:
         """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.

@@ -1,5 +1,6 @@
 """`gpuviz.dashboard`: the live view, its buttons, numbers and charts."""
 
+import sys
 import threading
 import time
 from functools import partial
@@ -35,7 +36,10 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
         TypeError: It is neither a recorder nor a recording.
     """
     if shown is not None and not isinstance(shown, Recorder | Recording):
-        raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
+        raise TypeError(
+            f"expected a Recorder or a Recording, got {shown!r:.80}; "
+            "gpuviz.load(path) makes a Recording of a file"
+        )
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
 
@@ -59,10 +63,12 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
-        self._row = ipywidgets.HBox(list(self._buttons.values()))
+        # In a box of its own: a child that changes makes the page set up all that come after anew.
+        self._place = ipywidgets.VBox()
+        row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick, self._has_changed)
         self._fallback = Fallback(lambda: self.recorder)
-        super().__init__()
+        super().__init__([row, self._message, self._numbers, self._place, self._charts])
         self.add_class(self._fallback.live_class)
         self.refresh()
         self._refresher.start()
@@ -111,7 +117,13 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         close_parts(self)
         super().close()
 
+    def __repr__(self) -> str:
+        return f"<Dashboard{', closed' if self.comm is None else ''}>"
+
     def _ipython_display_(self) -> None:
+        if self.comm is None:
+            sys.stdout.write("This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n")
+            return
         self._control.add_view(self, running_cell()[0])
         self._fallback.display(self)
 
@@ -137,13 +149,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         before = self._timeline
         self._shown = recorder
         self._timeline = timeline_of(recorder)
-        self.children = (
-            self._row,
-            self._message,
-            self._numbers,
-            self._timeline,
-            self._charts,
-        )
+        self._place.children = (self._timeline,)
         if before is not None:
             close_parts(before)
             before.close()

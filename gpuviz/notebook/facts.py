@@ -73,7 +73,7 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
         if device.overlap.copy_ns:
             yield _hidden_copies(device.overlap)
     elif not result.streams:
-        yield Fact(Number("GPU busy", "unknown", "streams were not recorded"))
+        yield Fact(Number("GPU busy", "unknown", "nothing that ran on a GPU was recorded"))
 
 
 def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.displaypub import DisplayPublisher
 from IPython.core.getipython import get_ipython
 from IPython.display import display, publish_display_data, update_display
 
@@ -27,8 +28,9 @@ _NOTHING = "gpuviz: nothing is recorded yet."
 class Fallback:
     """A picture and text of a recording, in an output of its own, refreshed when cells end.
 
-    Where the live view is on the page, the picture is hidden: a style asks for the class that the
-    live view has. So the view itself is never shown anew, which would lose its zoom.
+    Where the live view is on the page and has something to show, the picture is hidden: a style
+    asks for the class that the live view has. So the view itself is never shown anew, which would
+    lose its zoom.
 
     Args:
         recorder: Returns the recorder to show, None if there is none.
@@ -50,22 +52,26 @@ class Fallback:
         text = {"text/plain": "gpuviz dashboard: live in a notebook, else as below."}
         bundle = widget._repr_mimebundle_() | text
         publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's
-        if self._is_displayed:
-            return
+        is_first = not self._is_displayed
         self._is_displayed = True
         self._shell = get_ipython()
         display(  # type: ignore[no-untyped-call] # IPython's
             self._bundle(), raw=True, display_id=self._id
         )
-        if self._shell is not None:
+        if is_first and self._shell is not None:
             self._shell.events.register("post_run_cell", self._cell_ended)
 
     def refresh(self) -> None:
         """Show what is recorded by now."""
-        if self._is_displayed:
+        if self._is_displayed and not self._is_terminal:
             update_display(  # type: ignore[no-untyped-call] # IPython's
                 self._bundle(), raw=True, display_id=self._id
             )
+
+    @property
+    def _is_terminal(self) -> bool:
+        # Only there IPython's own publisher is in use; it would print all of it once more.
+        return self._shell is not None and type(self._shell.display_pub) is DisplayPublisher
 
     def close(self) -> None:
         """Refresh no more."""
@@ -105,5 +111,7 @@ class Fallback:
 
     def _hidden(self, html: str) -> str:
         own = f"gpuviz-fallback-{self._id}"
-        style = f"<style>body:has(.{self.live_class}) .{own}{{display:none}}</style>"
+        live = f".{self.live_class}"
+        shown = f"body:has({live}):not(:has({live} [data-state=absent]))"
+        style = f"<style>{shown} .{own}{{display:none}}</style>"
         return f'{style}<div class="{own}">{html}</div>'

@@ -11,6 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
+from gpuviz.notebook import completion
 from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.measured_cells import MeasuredCells
@@ -135,6 +136,7 @@ def load(shell: Any) -> None:
     magics = GpuvizMagics(shell)
     shell.register_magics(magics)
     magics.cells.register()
+    completion.register(shell)
     setattr(shell, _ATTRIBUTE, magics)
 
 
@@ -145,6 +147,7 @@ def unload(shell: Any) -> None:
         return
     delattr(shell, _ATTRIBUTE)
     magics.cells.unregister()
+    completion.unregister(shell)
     magics.control.end()
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("gpuviz", None)

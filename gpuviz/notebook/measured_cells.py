@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import cell_magic
 
-from gpuviz.notebook.arguments import CELL_COMMAND
+from gpuviz.notebook.arguments import CELL_COMMAND, HELP
 
 _MAGIC = re.compile(r"%%gpuviz(?P<arguments>[ \t].*)?$")
 
@@ -77,10 +77,14 @@ class MeasuredCells:
 def call_in_place_of_magic(lines: list[str]) -> list[str]:
     """Return the lines of a cell with ``%%gpuviz`` in the first one replaced by a call."""
     magic = _MAGIC.match(lines[0].rstrip("\n")) if lines else None
-    body = lines[1:]
-    if magic is None or not "".join(body).strip():
+    if magic is None:
         return lines
     arguments = (magic["arguments"] or "").strip()
+    # Who asks for help does not want the cell to run, and may not have written it yet.
+    asks = not set(HELP).isdisjoint(arguments.split())
+    body = [] if asks else lines[1:]
+    if not asks and not "".join(body).strip():
+        return lines
     line = f"{CELL_COMMAND} {arguments}".strip()
     call = f"get_ipython().run_line_magic('gpuviz', {line!r})\n"
     rest: list[str] = cell_magic(body)  # type: ignore[no-untyped-call] # IPython's

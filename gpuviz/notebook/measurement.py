@@ -37,12 +37,17 @@ class Measurement:
         control: Where to start a recorder, if none is active.
         namespace: The notebook's names.
         options: As for `Control.start`.
+
+    Raises:
+        RecorderError: What is active records another simulated GPU.
     """
 
     def __init__(self, control: "Control", namespace: "Mapping[str, Any]", **options: Any) -> None:
         active = Recorder.active()
         self._namespace = namespace
         self._is_own = active is None
+        if options["device"] is not None:
+            control.check_records(options["device"])
         self._recorder = control.start(**options) if active is None else active
         # Until here the recorder may have started, which is no part of the cell.
         self._start = self._recorder.elapsed_ns

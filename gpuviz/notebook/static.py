@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuviz.notebook.cell_result import CellResult
+    from gpuviz.notebook.facts import CodeLine
 
 LARGEST = 100_000
 _LONGEST_LINE = 160
@@ -91,17 +92,20 @@ def _table(facts: list[Fact]) -> str:
 
 def _row(fact: Fact) -> str:
     number = fact.number
-    lines = "".join(
-        f"<div><span>{escape(_cut(line.text))}</span> <code>{escape(_cut(line.source))}</code> "
-        f'<span class="gpuviz-result__site">{escape(_cut(line.site))}</span></div>'
-        for line in fact.lines
-    )
+    lines = "".join(map(_line, fact.lines))
     return (
         f'<tr><th scope="row" {_CELL}>{escape(number.name)}</th>'
         f"<td {_CELL}><strong>{escape(number.value)}</strong></td>"
         f'<td {_CELL}><span class="gpuviz-result__detail">{escape(_cut(number.detail))}</span>'
         f"{lines}</td></tr>"
     )
+
+
+def _line(line: "CodeLine") -> str:
+    # An empty <code> would be seen as a small grey box.
+    source = f" <code>{escape(_cut(line.source))}</code>" if line.source else ""
+    site = f' <span class="gpuviz-result__site">{escape(_cut(line.site))}</span>'
+    return f"<div><span>{escape(_cut(line.text))}</span>{source}{site if line.site else ''}</div>"
 
 
 def _line_text(*parts: str) -> str:

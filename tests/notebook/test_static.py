@@ -54,6 +54,19 @@ def test_the_text_says_the_same_as_the_html():
         assert number in words
 
 
+def test_a_line_without_source_has_no_empty_code():
+    html = as_html(result_of(busy_timeline()))
+
+    assert "<code></code>" not in html
+    assert "and 196 more lines</span></div>" in html
+
+
+def test_of_a_recording_without_activities_no_cause_is_made_up():
+    result = cell_result(make_recording(), (0, 1), streams=False, holders=Holders({}))
+
+    assert "unknown  nothing that ran on a GPU was recorded" in as_text(result)
+
+
 def test_memory_from_before_is_not_counted_as_left():
     [device] = result_of(make_recording()).devices
 

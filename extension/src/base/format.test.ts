@@ -15,6 +15,7 @@ test("bytes are written in binary units with three digits", () => {
   assert.equal(formatBytes(1.5 * 1024 ** 2), "1.50 MiB");
   assert.equal(formatBytes(12.34 * 1024), "12.3 KiB");
   assert.equal(formatBytes(80 * 1024 ** 3), "80.0 GiB");
+  assert.equal(formatBytes(2176 * 1024 ** 2), "2.13 GiB");
   assert.equal(formatBytes(-2048), "-2.00 KiB");
   assert.equal(formatExactBytes(1572864), "1.50 MiB (1,572,864 B)");
 });
@@ -23,6 +24,8 @@ test("durations take the unit that fits them", () => {
   assert.equal(formatDuration(7), "7 ns");
   assert.equal(formatDuration(12345), "12.3 µs");
   assert.equal(formatDuration(1.5e9), "1.50 s");
+  assert.equal(formatDuration(1_125_000_000), "1.13 s");
+  assert.equal(formatDuration(62_500_000_000), "1 min 03 s");
   assert.equal(formatDuration(125e9), "2 min 05 s");
   assert.equal(formatDuration(3725e9), "1 h 02 min 05 s");
 });

@@ -3,24 +3,25 @@ import type { Session } from "./session.ts";
 const SILENT_MS = 3000;
 
 export interface LiveState {
-  readonly name: "waiting" | "recording" | "silent" | "ended" | "cut";
+  /** Where it is `absent`, what is shown of a saved notebook is better than this view. */
+  readonly name: "waiting" | "absent" | "recording" | "silent" | "ended" | "cut";
   readonly text: string;
 }
 
 /** What a reader should know of how current the picture is. */
-export function stateOf({ follower, isCut }: Session): LiveState {
+export function stateOf({ follower, isCut }: Pick<Session, "follower" | "isCut">): LiveState {
   const { number, isLive, isWaiting, silentMs, durationNs } = follower;
   if (!isLive) {
     return { name: "ended", text: "Recording has ended" };
   }
   if (isCut) {
     const text = "The kernel is gone. This is what was recorded until then.";
-    return { name: "cut", text: number < 0 ? "The kernel is gone." : text };
+    return number < 0 ? { name: "absent", text: "The kernel is gone." } : { name: "cut", text };
   }
   if (number < 0) {
-    const text =
-      silentMs > SILENT_MS ? "Waiting for the kernel, which is busy" : "Waiting for the kernel";
-    return { name: "waiting", text };
+    return silentMs > SILENT_MS
+      ? { name: "absent", text: "Waiting for the kernel, which is busy or gone" }
+      : { name: "waiting", text: "Waiting for the kernel" };
   }
   if (follower.comesLate) {
     return { name: "recording", text: "Recording; this notebook shows it when a cell has ended" };

@@ -129,7 +129,7 @@ export class LiveView {
     this.#counts.textContent = [
       formatDuration(this.#session.follower.durationNs),
       ...(events.count > 0 ? [memory] : []),
-      `${formatCount(this.#session.follower.recording.eventCount)} memory events`,
+      `${formatCount(events.count - events.initialCount)} memory events`,
       `${formatCount(work.activities.count)} activities`,
     ].join(" · ");
   }

@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 import gpuviz
 from gpuviz.recorder import Recorder
 
@@ -81,8 +83,24 @@ def test_a_cell_that_does_not_parse_is_not_recorded(shell):
 def test_wrong_arguments_are_told_and_the_cell_does_not_run(shell):
     ran = shell.run("%%gpuviz --sumilated gpu\nx = 1")
 
-    sentence = "Unrecognized arguments: --sumilated gpu. `%%gpuviz --help` tells what there is."
-    assert ran.stderr == f"UsageError: {sentence}\n"
+    sentence = "Unrecognized arguments: --sumilated gpu. Did you mean `--simulated`? "
+    assert ran.stderr == f"UsageError: {sentence}`%%gpuviz --help` tells what there is.\n"
+    assert "x" not in shell.names
+
+
+def test_a_command_of_the_line_magic_is_told_to_be_one(shell):
+    ran = shell.run("%%gpuviz start\nx = 1")
+
+    assert "Did you mean the line magic `%gpuviz start`, with a single %?" in ran.stderr
+    assert "x" not in shell.names
+
+
+@pytest.mark.parametrize("cell", ["%%gpuviz --help", "%%gpuviz -h\n", "%%gpuviz --help\nx = 1"])
+def test_help_needs_no_cell_and_runs_none(shell, cell):
+    ran = shell.run(cell)
+
+    assert ran.stdout.startswith("usage: %%gpuviz ")
+    assert ran.stderr == ""
     assert "x" not in shell.names
 
 
@@ -114,6 +132,18 @@ def test_while_a_recorder_is_active_the_window_of_the_cell_is_measured_in_it(she
     assert "held by x" in ran.text
     assert "before = " not in ran.text
     assert Recorder.active() is not None
+
+
+def test_a_gpu_that_the_active_recorder_does_not_see_is_refused(shell):
+    shell.run("%gpuviz start --simulated gpu\nother = gpuviz.SimulatedGPU(real_time=False)")
+    refused = shell.run("%%gpuviz --simulated other\nx = other.empty(1 << 20)")
+    seen = shell.run("%%gpuviz --simulated gpu\ny = gpu.empty(1 << 20)")
+
+    assert refused.stderr == (
+        "UsageError: gpuviz records another GPU already: `%gpuviz stop` first.\n"
+    )
+    assert "x" not in shell.names
+    assert "1.00 MiB held by y" in seen.text
 
 
 def test_a_recorder_that_the_cell_stops_is_read_all_the_same(shell):

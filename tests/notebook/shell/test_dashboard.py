@@ -153,7 +153,8 @@ def test_a_recording_is_shown_with_its_numbers_and_can_only_be_saved(shell):
 
 
 def test_what_is_neither_recorder_nor_recording_is_named():
-    with pytest.raises(TypeError, match="expected a Recorder or a Recording, got str"):
+    sentence = "expected a Recorder or a Recording, got 'run.gpuviz'; gpuviz.load(path) makes"
+    with pytest.raises(TypeError, match=re.escape(sentence)):
         gpuviz.dashboard("run.gpuviz")
 
 
@@ -201,6 +202,35 @@ def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
     assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
 
 
+def test_a_closed_dashboard_says_so_and_how_to_get_another(shell, dashboard):
+    dashboard.close()
+    shown = shell.run("board._ipython_display_()\nprint(board)")
+
+    assert shown.stdout == (
+        "This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n<Dashboard, closed>\n"
+    )
+    assert shown.shown == []
+
+
+def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_fallback_everywhere(
+    shell, monkeypatch
+):
+    parent = {"metadata": {"cellId": "one"}}
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(shell.shell, "kernel", kernel, raising=False)
+    shell.run("board = gpuviz.dashboard()\nboard._ipython_display_()")
+    parent["metadata"]["cellId"] = "other"
+    bundles = [shell.run("board._ipython_display_()").shown for _ in range(3)]
+    shell.run("gpuviz.dashboard()._ipython_display_()")
+    alive = shell.names["board"]._refresher.is_running
+    shell.run("%unload_ext gpuviz")
+
+    assert [[bundle["text/plain"] for bundle in each[:2]] for each in bundles] == 3 * [
+        ["gpuviz dashboard: live in a notebook, else as below.", "gpuviz: nothing is recorded yet."]
+    ]
+    assert alive
+
+
 def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
     first = shell.run("%gpuviz start --simulated gpu\nboard._ipython_display_()")
     shown = shell.run("x = gpu.empty(1 << 20)").shown
@@ -214,6 +244,16 @@ def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, das
     assert len(refreshed["text/html"].encode()) <= 100_000
     assert dashboard._fallback.live_class in refreshed["text/html"]
     assert dashboard._fallback.live_class in dashboard._dom_classes
+
+
+def test_a_terminal_is_not_told_again_after_each_cell(shell, dashboard, capsys):
+    shell.run("%gpuviz start --simulated gpu")
+    dashboard._ipython_display_()
+    told = capsys.readouterr().out
+    shell.shell.run_cell("x = gpu.empty(1 << 20)")
+
+    assert told.count("gpuviz: ") == 1
+    assert capsys.readouterr().out == ""
 
 
 class Counter:

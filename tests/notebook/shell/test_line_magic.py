@@ -19,6 +19,15 @@ def test_a_recording_starts_and_stops_by_magic(shell):
     assert Recorder.active() is None
 
 
+def test_what_was_there_before_is_not_counted_as_recorded(shell):
+    shell.run("x = gpu.empty(1234)")
+    shell.run("%gpuviz start --simulated gpu")
+    stopped = shell.run("%gpuviz stop")
+
+    assert ": 0 memory events, 0 GPU activities." in stopped.stdout
+    assert ", 0 memory events, simulated>" in repr(stopped.result.result)
+
+
 def test_the_status_tells_what_was_recorded_and_that_it_records(shell):
     before = shell.run("%gpuviz status").stdout
     shell.run("%gpuviz start --simulated gpu")
@@ -82,6 +91,9 @@ def test_clearing_goes_on_with_an_empty_recording(shell):
         ("start 'run.gpuviz", "The arguments cannot be read (No closing quotation)"),
         ("start --observe --simulated gpu", "A simulated GPU has gpuviz's caching allocator"),
         ("fly", "'fly' (choose from "),
+        ("strat", "Did you mean `start`? `%gpuviz --help` tells what there is."),
+        ("start --no-stakcs", "Unrecognized arguments: --no-stakcs. Did you mean `--no-stacks`?"),
+        ("--report x.html", "Unrecognized arguments: --report x.html. Did you mean `report`?"),
     ],
 )
 def test_a_wrong_argument_is_told_in_a_sentence(shell, line, sentence):
