@@ -55,7 +55,7 @@ def environment(recording: "Recording") -> dict[str, str]:
     """Return where it ran, and how much of what was recorded."""
     manifest = recording.manifest
     rows = {name: table.num_rows for name, table in recording.tables.items() if table.num_rows}
-    counts = ", ".join(f"{format_count(count)} {_words(name)}" for name, count in rows.items())
+    counts = ", ".join(f"{_words(name)}: {format_count(count)}" for name, count in rows.items())
     handles = [
         f"{row['name'] or 'unnamed'} ({row['kind'].replace('_', ' ')}, device {row['device']})"
         for row in recording.table("streams").to_pylist()
