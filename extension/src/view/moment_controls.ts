@@ -52,7 +52,9 @@ function describeEvent({ timeline, stacks }: ChartContext, row: number): string 
     return "";
   }
   const name = (ACTIONS[action[row] ?? 0] ?? "").replaceAll("_", " ");
-  return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${stacks.siteOf(stack[row] ?? 0)})`;
+  // A name from right to left, or one that turns what follows, turns nothing but itself.
+  const site = `\u2068${stacks.siteOf(stack[row] ?? 0)}\u2069`;
+  return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${site})`;
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
