@@ -96,3 +96,22 @@ def test_search_counts_one_block_as_one(page, recording, tmp_path):
     assert [hit.splitlines()[-1] for hit in hits if hit.startswith("main")] == [
         "allocated 1 block, 4.00 MiB in all"
     ]
+
+
+def test_the_hits_of_a_search_make_way_and_come_back(page, tmp_path):
+    open_report(page, make_stream_recording(), tmp_path)
+    hits = page.locator(".gpuviz-search__hit")
+
+    page.get_by_role("searchbox").fill("smooth")
+    found = hits.count()
+    title = hits.first.get_attribute("title")
+    page.get_by_role("heading", level=1).click()
+    gone = hits.count()
+    page.get_by_role("searchbox").click()
+    again = hits.count()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+
+    assert (found, gone, again, hits.count()) == (2, 0, 2, 0)
+    assert title == "Select and zoom to void smooth<float, 4>(float const*, float*, int)"
+    assert page.locator(".gpuviz-picked__title").inner_text().startswith("void smooth")

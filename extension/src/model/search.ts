@@ -10,6 +10,8 @@ import { SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
 export interface Hit {
   readonly what: string;
   readonly detail: string;
+  /** All of its name, where `what` is shorter. */
+  readonly name?: string;
   readonly picked: Picked;
 }
 
@@ -74,6 +76,7 @@ function activitiesNamed(wanted: string, { work, timeline, device }: RelatedCont
     .toSorted(([, left], [, right]) => right.totalNs - left.totalNs)
     .map(([id, { count, totalNs, longest }]) => ({
       what: shortKernelName(strings.get(id)),
+      name: strings.get(id),
       detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all (${formatShare(totalNs / timeline.endNs)})`,
       picked: { kind: "span", spanKind: kindOf(longest), row: longest },
     }));
