@@ -133,12 +133,15 @@ def _own_cost(recording: "Recording") -> str:
     )
 
 
-def _recorded(recording: "Recording") -> str:
+def began(recording: "Recording") -> str:
+    """Return when the recording began, as a reader knows it; empty if it is not known."""
     created = recording.manifest.created
     try:
-        began = datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except ValueError:
-        began = created
-    return ", ".join(
-        part for part in (began, f"for {format_duration(recording.duration_ns)}") if part
-    )
+        return created
+
+
+def _recorded(recording: "Recording") -> str:
+    lasted = f"for {format_duration(recording.duration_ns)}"
+    return ", ".join(part for part in (began(recording), lasted) if part)

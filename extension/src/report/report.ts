@@ -58,7 +58,13 @@ export class Report {
       return;
     }
     const isPlace = address.window !== undefined || address.selected !== undefined;
-    const place = isPlace ? address : { ...address, window: this.#initial.window };
+    const last = (this.#view?.chart.timeline.events.count ?? 1) - 1;
+    const initial = this.#initial.event && Math.min(this.#initial.event, last);
+    const place = {
+      ...address,
+      window: isPlace ? address.window : this.#initial.window,
+      event: address.event ?? initial,
+    };
     const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
