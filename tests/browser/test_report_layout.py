@@ -1,8 +1,11 @@
 """What stands where in the report: long names, narrow windows, forced colours, turned text."""
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
+from gpuviz.recording import Recording
+from gpuviz.tables import schemas
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_report
 
@@ -79,3 +82,16 @@ def test_the_keyboard_goes_where_the_navigation_leads(page, tmp_path):
 
     focused = page.evaluate("document.activeElement.closest('[data-part]').dataset.part")
     assert focused == "kernels"
+
+
+def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, recording, tmp_path):
+    samples = [
+        {"time": time, "device": 0, "used": used} for time, used in ((50_000, 0), (500_000, 99))
+    ]
+    used = pa.Table.from_pylist(samples, schema=schemas()["device_memory"])
+    sampled = Recording(recording.tables | {"device_memory": used}, recording.manifest)
+
+    open_report(page, sampled, tmp_path)
+
+    text = page.locator("[data-level=used]").inner_text()
+    assert " ".join(text.split()) == "0 B 0 B sampled at 50 µs"
