@@ -55,7 +55,7 @@ def environment(recording: "Recording") -> dict[str, str]:
     """Return where it ran, and how much of what was recorded."""
     manifest = recording.manifest
     rows = {name: table.num_rows for name, table in recording.tables.items() if table.num_rows}
-    counts = ", ".join(f"{format_count(count)} {_words(name)}" for name, count in rows.items())
+    counts = ", ".join(f"{_words(name)}: {format_count(count)}" for name, count in rows.items())
     handles = [
         f"{row['name'] or 'unnamed'} ({row['kind'].replace('_', ' ')}, device {row['device']})"
         for row in recording.table("streams").to_pylist()
@@ -133,12 +133,15 @@ def _own_cost(recording: "Recording") -> str:
     )
 
 
-def _recorded(recording: "Recording") -> str:
+def began(recording: "Recording") -> str:
+    """Return when the recording began, as a reader knows it; empty if it is not known."""
     created = recording.manifest.created
     try:
-        began = datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except ValueError:
-        began = created
-    return ", ".join(
-        part for part in (began, f"for {format_duration(recording.duration_ns)}") if part
-    )
+        return created
+
+
+def _recorded(recording: "Recording") -> str:
+    lasted = f"for {format_duration(recording.duration_ns)}"
+    return ", ".join(part for part in (began(recording), lasted) if part)

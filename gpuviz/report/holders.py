@@ -3,7 +3,8 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.quantities import format_bytes, format_count, format_share
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_share
+from gpuviz.report.markup import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,15 +34,12 @@ def holders_table(
     rows = "\n".join(_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
     rest = lines[MOST_LINES:]
     more = (
-        f"<p>{format_count(len(rest))} more lines hold "
-        f"{format_bytes(sum(_held(stacks) for stacks in rest))} together.</p>"
+        f"<p>And {format_counted(len(rest), 'more line')} with "
+        f"{format_bytes(sum(_held(stacks) for stacks in rest))} in all.</p>"
         if rest
         else ""
     )
-    return (
-        '<div class="gpuviz-scroll" tabindex="0"><table class="gpuviz-table">\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n{more}"
-    )
+    return f"{table('Lines that held memory', head, rows)}\n{more}"
 
 
 def frames_list(recording: "Recording", stack: int) -> str:
@@ -79,7 +77,7 @@ def _row(
         for row in stacks[:_MOST_STACKS]
     )
     hidden = len(stacks) - _MOST_STACKS
-    more = f"<p>{format_count(hidden)} more call stacks lead here.</p>" if hidden > 0 else ""
+    more = f"<p>And {format_counted(hidden, 'more call stack')}.</p>" if hidden > 0 else ""
     source = _code(first["source"] or "(source text unknown)")
     count = sum(row["live_count"] for row in stacks)
     cells = (

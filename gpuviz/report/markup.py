@@ -32,6 +32,15 @@ def code_and_place(source: str, place: str) -> str:
     return f'<span>{code}<span class="gpuviz-place" title="{escape(place)}">{short}</span></span>'
 
 
+def table(label: str, head: str, rows: str) -> str:
+    """Return a table that scrolls by itself, from the HTML of its headings and of its rows."""
+    return (
+        f'<div class="gpuviz-scroll" tabindex="0" role="region" aria-label="{escape(label)}">'
+        f'<table class="gpuviz-table">\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table></div>"
+    )
+
+
 def items(parts: Iterable[str], css_class: str) -> str:
     """Return a list of HTML parts; nothing if there are none."""
     found = "".join(f"<li>{part}</li>" for part in parts)

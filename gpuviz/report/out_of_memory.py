@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.sites import NO_STACK
 from gpuviz.analysis.verdict_text import remedies
-from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
+from gpuviz.report.markup import table
 from gpuviz.report.page import _policy, _saved, _static
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _device(recording: "Recording", failed: "OutOfMemory") -> str:
 
 def _numbers(failed: "OutOfMemory") -> str:
     met = failed.met
-    blocks = f"{format_count(failed.allocated_blocks)} blocks"
+    blocks = format_counted(failed.allocated_blocks, "block")
     largest = max((each.largest for each in failed.free), default=0)
     limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
     total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
@@ -117,7 +119,7 @@ def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
         "Program": " ".join(manifest.program),
         "Allocator": manifest.allocator_name,
         "Settings": manifest.settings or "defaults",
-        "Recording began": manifest.created,
+        "Recording began": began(recording),
     }
     return "\n".join(
         f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
@@ -149,10 +151,7 @@ def _free_table(failed: "OutOfMemory") -> str:
     headings = ("Pool and stream", "Reserved", "Free", "Largest free block", "Waiting for streams")
     head = "".join(f'<th scope="col">{name}</th>' for name in headings)
     rows = "\n".join(_free_row(failed, each) for each in failed.free)
-    return (
-        '<div class="gpuviz-scroll" tabindex="0"><table class="gpuviz-table">\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>"
-    )
+    return table("Memory by pool and stream", head, rows)
 
 
 def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> str:

@@ -30,4 +30,6 @@ def test_the_page_opens_with_its_verdict_and_the_timeline(page, failed):
     assert page.locator("#gpuviz-notice").is_hidden()
     assert page.locator(".gpuviz-plot").count() > 1
     assert "failed.<locals>" not in page.title()
+    assert "after event 19 of 19 (oom, 200 MiB" in page.locator(".gpuviz-moment").inner_text()
+    assert page.get_by_role("region", name="Lines that held memory").is_visible()
     assert page.locator("summary").first.inner_text().startswith("held = [gpu.empty(100 * MIB)")

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
 from gpuviz.recording import Recording, load
+from gpuviz.tables import schemas
 from tests.browser.stream_recording import make_stream_recording
 from tests.report.recordings import make_recording, small_program
 
@@ -62,6 +64,39 @@ def test_every_kind_of_span_can_be_linked_to(page, tmp_path, kind):
 
     assert page.locator(".gpuviz-picked__title").inner_text() != ""
     assert page.locator("#gpuviz-notice").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [("overhead", "Overhead: lazy function loading"), ("memory", "CUDA releases memory: 512 B")],
+)
+def test_what_cuda_did_by_itself_can_be_linked_to(page, tmp_path, kind, title):
+    recording = with_cuda_alone(make_stream_recording())
+    open_at(page, recording, tmp_path, f"#select={kind}:0")
+
+    page.keyboard.press("]")
+    fragment = wait_for_fragment(page, f"^#select={kind}:1$")
+    open_at(page, recording, tmp_path, fragment)
+
+    assert page.locator(".gpuviz-picked__title").inner_text() == title
+
+
+def with_cuda_alone(recording: Recording) -> Recording:
+    """Return a recording that also has memory operations and overheads, two of each."""
+    numbers = {"address": 4096, "bytes": 512, "device": 0, "stream": 0, "correlation": 0}
+    operations = [
+        numbers | {"time": time, "operation": operation, "memory": "device", "source": 0}
+        for time, operation in ((1000, "allocation"), (2000, "release"))
+    ]
+    overheads = [
+        {"time": time, "end": time + 10, "kind": kind, "thread": 1, "correlation": 0}
+        for time, kind in ((1000, "buffer_flush"), (2000, "lazy_function_loading"))
+    ]
+    more = {"memory_operations": operations, "overheads": overheads}
+    tables = {
+        name: pa.Table.from_pylist(rows, schema=schemas()[name]) for name, rows in more.items()
+    }
+    return Recording(recording.tables | tables, recording.manifest)
 
 
 def test_showing_all_again_leaves_no_fragment(page, tmp_path):
@@ -121,6 +156,20 @@ def test_the_device_is_part_of_a_link_where_there_are_several(page, tmp_path):
     open_at(page, recording, tmp_path, fragment)
 
     assert page.locator("#gpuviz-device").input_value() == "1"
+    assert page.locator("article:visible").get_attribute("data-device") == "1"
+
+
+def test_another_device_is_shown_at_the_same_time_and_the_link_leads_there(page, tmp_path):
+    second = [row | {"size": row["size"] // 2} for row in small_program(1)]
+    rows = sorted([*small_program(0), *second], key=lambda row: row["time"])
+    recording = make_recording(rows, initial_events=4, devices=2)
+    open_at(page, recording, tmp_path, "#t=100000-300000&select=block:1")
+
+    page.locator("#gpuviz-device").select_option("1")
+
+    fragment = wait_for_fragment(page, r"^#t=100000-300000&device=1$")
+    assert re.fullmatch(r"100\.\d µs to 300\.\d µs of 600 µs shown", shown(page))
+    open_at(page, recording, tmp_path, fragment)
     assert page.locator("article:visible").get_attribute("data-device") == "1"
 
 

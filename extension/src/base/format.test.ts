@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  counted,
   formatBytes,
   formatCount,
   formatDuration,
   formatExactBytes,
+  formatShare,
   formatTime,
 } from "./format.ts";
 
@@ -47,4 +49,20 @@ test("a late point in time is told as on a clock", () => {
   assert.equal(formatTime(125.25e9, 1e8), "2:05.3 min");
   assert.equal(formatTime(3725e9, 60e9), "1:02:05 h");
   assert.equal(formatTime(3599.96e9, 1e8), "1:00:00.0 h");
+});
+
+test("one has no plural", () => {
+  assert.equal(counted(1, "block"), "1 block");
+  assert.equal(counted(0, "block"), "0 blocks");
+  assert.equal(counted(1234, "block"), "1,234 blocks");
+});
+
+test("a share is a percentage without an exponent", () => {
+  assert.deepEqual([0, 0.0042, 0.123, 0.999, 4].map(formatShare), [
+    "0 %",
+    "0.4 %",
+    "12 %",
+    "100 %",
+    "400 %",
+  ]);
 });

@@ -22,6 +22,17 @@ export function formatCount(count: number): string {
   return String(Math.trunc(count)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** A count with its noun: `1 block`, `1,234 blocks`. */
+export function counted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** A share of 1 as a percentage: `12 %`, `0.4 %`. */
+export function formatShare(share: number): string {
+  const percent = 100 * share;
+  return `${percent.toFixed(percent >= 10 || percent === 0 ? 0 : 1)} %`;
+}
+
 const TIME_UNITS = [
   { name: "s", ns: 1e9 },
   { name: "ms", ns: 1e6 },

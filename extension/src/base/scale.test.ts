@@ -24,3 +24,9 @@ test("ticks of hours are those of a clock", () => {
   assert.deepEqual(hours, [0, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300]);
   assert.deepEqual(clockTicks(200e9, 200.4e9, 4), [200e9, 200.1e9, 200.2e9, 200.3e9, 200.4e9]);
 });
+
+test("ticks of a month are days", () => {
+  const days = clockTicks(0, 30 * 86_400e9, 9).map((ns) => ns / 86_400e9);
+
+  assert.deepEqual(days, [0, 5, 10, 15, 20, 25, 30]);
+});

@@ -22,7 +22,10 @@ export function decimalTicks(from: number, to: number, count: number): number[] 
   return multiples(from, to, step);
 }
 
-const CLOCK_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600];
+const CLOCK_STEPS_S = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 172800,
+  432000, 864000,
+];
 
 /** Round values of time in ns: steps that a clock has, and parts and powers of ten around them. */
 export function clockTicks(from: number, to: number, count: number): number[] {

@@ -33,7 +33,11 @@ export class DeviceMemory {
   }
 }
 
-/** The latest sample at or before a time, else the first. */
-export function usedAt({ timeNs, bytes }: UsedMemory, atNs: number): number {
-  return bytes[Math.max(countAtMost(timeNs, atNs) - 1, 0)] ?? 0;
+/** The place of the latest sample at or before a time, else of the first. */
+export function sampleAt({ timeNs }: UsedMemory, atNs: number): number {
+  return Math.max(countAtMost(timeNs, atNs) - 1, 0);
+}
+
+export function usedAt(used: UsedMemory, atNs: number): number {
+  return used.bytes[sampleAt(used, atNs)] ?? 0;
 }

@@ -29,6 +29,10 @@ export class MemoryOperations extends rowsOf({
     return MEMORIES[this.memory[row] ?? 0] ?? "";
   }
 
+  kindOf(row: number): number {
+    return this.operation[row] === RELEASE ? SpanKind.release : SpanKind.allocation;
+  }
+
   /** A lane of those on a device, undefined where there are none. */
   laneOf(device: number): Lane | undefined {
     const known = this.#lanes.get(device);
@@ -40,9 +44,7 @@ export class MemoryOperations extends rowsOf({
       return undefined;
     }
     const times = rows.map((row) => this.fromNs[row] ?? 0);
-    const kind = rows.map((row) =>
-      this.operation[row] === RELEASE ? SpanKind.release : SpanKind.allocation,
-    );
+    const kind = rows.map((row) => this.kindOf(row));
     const stack = new SpanStack();
     stack.append({ fromNs: times, toNs: times, kind, source: rows });
     const lane = { title: "memory from CUDA", stream: undefined, stack };

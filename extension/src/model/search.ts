@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration, formatTime } from "../base/format.ts";
+import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import { originOf } from "./blocks.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import type { Picked } from "./picked.ts";
@@ -10,6 +10,8 @@ import { SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
 export interface Hit {
   readonly what: string;
   readonly detail: string;
+  /** All of its name, where `what` is shorter. */
+  readonly name?: string;
   readonly picked: Picked;
 }
 
@@ -70,12 +72,12 @@ function activitiesNamed(wanted: string, { work, timeline, device }: RelatedCont
     found.set(id, sum);
   }
   const kindOf = spanKindOf(activities);
-  const share = (totalNs: number): string => ((100 * totalNs) / timeline.endNs).toPrecision(2);
   return [...found]
     .toSorted(([, left], [, right]) => right.totalNs - left.totalNs)
     .map(([id, { count, totalNs, longest }]) => ({
       what: shortKernelName(strings.get(id)),
-      detail: `${formatCount(count)} times, ${formatDuration(totalNs)} in all (${share(totalNs)} %)`,
+      name: strings.get(id),
+      detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all (${formatShare(totalNs / timeline.endNs)})`,
       picked: { kind: "span", spanKind: kindOf(longest), row: longest },
     }));
 }
@@ -125,7 +127,7 @@ function sitesNamed(wanted: string, { timeline, stacks }: RelatedContents): Hit[
     .toSorted(([, left], [, right]) => right.bytes - left.bytes)
     .map(([site, { count, bytes, largest }]) => ({
       what: site,
-      detail: `allocated ${formatCount(count)} blocks, ${formatBytes(bytes)} in all`,
+      detail: `allocated ${counted(count, "block")}, ${formatBytes(bytes)} in all`,
       picked: { kind: "block", block: largest },
     }));
 }

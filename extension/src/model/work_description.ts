@@ -176,7 +176,7 @@ export class WorkDescriptions {
     }
     const [from, to] = activities.memoriesOf(row);
     const memories = from === "" && to === "" ? "" : ` from ${from || "?"} to ${to || "?"} memory`;
-    const rate = durationNs > 0 ? `, ${(bytes / durationNs).toPrecision(3)} GB/s` : "";
+    const rate = durationNs > 0 ? `, ${formatBytes((bytes / durationNs) * 1e9)}/s` : "";
     return [`${formatExactBytes(bytes)}${memories}${rate}`];
   }
 

@@ -13,6 +13,7 @@ test("what is written is read again", () => {
       device: 3,
       event: 12,
     },
+    { ...NOWHERE, window: [648_000_000_000_000, 1_944_000_000_000_000] },
     { ...NOWHERE, selected: { kind: "activity", row: 0 } },
   ];
 

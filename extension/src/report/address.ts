@@ -7,7 +7,15 @@ export interface Address {
   readonly event: number | undefined;
 }
 
-export const SELECTED_KINDS = ["block", "activity", "range", "wait", "call"] as const;
+export const SELECTED_KINDS = [
+  "block",
+  "activity",
+  "range",
+  "wait",
+  "call",
+  "overhead",
+  "memory",
+] as const;
 export type SelectedKind = (typeof SELECTED_KINDS)[number];
 
 export const NOWHERE: Address = {
@@ -34,7 +42,7 @@ export function readAddress(fragment: string): { address: Address; bad: readonly
 }
 
 function readPart(part: string): Partial<Address> | undefined {
-  const window = /^t=(\d{1,15})-(\d{1,15})$/.exec(part);
+  const window = /^t=(\d{1,16})-(\d{1,16})$/.exec(part);
   if (window !== null) {
     const [fromNs, toNs] = [Number(window[1]), Number(window[2])];
     return fromNs < toNs ? { window: [fromNs, toNs] } : undefined;

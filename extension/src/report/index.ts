@@ -40,7 +40,8 @@ async function start(): Promise<void> {
   const file = await RecordingFile.open(sourceOfBase64(embedded?.textContent ?? ""));
   embedded?.remove();
   const recording = new GrowingRecording(file.initialEvents);
-  const report = new Report(recording, { ...NOWHERE, window: address.window });
+  const event = embedded?.dataset["moment"] === "end" ? Infinity : undefined;
+  const report = new Report(recording, { ...NOWHERE, window: address.window, event });
   report.showFragment();
   window.addEventListener("hashchange", () => {
     report.showFragment();

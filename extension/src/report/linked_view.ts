@@ -4,6 +4,7 @@ import { RangeKind } from "../model/ranges.ts";
 import {
   isActivity,
   isHostRange,
+  isMemoryOperation,
   SpanKind,
   spanKindOf,
   spanKindOfRange,
@@ -85,6 +86,12 @@ function kindOfSpan(spanKind: number): SelectedKind {
   if (isHostRange(spanKind)) {
     return "range";
   }
+  if (isMemoryOperation(spanKind)) {
+    return "memory";
+  }
+  if (spanKind === SpanKind.overhead) {
+    return "overhead";
+  }
   return spanKind === SpanKind.wait ? "wait" : "call";
 }
 
@@ -112,5 +119,9 @@ function pickedOf(
       return span(SpanKind.wait, row < work.synchronizations.count);
     case "call":
       return span(SpanKind.call, row < work.apiCalls.count);
+    case "overhead":
+      return span(SpanKind.overhead, row < work.overheads.count);
+    case "memory":
+      return span(work.memoryOperations.kindOf(row), work.memoryOperations.device[row] === device);
   }
 }

@@ -15,6 +15,8 @@ export function showNavigation(device: number): Scope {
       const go = button(title, `Go to: ${title}`);
       scope.listen(go, "click", () => {
         section.scrollIntoView();
+        section.tabIndex = -1;
+        section.focus({ preventScroll: true });
       });
       bar.append(go);
     }

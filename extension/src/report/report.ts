@@ -3,7 +3,7 @@ import type { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
 import { tablesView } from "../view/tables_view.ts";
-import { readAddress, writeAddress, type Address } from "./address.ts";
+import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
 import { showNavigation } from "./navigation.ts";
 import { tell } from "./notice.ts";
@@ -24,7 +24,7 @@ export class Report {
     this.#recording = recording;
     this.#initial = initial;
     this.#choice?.addEventListener("change", () => {
-      this.#showDevice(Number(this.#choice?.value));
+      this.#choose(Number(this.#choice?.value));
     });
     for (const each of document.querySelectorAll<HTMLButtonElement>("[data-show]")) {
       each.hidden = false;
@@ -58,7 +58,13 @@ export class Report {
       return;
     }
     const isPlace = address.window !== undefined || address.selected !== undefined;
-    const place = isPlace ? address : { ...address, window: this.#initial.window };
+    const last = (this.#view?.chart.timeline.events.count ?? 1) - 1;
+    const initial = this.#initial.event && Math.min(this.#initial.event, last);
+    const place = {
+      ...address,
+      window: isPlace ? address.window : this.#initial.window,
+      event: address.event ?? initial,
+    };
     const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
@@ -67,6 +73,18 @@ export class Report {
 
   redraw(): void {
     this.#frames.redrawAll();
+  }
+
+  /** Shows another device at the same time, and leads links there. */
+  #choose(device: number): void {
+    const before = this.#view?.window;
+    const { fromNs, toNs } = before?.range.value ?? { fromNs: 0, toNs: 0 };
+    const window = before === undefined || before.isFull ? undefined : ([fromNs, toNs] as const);
+    remember({ ...NOWHERE, device, window });
+    this.#showDevice(device);
+    if (window !== undefined) {
+      this.#view?.window.show(...window);
+    }
   }
 
   #showDevice(device: number): void {

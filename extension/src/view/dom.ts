@@ -14,6 +14,9 @@ export function button(label: string, title: string): HTMLButtonElement {
   const created = element("button", "gpuviz-button", label);
   created.type = "button";
   created.title = title;
+  if (label.length === 1) {
+    created.ariaLabel = title;
+  }
   return created;
 }
 

@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration, formatExactBytes } from "../base/format.ts";
+import { formatBytes, formatDuration, formatExactBytes, formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import {
   fragmentationAfter,
@@ -11,7 +11,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 import { freeView } from "./free_view.ts";
-import { bytesColumn, countColumn, formatShare, shareColumn } from "./table_columns.ts";
+import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
 
 const PARTS = [
   ["requested", "requested", "What callers asked for in allocated blocks"],

@@ -5,6 +5,8 @@ import type { Selection } from "./selection.ts";
 
 const CLICK_SLACK_PX = 4;
 const WHEEL_ZOOM_PER_PX = 0.0015;
+/** Browsers report a pinch on a trackpad as a wheel with Ctrl, in small steps. */
+const PINCH_ZOOM_PER_PX = 0.015;
 const KEY_ZOOM = 0.6;
 const KEY_STEP = 0.01;
 const KEY_PAN = 0.2;
@@ -76,6 +78,10 @@ function addPointer(
     }
     dragged = start !== undefined && Math.abs(event.offsetX - start.x) > CLICK_SLACK_PX;
   });
+  scope.listen(host, "pointercancel", () => {
+    down = undefined;
+    marked.value = undefined;
+  });
   addClicks(plot, selection, () => dragged, time, choose);
 }
 
@@ -107,15 +113,17 @@ function addWheel(plot: Plot, selection: Selection, time: (event: MouseEvent) =>
     plot.host,
     "wheel",
     (event) => {
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const { deltaX, deltaY, ctrlKey: isPinch } = event;
+      if (Math.abs(deltaX) > Math.abs(deltaY)) {
         event.preventDefault();
-        selection.window.pan(event.deltaX / plot.area.width);
+        selection.window.pan(deltaX / plot.area.width);
         return;
       }
-      const leavesChart = event.deltaY > 0 && selection.window.isFull;
+      const leavesChart = deltaY > 0 && selection.window.isFull && !isPinch;
       if (!leavesChart) {
         event.preventDefault();
-        selection.window.zoom(Math.exp(event.deltaY * WHEEL_ZOOM_PER_PX), time(event));
+        const perPx = isPinch ? PINCH_ZOOM_PER_PX : WHEEL_ZOOM_PER_PX;
+        selection.window.zoom(Math.exp(deltaY * perPx), time(event));
       }
     },
     { passive: false },

@@ -1,11 +1,10 @@
-import { formatBytes, formatExactBytes } from "../base/format.ts";
+import { formatBytes, formatExactBytes, formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { callTree, visibleCalls, type Call } from "../model/icicle.ts";
 import { siteText } from "../model/places.ts";
 import { shortFilename } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
-import { formatShare } from "./table_columns.ts";
 
 const ROW_PX = 21;
 const LEAST_SHARE = 0.0015;

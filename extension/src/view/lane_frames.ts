@@ -47,31 +47,32 @@ const HANDLE = /0x[0-9a-f]+$/;
 
 /** A text with its middle cut out where there is no room: handles differ at their ends. */
 function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
-  let kept = text.length;
-  let shown = text;
-  const endShare = HANDLE.test(text) ? 0.5 : 0.25;
-  while (kept > 2 && context.measureText(shown).width > widthPx) {
-    kept -= 1;
-    const end = Math.floor(kept * endShare);
-    shown = `${text.slice(0, kept - end)}…${text.slice(text.length - end)}`;
-  }
-  return shown;
+  return cutText(context, text, widthPx, HANDLE.test(text) ? 0.5 : 0.25);
 }
 
-/** A text with its end cut off where it is wider than there is room. */
-export function cutText(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+/** A text with its end cut off where there is no room, but for a share of what is kept. */
+export function cutText(
+  context: CanvasRenderingContext2D,
+  text: string,
+  widthPx: number,
+  endShare = 0,
+): string {
   if (context.measureText(text).width <= widthPx) {
     return text;
   }
+  const cut = (kept: number): string => {
+    const end = Math.floor(kept * endShare);
+    return `${text.slice(0, kept - end)}…${text.slice(text.length - end)}`;
+  };
   let low = 0;
   let high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >>> 1;
-    if (context.measureText(`${text.slice(0, middle)}…`).width <= widthPx) {
+    if (context.measureText(cut(middle)).width <= widthPx) {
       low = middle;
     } else {
       high = middle - 1;
     }
   }
-  return low === 0 ? "" : `${text.slice(0, low)}…`;
+  return low === 0 ? "" : cut(low);
 }

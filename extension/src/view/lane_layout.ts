@@ -43,13 +43,29 @@ const DENSE: Measures = {
 const ROOMY_UNTIL_PX = 520;
 const ROW_GAP_PX = 1;
 
+/** With more a drawing is higher than browsers can make one. */
+export const MOST_LANES = 300;
+
+/** The lanes in their order; of too many those with most spans, streams first. */
+function busiest(lanes: readonly Lane[]): readonly Lane[] {
+  if (lanes.length <= MOST_LANES) {
+    return lanes;
+  }
+  const weight = ({ stream, stack }: Lane): number =>
+    (stream === undefined ? 0 : 1e9) + stack.count;
+  const sorted = lanes.toSorted((left, right) => weight(right) - weight(left));
+  const kept = new Set(sorted.slice(0, MOST_LANES));
+  return lanes.filter((lane) => kept.has(lane));
+}
+
 /**
  * Stacks lanes from above, each as high as its rows need, closer where there are many.
  *
  * Idle gaps take the whole height of their lane, for nothing else is in it then.
  */
 export function layOutLanes(lanes: readonly Lane[], idle?: IdleGaps): LaneLayout {
-  const all = idle === undefined ? lanes : withDevice(lanes, idle);
+  const some = busiest(lanes);
+  const all = idle === undefined ? some : withDevice(some, idle);
   const roomy = stackLanes(all, ROOMY, idle);
   return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(all, DENSE, idle);
 }

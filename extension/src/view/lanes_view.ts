@@ -13,7 +13,7 @@ import { element } from "./dom.ts";
 import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
-import { layOutLanes, spanWithId, type LaneLayout } from "./lane_layout.ts";
+import { layOutLanes, MOST_LANES, spanWithId, type LaneLayout } from "./lane_layout.ts";
 import { addLaneWalk, drawChosenLane, spanAtTime } from "./lane_walk.ts";
 import { drawSpanNames } from "./lane_names.ts";
 import { findLitSpans, litBoxes, type LitSpans } from "./lit_lanes.ts";
@@ -41,6 +41,8 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   let raster = createRaster(1, 1);
   const { selection } = chart;
   let lit: LitSpans = new Map();
+  const cut = element("p", "gpuviz-section__hint");
+  parent.append(cut);
   const draw = (drawing: Drawing, time: Scale): void => {
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing, raster);
@@ -73,7 +75,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   const refresh = (): void => {
     layout = layOut();
     light();
-    listLanes(list, layout);
+    tell();
     plot.setHeight(heightOf(layout));
     plot.redraw();
   };
@@ -82,7 +84,14 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   plot.scope.defer(walk.subscribe(() => plot.redrawOverlay()));
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
-  listLanes(list, layout);
+  const tell = (): void => {
+    listLanes(list, layout);
+    const all = chart.lanes.length;
+    cut.hidden = all <= MOST_LANES;
+    cut.textContent = `Of ${formatCount(all)} lanes the ${MOST_LANES} with most spans are shown, streams first.`;
+  };
+  tell();
+  plot.scope.defer(() => cut.remove());
   addHover(plot, chart.tooltip, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;

@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import { usedAt } from "../model/device_memory.ts";
+import { sampleAt, usedAt } from "../model/device_memory.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
@@ -32,7 +32,12 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
     where.textContent = `${place}: ${formatTime(timeNs, (toNs - fromNs) / 2000)}, ${timeline.placeOf(row)}`;
     used.parentElement?.toggleAttribute("hidden", chart.used === undefined);
     if (chart.used !== undefined) {
-      used.replaceChildren(...exactly(usedAt(chart.used, timeNs)));
+      const sampledNs = chart.used.timeNs[sampleAt(chart.used, timeNs)] ?? 0;
+      const when = `sampled at ${formatTime(sampledNs, 1e5)}`;
+      used.replaceChildren(
+        ...exactly(usedAt(chart.used, timeNs)),
+        element("span", "gpuviz-readout__exact", when),
+      );
     }
     for (const { name, value } of values) {
       if (name === "reserved" && !timeline.knowsSegments) {

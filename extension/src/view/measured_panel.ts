@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration, formatTime } from "../base/format.ts";
+import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -46,12 +46,11 @@ export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
 function valuesOf(found: Measurement): (readonly [name: string, value: string])[] {
   const { busy, fromNs, toNs } = found;
   const length = Math.max(toNs - fromNs, 1);
-  const blocks = found.allocations === 1 ? "block" : "blocks";
   const memory = [
     ["peak allocated", formatBytes(found.peakBytes)],
     [
       "allocated in it",
-      `${formatBytes(found.allocatedBytes)} in ${formatCount(found.allocations)} ${blocks}`,
+      `${formatBytes(found.allocatedBytes)} in ${counted(found.allocations, "block")}`,
     ],
   ] as const;
   if (busy === undefined) {
@@ -60,16 +59,11 @@ function valuesOf(found: Measurement): (readonly [name: string, value: string])[
   const overlap =
     busy.copyNs === 0
       ? "no copies"
-      : `${percent(busy.overlapNs, busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
+      : `${formatShare(busy.overlapNs / busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
   return [
     ...memory,
-    ["GPU busy", `${percent(busy.busyNs, length)} (${formatDuration(busy.busyNs)})`],
-    ["kernels", `${percent(busy.kernelNs, length)} (${formatDuration(busy.kernelNs)})`],
+    ["GPU busy", `${formatShare(busy.busyNs / length)} (${formatDuration(busy.busyNs)})`],
+    ["kernels", `${formatShare(busy.kernelNs / length)} (${formatDuration(busy.kernelNs)})`],
     ["copies under kernels", overlap],
   ];
-}
-
-function percent(part: number, whole: number): string {
-  const value = (100 * part) / whole;
-  return `${value > 0 && value < 10 ? value.toFixed(1) : value.toFixed(0)} %`;
 }

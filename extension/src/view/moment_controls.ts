@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatTime } from "../base/format.ts";
+import { counted, formatBytes, formatTime } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { ACTIONS } from "../model/events.ts";
@@ -52,7 +52,9 @@ function describeEvent({ timeline, stacks }: ChartContext, row: number): string 
     return "";
   }
   const name = (ACTIONS[action[row] ?? 0] ?? "").replaceAll("_", " ");
-  return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${stacks.siteOf(stack[row] ?? 0)})`;
+  // A name from right to left, or one that turns what follows, turns nothing but itself.
+  const site = `\u2068${stacks.siteOf(stack[row] ?? 0)}\u2069`;
+  return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${site})`;
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
@@ -61,8 +63,6 @@ function describeMoment(timeline: DeviceTimeline, row: number, event: string): s
   const free = freeBytes(shown, blocks);
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);
-  const counted = (count: number, noun: string): string =>
-    `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
   const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
   const allocated = `${formatBytes(levels.allocated[row] ?? 0)} allocated`;
   const when = `${name}, ${time}, ${timeline.placeOf(row)}${event}`;

@@ -79,15 +79,17 @@ const FACT = /^([a-z][a-z ]+): (.+)$/;
 function storyLines(lines: readonly string[]): HTMLElement[] {
   const facts = element("dl", "gpuviz-picked__facts");
   const rest: string[] = [];
+  let fact: HTMLElement | undefined;
   for (const text of lines) {
     const [, term, value] = FACT.exec(text) ?? [];
-    const isSourceOfFact = text.startsWith("    ") && rest.length === 0;
-    if (isSourceOfFact) {
-      facts.lastElementChild?.append(element("code", "gpuviz-picked__source", text.trim()));
+    if (fact !== undefined && text.startsWith("    ")) {
+      fact.append(element("code", "gpuviz-picked__source", text.trim()));
     } else if (term === undefined || value === undefined) {
+      fact = undefined;
       rest.push(text);
     } else {
-      facts.append(element("dt", "", term), element("dd", "", value));
+      fact = element("dd", "", value);
+      facts.append(element("dt", "", term), fact);
     }
   }
   const story = element("div", "gpuviz-picked__story");

@@ -21,6 +21,8 @@ export function searchBox(
   const found = element("div", "gpuviz-search__hits");
   found.setAttribute("role", "status");
   found.hidden = true;
+  // Safari gives the focus to what is around a pressed button.
+  found.tabIndex = -1;
   box.append(field, found);
   parent.append(box);
   let shown = new Scope();
@@ -38,6 +40,12 @@ export function searchBox(
     }
   };
   scope.listen(field, "input", show);
+  scope.listen(field, "focus", show);
+  scope.listen(box, "focusout", ({ relatedTarget }) => {
+    if (!(relatedTarget instanceof Node && box.contains(relatedTarget))) {
+      close();
+    }
+  });
   scope.listen(box, "keydown", (event) => {
     if (event.key === "Escape") {
       field.value = "";
@@ -66,8 +74,8 @@ function hitList(
 ): HTMLElement[] {
   const hits = search(query, chart);
   const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
-  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, picked }) => {
-    const hit = button("", "Select it and zoom to it");
+  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, picked, name = what }) => {
+    const hit = button("", `Select and zoom to ${name}`);
     hit.className = "gpuviz-search__hit";
     hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
     scope.listen(hit, "click", () => {

@@ -1,11 +1,10 @@
-import { formatBytes, formatCount } from "../base/format.ts";
+import { counted, formatBytes } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { Places, siteText } from "../model/places.ts";
 import {
   siteRows,
   stackHoldings,
-  type Held,
   type HoldingName,
   type SiteRow,
   type StackHoldings,
@@ -74,7 +73,7 @@ function sitesTable(
       title,
       hint,
       (row) => row[name].bytes,
-      (row) => blocksText(row[name]),
+      (row) => counted(row[name].count, "block"),
     );
   const columns: TableColumn<SiteRow>[] = [
     lineColumn(chart, holdings),
@@ -84,10 +83,6 @@ function sitesTable(
     countColumn("Allocations", "Allocations over the recording", (row) => row.inAll.count),
   ];
   return dataTable(parent, "Lines that allocated", columns, rows, AT_THE_PEAK);
-}
-
-function blocksText({ count }: Held): string {
-  return `${formatCount(count)} ${count === 1 ? "block" : "blocks"}`;
 }
 
 /** A line with its source; opened, it shows the call stacks that lead to it. */
@@ -137,7 +132,7 @@ function stacksOf(
     return [element("p", "gpuviz-stack__title", title), list];
   });
   const hidden = stacks.length - MOST_STACKS;
-  const more = `${formatCount(hidden)} more call stacks lead to this line.`;
+  const more = `And ${counted(hidden, "more call stack")}.`;
   const link = showLink(scope, "Show its largest block in the charts", "", () => {
     showInCharts(chart, { kind: "block", block: largest });
   });

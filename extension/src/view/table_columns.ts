@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Place } from "../model/places.ts";
 import type { Picked } from "../model/picked.ts";
@@ -42,12 +42,6 @@ export function shareColumn<Row>(
   value: (row: Row) => number,
 ): TableColumn<Row> {
   return { title, hint, value, text: (row) => formatShare(value(row)) };
-}
-
-/** A share of 1 as a percentage, as in gpuviz/quantities.py. */
-export function formatShare(share: number): string {
-  const percent = 100 * share;
-  return `${percent >= 10 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)} %`;
 }
 
 /** A line's source, where known, and where it stands; the whole path is in its title. */

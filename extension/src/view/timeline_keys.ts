@@ -53,6 +53,7 @@ export function addTimelineKeys(
     "/": targets.search,
     "?": targets.help,
     Escape: () => {
+      chart.tooltip.hide();
       picked.value = undefined;
       measured.value = undefined;
     },
