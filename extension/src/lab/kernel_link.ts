@@ -233,7 +233,7 @@ export class KernelLink {
         this.#comm.settle(said.done);
       }
     } else if (KernelMessage.isExecuteInputMsg(message)) {
-      if (this.#status === "absent" && message.content.code.includes("gpuviz")) {
+      if (this.#status !== "present" && message.content.code.includes("gpuviz")) {
         this.#askAfter = parentOf(message);
       }
     } else if (KernelMessage.isStatusMsg(message) && parentOf(message) === this.#askAfter) {
