@@ -35,6 +35,7 @@ ACTIONS = (
     "snapshot",
     "user_defined",
     "record_stream",
+    "empty_cache",
     "free",
     "of a newer version",
 )
