@@ -52,6 +52,11 @@ class SimulatedDevice(OfflineDevice):
     def used(self) -> int:
         """Bytes allocated and mapped."""
 
+    def refuse_beyond(self, used: int) -> None:
+        """
+        Refuse what goes beyond so many bytes, though memory_info() tells of more.
+        """
+
 class RecordedDevice(OfflineDevice):
     """
     Answers with a recording's addresses: those of its segment allocations and mappings.
