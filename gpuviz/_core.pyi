@@ -52,6 +52,11 @@ class SimulatedDevice(OfflineDevice):
     def used(self) -> int:
         """Bytes allocated and mapped."""
 
+    def refuse_beyond(self, used: int) -> None:
+        """
+        Refuse what goes beyond so many bytes, though memory_info() tells of more.
+        """
+
 class RecordedDevice(OfflineDevice):
     """
     Answers with a recording's addresses: those of its segment allocations and mappings.
@@ -521,6 +526,9 @@ class Replayer:
 class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception]) -> None: ...
 
+    def empty_cache(self, allocator: CachingAllocator) -> None:
+        """Give unused segments back to the device, with the caller's stack."""
+
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
     def abandon(self) -> None: ...
@@ -598,6 +606,8 @@ class SimulatedGpu:
         """
 
     def free(self, allocator: CachingAllocator, address: int) -> None: ...
+
+    def empty_cache(self, allocator: CachingAllocator) -> None: ...
 
     def create_stream(self, non_blocking: bool = False, priority: int = 0) -> int:
         """Return its handle."""

@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
 
-NewAllocatorHook = Callable[[int, _core.CachingAllocator], None]
-
 
 class _Process:
     """The allocators of this process, by device."""
 
     def __init__(self) -> None:
         self.allocators: dict[int, _core.CachingAllocator] = {}
-        self.on_new: NewAllocatorHook | None = None
+        self.on_new: Callable[[int, _core.CachingAllocator], None] | None = None
+        self.empty_cache: Callable[[_core.CachingAllocator], None] | None = None
         self.settings: _core.AllocatorSettings | None = None
 
     def current_settings(self) -> _core.AllocatorSettings:
@@ -94,7 +93,7 @@ def caching_allocators() -> dict[int, _core.CachingAllocator]:
     return dict(_process.allocators)
 
 
-def set_new_allocator_hook(hook: NewAllocatorHook | None) -> None:
+def set_new_allocator_hook(hook: Callable[[int, _core.CachingAllocator], None] | None) -> None:
     """Call ``hook(device, allocator)`` for every allocator there is and for each new one."""
     _process.on_new = hook
     if hook is not None:
@@ -118,6 +117,11 @@ def chosen_device(device: int | None) -> int:
 def _reported_device(device: int | None) -> int:
     """Return the same, but 0 where nothing has been allocated and any device tells the same."""
     return chosen_device(device) if _process.allocators else device or 0
+
+
+def set_empty_cache(call: Callable[[_core.CachingAllocator], None] | None) -> None:
+    """Let `empty_cache` make ``call``, which knows where it is made; the allocator's for None."""
+    _process.empty_cache = call
 
 
 def _existing(device: int | None) -> _core.CachingAllocator | None:
@@ -207,7 +211,7 @@ def reset_accumulated_memory_stats(device: int | None = None) -> None:
 def empty_cache() -> None:
     """Give all cached memory that no array uses back to the devices; waits for pending frees."""
     for allocator in caching_allocators().values():
-        allocator.empty_cache()
+        (_process.empty_cache or _core.CachingAllocator.empty_cache)(allocator)
 
 
 def mem_get_info(device: int | None = None) -> tuple[int, int]:
@@ -258,10 +262,9 @@ def set_allocator_settings(settings: str) -> None:
 
     Args:
         settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
-            ``"expandable_segments:True,max_split_size_mb:128"``. As in torch, options that are not
-            named stay, but ``max_split_size_mb``, ``max_non_split_rounding_mb``,
-            ``garbage_collection_threshold`` and ``roundup_power2_divisions``, which go back to
-            their defaults.
+            ``"expandable_segments:True"``. As in torch, options that are not named stay, but
+            ``max_split_size_mb``, ``max_non_split_rounding_mb``, ``roundup_power2_divisions`` and
+            ``garbage_collection_threshold``, which go back to their defaults.
 
     Raises:
         ValueError: An unknown key or a bad value; the message names it.
@@ -280,9 +283,8 @@ def get_allocator_settings() -> str:
 def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
     """Keep an array's memory until ``stream`` is done with what it has queued by the array's free.
 
-    Needed when another stream than the one on which the array was made uses it: the allocator knows
-    only the latter. The memory of ``array`` must come from gpuviz's allocator; a view counts for
-    the whole.
+    Needed when another stream uses the array than the one it was made on, the only one known to
+    the allocator. The memory must come from gpuviz's allocator; a view counts for the whole.
 
     Raises:
         ValueError: The memory is not gpuviz's, so nothing would hold it back.
@@ -329,9 +331,7 @@ def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
         stream = current_stream(device)
     handle = getattr(stream, "ptr", stream)
     if not isinstance(handle, int) or isinstance(handle, bool):
-        raise TypeError(
-            f"stream must be a cupy.cuda.Stream or a handle as int, got {type(stream).__name__}",
-        )
+        raise TypeError(f"stream must be a cupy.cuda.Stream or an int, got {type(stream).__name__}")
     return known_handle(handle)
 
 
@@ -341,10 +341,9 @@ def caching_allocator_delete(address: int) -> None:
     Raises:
         ValueError: No live allocation begins at ``address``.
     """
-    if address == 0:
-        return
     for allocator in caching_allocators().values():
         if allocator.owns(address):
             allocator.free(address)
             return
-    raise ValueError(f"invalid device pointer: {address:#x} begins no live allocation")
+    if address:
+        raise ValueError(f"invalid device pointer: {address:#x} begins no live allocation")

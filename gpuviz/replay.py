@@ -28,7 +28,7 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
     and ranges stay beside them.
 
     Args:
-        recording: Whose allocations, frees and stream uses are repeated.
+        recording: Whose allocations, frees, stream uses and calls of empty_cache are repeated.
         speed: 2 halves the pauses between operations; 0 leaves them out.
         settings: As for `gpuviz.set_allocator_settings`; the recording's own by default.
 
@@ -203,8 +203,8 @@ class _Operations:
         import numpy as np
 
         made = np.array(self.operation, np.uint8)
-        pools = [_core.Operation[name].value for name in ("begin_pool", "end_pool")]
-        of_block = ~np.isin(made, pools)
+        others = ("begin_pool", "end_pool", "empty_cache")
+        of_block = ~np.isin(made, [_core.Operation[name].value for name in others])
         return Asked(
             rows=np.array(self.row, np.int64)[of_block],
             blocks=np.array(self.id, np.int64)[of_block],
@@ -213,7 +213,7 @@ class _Operations:
 
 
 def operations(recording: Recording, device: int) -> _Operations:
-    """Return what the program asked of one device: its allocations, frees and stream uses.
+    """Return what the program asked of one device: allocations, frees, stream uses, empty_cache.
 
     A request that failed is freed at once, in case there is memory for it now.
     """
@@ -252,6 +252,8 @@ def operations(recording: Recording, device: int) -> _Operations:
                 made.add("free", row, live.pop(address), 0, stream)
             elif action == "record_stream" and address in live:
                 made.add("record_stream", row, live[address], 0, stream)
+            elif action == "empty_cache":
+                made.add("empty_cache", row, 0, 0, 0)
         rows_before += batch.num_rows
     return made
 

@@ -25,6 +25,7 @@ DICTIONARIES = {
         "record_stream",
         "snapshot",
         "annotate",
+        "empty_cache",
     ),
     # The rest in native/record/activity_rows.hpp: ActivityKind, CopyKind, MemoryKind ...
     ("activities", "kind"): ("kernel", "memcpy", "memset", "graph", "range"),
@@ -111,7 +112,9 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``memory_events``: one row for each allocator event, in the order in which they happened on a
       device. ``size`` is the rounded size of the block or the bytes of the segment,
       ``requested_size`` the caller's bytes (0 for segments). For ``oom``, ``address`` is the
-      device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block.
+      device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block. For
+      ``empty_cache``, ``size`` is what it gave back, in the ``segment_free`` and ``segment_unmap``
+      rows before it; what gives segments back without it is retries and garbage collection.
     - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
     - ``memory_operations``: allocations and releases that CUDA carried out, whoever asked for them:
       segments of the allocator, and what goes around it. ``source`` is the library that asked.

@@ -75,6 +75,22 @@ def test_sizes_are_told_in_bytes_and_peaks_stay_until_they_are_reset():
     assert gpuviz.memory_allocated() == 0
 
 
+@pytest.mark.usefixtures("process")
+def test_empty_cache_makes_the_call_of_who_records_until_it_ends():
+    asked = []
+    address = gpuviz.caching_allocator_alloc(30 * MIB)
+    gpuviz.caching_allocator_delete(address)
+
+    allocator.set_empty_cache(asked.append)
+    gpuviz.empty_cache()
+    reserved = gpuviz.memory_reserved()
+    allocator.set_empty_cache(None)
+    gpuviz.empty_cache()
+
+    assert asked == [allocator.caching_allocator(0)]
+    assert (reserved, gpuviz.memory_reserved()) == (30 * MIB, 0)
+
+
 def flattened(nested, prefix=""):
     for key, value in nested.items():
         if isinstance(value, dict):

@@ -50,6 +50,26 @@ def requests(recording, *actions):
     ]
 
 
+def test_calls_of_empty_cache_are_repeated_where_they_were():
+    def program(source):
+        allocator = source.allocators[0]
+        for size in (30, 50):
+            allocator.free(allocator.allocate(size * MIB))
+            allocator.empty_cache()
+
+    original = record(program)
+
+    again = gpuviz.replay(original, speed=0)
+
+    expected = [("empty_cache", 30 * MIB), ("empty_cache", 50 * MIB)]
+    for recording in (original, again):
+        rows = named(recording)
+        assert [
+            (row["action"], row["size"]) for row in rows if row["action"] == "empty_cache"
+        ] == expected
+    assert [row["action"] for row in named(again)] == [row["action"] for row in named(original)]
+
+
 def several_streams(source):
     allocator = source.allocators[0]
     live = [allocator.allocate(1000 * (n + 1), stream=STREAM * (n % 3)) for n in range(60)]

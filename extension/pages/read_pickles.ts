@@ -39,7 +39,8 @@ async function tablesOf(bytes: Uint8Array<ArrayBuffer>): Promise<unknown> {
   const stacks = await recording.tableIfAny("stacks");
   tables["stacks"] = { ...tables["stacks"], frames: stacks.lists("frames") };
   const { initialEvents, durationNs, manifest } = recording;
-  return { initialEvents, durationNs, notes: manifest["notes"], tables };
+  const created = Math.floor(Date.parse(String(manifest["created"])) / 1000) || 0;
+  return { initialEvents, durationNs, created, notes: manifest["notes"], tables };
 }
 
 function plain(value: PickleValue, around: readonly PickleItems[] = []): unknown {

@@ -3,9 +3,11 @@
 import os
 import threading
 import time
+from contextlib import suppress
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from gpuviz.commands.terminal_guard import TerminalGuard
 from gpuviz.quantities import format_duration
 from gpuviz.report.live_numbers import LiveNumbers
 from gpuviz.report.summary import Number
@@ -22,13 +24,16 @@ _LONGEST_INTERVAL_S = 5.0
 _CELL = 36
 _FEWEST_ROWS = 12
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
+# All of the terminal scrolls again, and the lines are empty, however high it is by now.
+_GIVE_BACK = f"{_SAVE}\x1b[r\x1b[999;1H\x1b[{LINES - 1}A\x1b[J{_RESTORE}"
 
 
 class LiveView:
     """Shows numbers below a scroll region, in which the program goes on to print as ever.
 
     The program's streams are left alone: what it prints, and whether it prints to a terminal, is as
-    without. Where the terminal is too low, nothing is shown.
+    without. Where the terminal is too low, nothing is shown. However the program ends, the terminal
+    scrolls as a whole afterwards.
 
     Args:
         recorder: Records.
@@ -41,6 +46,7 @@ class LiveView:
         self._numbers = LiveNumbers()
         self._stop = threading.Event()
         self._size = os.terminal_size((0, 0))
+        self._guard: TerminalGuard | None = None
         self._thread = threading.Thread(target=self._run, name="gpuviz-live", daemon=True)
 
     def start(self) -> None:
@@ -51,9 +57,10 @@ class LiveView:
         """Give the lines back to the program."""
         self._stop.set()
         self._thread.join()
-        if self._size.lines:
-            below = "".join(f"\x1b[{self._size.lines - line};1H\x1b[2K" for line in range(LINES))
-            self._write(f"{_SAVE}\x1b[r{below}{_RESTORE}")
+        if self._guard is not None:
+            with suppress(OSError):
+                self._write(_GIVE_BACK)
+            self._guard.dismiss()
 
     def _run(self) -> None:
         pause, is_first = 0.0, True
@@ -71,6 +78,8 @@ class LiveView:
         size = os.get_terminal_size(self._terminal)
         if size.lines < _FEWEST_ROWS:
             return
+        if self._guard is None:
+            self._guard = TerminalGuard(self._terminal, _GIVE_BACK)
         begin = "" if size == self._size else self._reserve(size)
         lines = rendered(self._now(), size.columns)
         first = size.lines - LINES + 1

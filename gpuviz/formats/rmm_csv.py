@@ -16,23 +16,28 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 COLUMNS = ("thread", "time", "action", "pointer", "size", "stream")
+# Without these it is somebody else's table.
+_TELLING = {"action", "pointer", "size"}
+# Of what rmmWriteLog wrote before RMM had memory resources.
+_OLDEST = {"event type", "device id", "address"}
 _DEVICE = re.compile(r"\.dev(\d{1,3})(?=\.|$)")
 _LONGEST_LINE = 4096
 _BETWEEN_REPORTS_S = 0.05
 
 
 def is_log(start: bytes) -> bool:
-    """Return whether a file that starts so has the columns of RMM's log."""
+    """Return whether a file that starts so is a log of RMM, maybe one that `read` refuses."""
     header = start.removeprefix(b"\xef\xbb\xbf").splitlines()[:1]
     names = header[0].decode("utf-8", "replace").split(",") if header else []
-    return set(COLUMNS) <= {_plain(name) for name in names}
+    known = {_plain(name) for name in names}
+    return known >= _TELLING or known >= _OLDEST
 
 
 def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
     """Return the recording that RMM's log is: allocations and frees, without segments.
 
     The device is the one in a name such as ``log.dev1.csv``, else 0. Blocks that are freed and
-    were never allocated existed before.
+    were never allocated existed before. Threads are not known where the log has no such column.
 
     Args:
         path: The log.
@@ -51,7 +56,7 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
             order = _column_order(next(reader, []))
             for values in reader:
                 if values:
-                    rows.add([values[column] for column in order])
+                    rows.add(["" if column is None else values[column] for column in order])
         except IndexError:
             problem = f"too few values; expected {', '.join(COLUMNS)}"
             raise FormatError(name, f"line {max(reader.line_num, 1)}", problem) from None
@@ -67,12 +72,19 @@ def _plain(name: str) -> str:
     return name.strip().strip('"').lower()
 
 
-def _column_order(header: list[str]) -> list[int]:
+def _column_order(header: list[str]) -> list[int | None]:
+    """Return where each of ``COLUMNS`` is; None for one that the log can do without."""
     names = [_plain(name.removeprefix("\ufeff")) for name in header]
-    missing = [name for name in COLUMNS if name not in names]
+    if set(names) >= _OLDEST:
+        raise RowError(
+            "the log of an RMM without memory resources (rmmWriteLog), which is not read; expected "
+            f"{', '.join(COLUMNS)}, as the logging_resource_adaptor of newer versions writes"
+        )
+    missing = [name for name in COLUMNS[1:] if name not in names]
     if missing:
-        raise RowError(f"no column {missing[0]}; expected {', '.join(COLUMNS)}")
-    return [names.index(name) for name in COLUMNS]
+        has = ", ".join(name[:40] for name in names[:20])
+        raise RowError(f"no column {missing[0]} in {has}; expected {', '.join(COLUMNS)}")
+    return [names.index(name) if name in names else None for name in COLUMNS]
 
 
 def _lines(

@@ -171,7 +171,7 @@ class LogRows:
     def _thread(self, text: str) -> int:
         """Return the thread's id; a handle that does not fit the column gets a number instead."""
         if text not in self._threads:
-            number = _number(text, "thread", 10)
+            number = _number(text, "thread", 10)  # 0 for none
             fits = number <= _HIGHEST_THREAD
             self._threads[text] = number if fits else len(self._threads) + 1
         return self._threads[text]
@@ -181,7 +181,7 @@ class LogRows:
             number: "" if text == str(number) else f"thread {text}"
             for text, number in self._threads.items()
         }
-        return [{"id": number, "name": name} for number, name in names.items()]
+        return [{"id": number, "name": name} for number, name in names.items() if number]
 
 
 def _midnight(date: str) -> datetime:

@@ -65,9 +65,8 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
 
     Keys that torch does not know, and whose readers pass over: ``block_size`` of an event whose
     block torch's rounding would not give, ``pool_is_large`` of one under another allocator,
-    ``requested_size`` of ``oom``, the action
-    ``record_stream``, ``synthetic`` on segments around blocks that lie in none, and ``gpuviz``
-    with what is true of the recording.
+    ``requested_size`` of ``oom``, the actions ``record_stream`` and ``empty_cache``, ``synthetic``
+    on segments around blocks that lie in none, and ``gpuviz`` with what is true of the recording.
 
     Raises:
         RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.

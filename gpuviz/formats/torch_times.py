@@ -65,13 +65,14 @@ def event_times(
     bounds = [0, *(np.flatnonzero(np.diff(devices)) + 1).tolist(), len(devices)]
     parts = [slice(*bound) for bound in itertools.pairwise(bounds)]
     is_known = type(start_unix_ns) is int and 0 <= start_unix_ns <= LATEST_US * NS
-    if not is_known and not time_us.any():
+    if not is_known and len(time_us) and not time_us.any():
         ordinal = np.zeros(len(time_us), np.int64)
         for part in parts:
             ordinal[part] = np.arange(part.stop - part.start) * NS
-        return Times(ordinal, 0, int(ordinal.max(initial=0)), bool(len(time_us)), 0)
+        return Times(ordinal, 0, int(ordinal.max()), are_missing=True, moved=0)
     known = np.concatenate([time_us[time_us > 0], others_us[others_us > 0]])
-    start = start_unix_ns if is_known else int(known.min(initial=LATEST_US)) * NS
+    earliest = int(known.min()) * NS if len(known) else 0
+    start = start_unix_ns if is_known else earliest
     events = np.maximum(time_us * NS - start, 0)
     moved = 0
     for part in parts:

@@ -27,6 +27,7 @@ _RELEASES = ("segment_free", "segment_unmap")
 OOM = "out of memory"
 SNAPSHOT = "snapshot"
 RELEASE = "segments released"
+EMPTY_CACHE = "empty_cache()"
 
 
 def add_counters(trace: Trace, recording: "Recording", devices: "Mapping[int, int]") -> None:
@@ -72,7 +73,7 @@ def add_moments(
     devices: "Mapping[int, int]",
     lines: "Lines",
 ) -> None:
-    """Add out of memory, snapshots, and each time that cached segments were released."""
+    """Add out of memory, snapshots, empty_cache, and each time that segments were released."""
     import numpy as np
 
     events = recording.tables["memory_events"]
@@ -81,6 +82,7 @@ def add_moments(
     own = np.arange(len(actions)) >= first
     failed = np.flatnonzero(own & (actions == ACTIONS.index("oom")))
     taken = np.flatnonzero(own & (actions == ACTIONS.index("snapshot")))
+    emptied = np.flatnonzero(own & (actions == ACTIONS.index("empty_cache")))
     starts, counts, sizes = _releases(actions, device, plain(events["size"]), first)
     free = np.minimum(plain(events["address"])[failed], np.uint64(2**63 - 1)).astype(np.int64)
     failure = {
@@ -93,6 +95,7 @@ def add_moments(
         OOM: (failed, failure),
         SNAPSHOT: (taken, {}),
         RELEASE: (starts, {"segments": counts, "bytes": sizes}),
+        EMPTY_CACHE: (emptied, {"bytes": plain(events["size"])[emptied]}),
     }
     rows_of_all = np.concatenate([rows for rows, _ in moments.values()])
     tracks = _memory_tracks(trace, devices, device, rows_of_all)

@@ -16,6 +16,7 @@ from gpuviz.allocator import (
     caching_allocators,
     cuda_driver,
     get_allocator_settings,
+    set_empty_cache,
     set_new_allocator_hook,
 )
 from gpuviz.cupti import CuptiTracing
@@ -215,6 +216,7 @@ class CachingSource:
 
         set_new_allocator_hook(attach)
         self._client.set_session(session, stacks=self._stacks)
+        set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
 
     def sample(self) -> list[tuple[int, int]]:
@@ -231,6 +233,7 @@ class CachingSource:
         restored = installation is None or installation.remove()
         self._client.set_session(None)
         set_new_allocator_hook(None)
+        set_empty_cache(None)
         for device, allocator in caching_allocators().items():
             allocator.detach()
             self._final_stats[device] = allocator.memory_stats()

@@ -16,7 +16,8 @@ from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list
 from gpuviz.report.markup import facts_list, section
 from gpuviz.report.redaction import redact as redacted
-from gpuviz.report.reduction import Shown, cut, reduce
+from gpuviz.report.reduction import Page, Shown, cut, reduce
+from gpuviz.report.size_model import page_bytes
 from gpuviz.report.summary import DeviceSummary, headline, summarize
 
 if TYPE_CHECKING:
@@ -56,16 +57,21 @@ def write_report(  # noqa: PLR0913 - each is a switch of its own
     if redact:
         recording = redacted(recording)
     shown = cut(recording, *window) if window is not None else Shown(recording)
-    page = (build_page(shown) if max_size is None else _fitting_page(shown, max_size)).encode()
+    page = _page(shown) if max_size is None else reduce(shown, _page, max_size)
 
     def copy(file: BinaryIO) -> None:
-        file.write(page)
+        file.write(page.content)
 
     return write_whole(path, copy, overwrite=overwrite)
 
 
-def build_page(shown: "Shown | Recording") -> str:
-    """Return the page's text. Nothing from the recording can run in it or leave its element."""
+def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
+    """Return the page's text. Nothing from the recording can run in it or leave its element.
+
+    Args:
+        shown: What is shown.
+        archive: The recording's ``.gpuviz`` file, if it was written already.
+    """
     shown = shown if isinstance(shown, Shown) else Shown(shown)
     recording = shown.recording
     script = _static("report.js")
@@ -88,31 +94,17 @@ def build_page(shown: "Shown | Recording") -> str:
             "Environment", facts_list(environment(recording)), slug="environment"
         ),
         "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
-        "recording": base64.b64encode(_saved(recording)).decode(),
+        "recording": base64.b64encode(archive or _saved(recording)).decode(),
         "script": script,
     }
     template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
     return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
 
 
-def _fitting_page(shown: Shown, max_size: int) -> str:
-    page = build_page(shown)
-    around = len(page.encode()) - _base64_bytes(shown.recording)
-    while len(page.encode()) > max_size:
-        # Facts and findings of a part have other lengths than those of the whole, notes add some.
-        spare = max_size // 100 + 1000
-        reduced = reduce(
-            shown,
-            lambda part: _base64_bytes(part) + around + spare,
-            max_size,
-        )
-        page = build_page(reduced)
-        around += max(len(page.encode()) - max_size, 0)
-    return page
-
-
-def _base64_bytes(recording: "Recording") -> int:
-    return -(-len(_saved(recording)) // 3) * 4
+def _page(shown: Shown) -> Page:
+    archive = _saved(shown.recording)
+    content = build_page(shown, archive).encode()
+    return Page(content, page_bytes(content, archive))
 
 
 def _static(name: str) -> str:

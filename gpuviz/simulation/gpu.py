@@ -274,7 +274,7 @@ class SimulatedGPU(SoleOwner):
 
     def empty_cache(self) -> None:
         """Give memory that no array uses back to the device, which waits until it is idle."""
-        self._allocator.empty_cache()
+        self._native.empty_cache(self._allocator)
 
     def memory_stats(self) -> dict[str, int]:
         """Return the allocator's statistics, as `gpuviz.memory_stats`."""

@@ -4,6 +4,8 @@ import fcntl
 import os
 import pty
 import re
+import select
+import signal
 import struct
 import subprocess
 import termios
@@ -43,6 +45,20 @@ def on_terminal(folder, rows):
     return out.decode(), shown.decode()
 
 
+def until(terminal, pattern):
+    """Return what a terminal shows until it has shown a pattern; all of it if it never does."""
+    shown = b""
+    while not re.search(pattern, shown):
+        ready, _, _ = select.select([terminal], [], [], 30)
+        try:
+            shown += os.read(terminal, 1 << 16) if ready else b""
+        except OSError:
+            break
+        if not ready:
+            break
+    return shown
+
+
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "steps.py").write_text(STEPS)
@@ -66,6 +82,44 @@ def test_at_the_end_the_terminal_is_the_programs_again(folder):
 
     assert "gpuviz: wrote steps.gpuviz (" in after
     assert re.findall(r"\x1b\[\d+;\d+r", after) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_is_killed_leaves_a_terminal_that_scrolls_as_a_whole(folder, number):
+    waits = "import os\nos.fork()\ntime.sleep(60)\n"
+    (folder / "steps.py").write_text(f"{SIMULATED}step(1 << 20)\n{waits}")
+    terminal, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    attributes = termios.tcgetattr(side)
+    with subprocess.Popen(
+        [GPUVIZ, "run", "--live", "steps.py"], cwd=folder, stderr=side, start_new_session=True
+    ) as process:
+        before = until(terminal, rb"peak")
+        os.kill(process.pid, number)
+    after = until(terminal, rb"\x1b\[r.*\x1b8")
+    os.killpg(process.pid, signal.SIGKILL)  # a fork of the program lived on
+
+    assert b"\x1b[1;20r" in before
+    assert b"\x1b[r" not in before
+    assert re.findall(rb"\x1b\[\d*;?\d*r", after)[-1] == b"\x1b[r"
+    # The cursor goes to the lowest line at most, three lines up, and all below is empty.
+    assert after.endswith(b"\x1b7\x1b[r\x1b[999;1H\x1b[3A\x1b[J\x1b8")
+    assert re.findall(rb"\x1b\[\?", before + after) == []  # no cursor hidden, no other screen
+    assert termios.tcgetattr(side) == attributes
+    os.close(side)
+    os.close(terminal)
+
+
+def test_the_program_has_no_child_to_wait_for(folder):
+    (folder / "steps.py").write_text(
+        f"{SIMULATED}step(1 << 20)\ntime.sleep(1)\n"
+        "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')\n"
+    )
+
+    out, shown = on_terminal(folder, 24)
+
+    assert out == "none\n"
+    assert "\x1b[1;20r" in shown
 
 
 def test_a_terminal_that_is_too_low_shows_what_it_would_without(folder):

@@ -54,7 +54,7 @@ def _trace(events: dict[str, Any], handles: tuple[int, ...]) -> list[dict[str, A
     entries = []
     for row, code in enumerate(columns["action"]):
         action = ACTIONS[code]
-        if action in {"record_stream", "snapshot"}:
+        if action in {"record_stream", "snapshot", "empty_cache"}:
             continue
         size = columns["size" if action in SEGMENT_ACTIONS else "requested_size"][row]
         entry = {"action": action, "size": size, "stream": handles.index(columns["stream"][row])}

@@ -129,7 +129,7 @@ def test_perfetto_reads_names_of_any_text_as_they_are(tmp_path):
     assert [name for (name,) in names] == [name.split("\0")[0] for name in HOSTILE]
 
 
-def test_out_of_memory_snapshots_and_releases_are_instants_with_their_bytes(tmp_path):
+def test_out_of_memory_snapshots_releases_and_empty_cache_are_instants_with_their_bytes(tmp_path):
     segment = {"address": 2048, "size": 1024, "device": 0, "pause": 5}
     failed = {"action": "oom", "address": 77, "requested_size": 900, "size": 1024, "pause": 5}
     events = [
@@ -138,6 +138,7 @@ def test_out_of_memory_snapshots_and_releases_are_instants_with_their_bytes(tmp_
         failed,
         {"action": "segment_free"} | segment,
         {"action": "segment_free"} | segment | {"address": 4096},
+        {"action": "empty_cache", "size": 2048, "pause": 5},
         {"action": "snapshot", "pause": 5},
     ]
     recording = with_memory(empty(), events)
@@ -151,7 +152,8 @@ def test_out_of_memory_snapshots_and_releases_are_instants_with_their_bytes(tmp_
     assert instants == [
         ("out of memory", 15, 0, 1024),
         ("segments released", 20, 0, 2048),
-        ("snapshot", 30, 0, None),
+        ("empty_cache()", 30, 0, 2048),
+        ("snapshot", 35, 0, None),
     ]
 
 

@@ -99,6 +99,41 @@ def test_lines_about_no_bytes_are_left_out_with_a_note(tmp_path):
     assert recording.notes[-1] == "1 lines of RMM's log are about 0 bytes and left out."
 
 
+def test_a_log_without_threads_has_events_of_none(tmp_path):
+    lines = "10:00:00:000001,allocate,0x500,8,0\n10:00:01:000001,free,0x500,8,0\n"
+
+    recording = logged(tmp_path, lines, header="Time,Action,Pointer,Size,Stream\n")
+
+    assert rows(recording, "time", "action", "address", "size", "thread") == [
+        (0, "alloc", 0x500, 8, 0),
+        (10**9, "free_requested", 0x500, 8, 0),
+        (10**9, "free_completed", 0x500, 8, 0),
+    ]
+    assert recording.table("threads").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (
+            "Thread,Action,Pointer,Size,Stream\n",
+            "line 1: no column time in thread, action, pointer, size, stream; expected thread, ti",
+        ),
+        ("Thread,Time,Action,Pointer,Size\n", "line 1: no column stream in thread, time, action"),
+        (
+            "Event Type,Device ID,Address,Stream,Size (bytes),Free Memory,Total Memory,Start,End\n",
+            "line 1: the log of an RMM without memory resources (rmmWriteLog), which is not read",
+        ),
+        ("Name,Size\n", "not a gpuviz recording"),
+    ],
+)
+def test_a_log_of_another_layout_is_refused_with_what_it_lacks(header, problem, tmp_path):
+    with pytest.raises(FormatError) as caught:
+        logged(tmp_path, "1,2,3,4,5\n", header=header)
+
+    assert problem in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuviz import SimulatedGPU, record
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats import rmm_csv, torch_snapshot
 from gpuviz.recording import load
@@ -94,6 +95,20 @@ def test_a_recording_of_gpuviz_comes_back_with_its_manifest(simulated, tmp_path)
     assert [getattr(again.manifest, each) for each in kept] == [
         getattr(simulated.manifest, each) for each in kept
     ]
+
+
+def test_a_call_of_empty_cache_comes_back(tmp_path):
+    gpu = SimulatedGPU(real_time=False)
+    with record(device=gpu) as recorder:
+        gpu.empty(30 << 20)
+        gpu.empty_cache()
+    recording = recorder.recording
+
+    again = round_trip(recording, tmp_path)
+
+    assert events(again)[-1]["action"] == "empty_cache"
+    assert events(again) == events(recording)
+    assert again.memory_snapshot() == []
 
 
 def test_blocks_outside_of_segments_come_back(tmp_path):

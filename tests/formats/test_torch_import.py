@@ -268,6 +268,24 @@ def test_annotations_and_metadata_are_ranges(tmp_path):
     assert spans == [(0, 9000), (2000, 2000)]
 
 
+def test_annotations_without_events_begin_the_recording(tmp_path):
+    annotations = [
+        {"stage": "START", "name": "epoch", "device": 0, "time_us": FIRST_US},
+        {"stage": "START", "name": "step", "device": 0, "time_us": FIRST_US + 2},
+        {"stage": "END", "name": "step", "device": 0, "time_us": FIRST_US + 5},
+    ]
+    values = whole([block(BASE, 2 * MIB)], [], external_annotations=annotations)
+
+    recording = read(values, tmp_path)
+
+    table = recording.table("ranges")
+    assert table["time"].to_pylist() == [0, 2000]
+    assert table["end"].to_pylist() == [-1, 5000]
+    assert recording.manifest.start_unix_ns == 1000 * FIRST_US
+    assert recording.manifest.duration_ns == 5000
+    assert recording.memory_snapshot()[0]["total_size"] == 2 * MIB
+
+
 def test_devices_keep_their_own_traces_and_streams(tmp_path):
     far = BASE + 64 * MIB
     traces = [

@@ -35,6 +35,7 @@ ACTIONS = (
     "snapshot",
     "user_defined",
     "record_stream",
+    "empty_cache",
     "free",
     "of a newer version",
 )
@@ -100,7 +101,7 @@ annotations = st.fixed_dictionaries(
         "name": st.sampled_from(["step", "forward"]),
         "stage": st.sampled_from(["START", "END"]),
         "device": st.integers(-1, 1),
-        "time_us": st.integers(FIRST_US - 500, FIRST_US + 20_000),
+        "time_us": st.integers(FIRST_US - 500, FIRST_US + 20_000) | st.just(0),
     },
 )
 
@@ -123,12 +124,6 @@ def segments(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def snapshots(draw: st.DrawFn) -> dict[str, Any]:
     traces = draw(st.lists(st.lists(events, max_size=30), max_size=2))
-    rows = [
-        event
-        for trace in traces
-        for event in trace
-        if event["action"] in ACTIONS[:-1] and "synthetic" not in event
-    ]
     more = optional(
         allocator_settings=optional(
             max_split_size=st.sampled_from([-1, 2 * MIB, 2**63, None]),
@@ -138,8 +133,7 @@ def snapshots(draw: st.DrawFn) -> dict[str, Any]:
         ),
         # Times of many years would have more digits than a double.
         gpuviz=optional(start_unix_ns=st.integers(FIRST_NS - 10**12, FIRST_NS) | st.none()),
-        # Without events nothing tells when the recording began.
-        external_annotations=st.lists(annotations, max_size=6 if rows else 0),
+        external_annotations=st.lists(annotations, max_size=6),
     )
     return {"segments": draw(st.lists(segments(), max_size=5)), "device_traces": traces} | draw(
         more
@@ -162,6 +156,7 @@ def imported(browser: BrowserReader) -> dict[str, Any]:
     return {
         "initialEvents": recording.manifest.initial_events,
         "durationNs": recording.manifest.duration_ns,
+        "created": recording.manifest.start_unix_ns // 10**9,
         "notes": list(recording.manifest.notes),
         "tables": {name: recording.table(name).to_pydict() for name in names},
     }

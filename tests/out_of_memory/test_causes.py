@@ -73,6 +73,13 @@ def capped(gpu):
     return live
 
 
+def refused(gpu):
+    gpu._allocator.device.refuse_beyond(500 * MIB)
+    live = gpu.empty(400 * MIB)
+    gpu.empty(200 * MIB)
+    return live
+
+
 def taken_by_others(gpu):
     other = _core.CachingAllocator(gpu._allocator.device)
     other.allocate(5 * GIB)
@@ -89,6 +96,7 @@ CAUSES = [
     (stranded_in_a_pool, 1000 * MIB, "stranded", "private pool 1 .large blocks., default stream"),
     (pending_frees, 1000 * MIB, "pending_frees", "900 MiB are freed but wait for work on other"),
     (capped, 1000 * MIB, "capped", "may hold 500 MiB and had 400 MiB; 200 MiB more were needed"),
+    (refused, 1000 * MIB, "refused", "600 MiB left just after, enough for the 200 MiB wanted"),
     (taken_by_others, 8 * GIB, "outside", "5.00 GiB of the device are used by other processes"),
 ]
 
@@ -128,8 +136,24 @@ def test_without_what_the_allocator_told_the_events_give_the_same_verdict():
 
         (failed,) = recording.out_of_memory()
 
-        assert failed.verdict == expected
+        # Where nothing tells that there was no limit, one is assumed.
+        assert failed.verdict == {"refused": "capped"}.get(expected, expected)
         assert failed.device_total == memory
+
+
+@pytest.mark.parametrize("more", ["", "expandable_segments:True,"])
+def test_a_fraction_in_the_settings_is_named_and_without_it_the_request_is_served(more):
+    def attempt(settings):
+        gpu = new_gpu(settings=settings)
+        with gpuviz.record(device=gpu) as recorder:
+            live = gpu.empty(400 * MIB), gpu.empty(200 * MIB)
+            del live
+        return recorder.recording.out_of_memory()
+
+    said = "may hold 500 MiB and had 400 MiB; 200 MiB more were needed"
+    with pytest.raises(MemoryError, match=said):
+        attempt(f"{more}per_process_memory_fraction:0.5")
+    assert attempt(more.rstrip(",")) == ()
 
 
 def test_a_segment_is_as_large_as_the_allocator_asks_for():

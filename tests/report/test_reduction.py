@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuviz.recording import load
-from tests.report.recordings import make_recording
+from gpuviz.recording import Recording, load
+from tests.report.recordings import MIB, SEGMENT, Events, make_recording
 
 RECORDINGS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings"
 
@@ -82,6 +82,48 @@ def test_a_report_is_never_larger_than_asked_and_keeps_the_peak(kmeans, tmp_path
     assert path.stat().st_size <= int(size * share)
     assert back.peak().bytes == kmeans.peak().bytes
     assert len(back.notes) >= 1
+
+
+@pytest.mark.parametrize("name", ["kmeans", "conjugate_gradient", "image_pipeline"])
+@pytest.mark.parametrize("share", [0.98, 0.9, 0.8, 0.75])
+def test_a_report_that_must_be_small_is_written_three_times_at_most_and_keeps_what_it_can(
+    tmp_path, monkeypatch, name, share
+):
+    recording = load(RECORDINGS / f"{name}.gpuviz")
+    allowed = int(recording.report(tmp_path / "whole.html").stat().st_size * share)
+    save, saved = Recording.save, []
+    monkeypatch.setattr(
+        Recording, "save", lambda self, *path: saved.append(self) or save(self, *path)
+    )
+
+    path = recording.report(tmp_path / "run.html", max_size=allowed)
+    back = load(path)
+
+    assert len(saved) <= 3
+    # Links and calls go as a whole, and leave more room than was needed.
+    parts = [note for note in back.notes if "around the peak" in note]
+    assert (0.95 if parts else 0.85) * allowed <= path.stat().st_size <= allowed
+
+
+def test_a_few_large_steps_are_cut_where_they_fit(tmp_path):
+    events = Events()
+    events.add("segment_alloc", SEGMENT, 2000 * MIB, time=0)
+    events.add("alloc", SEGMENT, 20 * MIB, time=10)
+    events.add("free_completed", SEGMENT, 20 * MIB, time=20)
+    for row in range(3000):
+        # 2000 events at once, three times.
+        at = {"address": SEGMENT + row * 7919 % 1999 * MIB, "time": 1000 * (1 + row // 1000)}
+        events.add("alloc", size=row * 31 % 997 + 1, **at)
+        events.add("free_completed", size=row * 31 % 997 + 1, **at)
+    recording = make_recording(events.rows, initial_events=0, duration_ns=4000)
+    one = recording.report(tmp_path / "one.html", window=(0, 1999)).stat().st_size
+    two = recording.report(tmp_path / "two.html", window=(0, 2999)).stat().st_size
+
+    path = recording.report(tmp_path / "run.html", max_size=(one + two) // 2)
+
+    assert path.stat().st_size <= (one + two) // 2
+    assert load(path).table("memory_events").num_rows == 2003
+    assert load(path).peak().bytes == recording.peak().bytes
 
 
 def test_a_size_that_nothing_fits_into_is_refused(kmeans, tmp_path):

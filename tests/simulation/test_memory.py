@@ -98,6 +98,27 @@ def test_segments_are_memory_operations_of_the_calls_that_made_them(recorded):
     assert kernels(recording)["k"]["end"] <= freed["end"]
 
 
+def test_a_call_of_empty_cache_is_an_event_with_its_line_and_what_it_gave_back(recorded, tmp_path):
+    def program(gpu):
+        kept = gpu.empty(30 * MIB)
+        gpu.empty(40 * MIB)
+        with gpuviz.range("tidy"):
+            gpu.empty_cache()
+        del kept
+
+    recording = gpuviz.load(recorded(program).save(tmp_path / "run.gpuviz"))
+
+    rows = recording.table("memory_events").to_pylist()
+    [row] = [row for row in rows if row["action"] == "empty_cache"]
+    frame = recording.call_stacks.user_frame(row["stack"])
+    [tidy] = recording.table("ranges").to_pylist()
+    assert rows[rows.index(row) - 1]["action"] == "segment_free"
+    assert (row["size"], row["requested_size"], row["address"]) == (40 * MIB, 0, 0)
+    assert (frame.name[-7:], frame.source) == ("program", "gpu.empty_cache()")
+    assert row["range"] == tidy["id"]
+    assert row["thread"] == rows[0]["thread"]
+
+
 def test_expandable_segments_are_mapped_and_unmapped():
     gpu = gpuviz.SimulatedGPU(1 << 30, settings="expandable_segments:True", real_time=False)
 

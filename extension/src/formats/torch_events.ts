@@ -21,7 +21,7 @@ const LONGEST_NAME = 40;
 
 export const SegmentKind = { small: 0, large: 1, unknown: 2 } as const;
 
-/** torch's TraceEntry::Action; record_stream is gpuviz's own. */
+/** torch's TraceEntry::Action; record_stream and empty_cache are gpuviz's own. */
 const ACTIONS = new Map<string, readonly number[]>([
   ["alloc", [Action.alloc]],
   ["free", [Action.freeRequested, Action.freeCompleted]],
@@ -36,6 +36,7 @@ const ACTIONS = new Map<string, readonly number[]>([
   ["annotate", [Action.annotate]],
   ["user_defined", [Action.annotate]],
   ["record_stream", [Action.recordStream]],
+  ["empty_cache", [Action.emptyCache]],
 ]);
 
 interface Event {

@@ -21,7 +21,7 @@ export function* notesOf(
       `(segments: ${segments}, blocks: ${blocks}) was worked out from what came after; ` +
       "when and where it was made is not known.";
   }
-  if (times.areMissing && snapshot.events.count > 0) {
+  if (times.areMissing) {
     yield "The torch snapshot has no times: its events are shown 1 µs apart, in their order.";
   }
   if (times.moved > 0) {

@@ -30,9 +30,9 @@ export class TorchTimes {
       );
     }
     const start = startOf(recorder);
-    this.areMissing = start === undefined && latest(timeUs) === 0;
-    const earliestUs = Math.min(earliest(timeUs), earliest(othersUs), LATEST_US);
-    this.#startUs = start?.us ?? earliestUs;
+    this.areMissing = start === undefined && events.count > 0 && latest(timeUs) === 0;
+    const earliestUs = Math.min(earliest(timeUs), earliest(othersUs));
+    this.#startUs = start?.us ?? (Number.isFinite(earliestUs) ? earliestUs : 0);
     this.#restNs = start?.restNs ?? 0;
     this.events = new Float64Array(events.count);
     let previous = -1;

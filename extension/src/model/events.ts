@@ -11,6 +11,7 @@ export const ACTIONS = [
   "record_stream",
   "snapshot",
   "annotate",
+  "empty_cache",
 ] as const;
 
 export const Action = {
@@ -25,6 +26,7 @@ export const Action = {
   recordStream: 8,
   snapshot: 9,
   annotate: 10,
+  emptyCache: 11,
 } as const;
 
 export type Floats = Float64Array<ArrayBuffer>;

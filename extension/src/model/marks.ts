@@ -3,7 +3,7 @@ import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import type { Stacks } from "./stacks.ts";
 
-export type MarkKind = "out of memory" | "snapshot" | "memory returned";
+export type MarkKind = "out of memory" | "snapshot" | "memory returned" | "empty_cache()";
 
 /** A moment that a reader looks for; `bytes` is what was asked for or given back to the device. */
 export interface Mark {
@@ -14,34 +14,37 @@ export interface Mark {
   readonly bytes: number;
 }
 
-/** Allocations that failed, snapshots, and where segments were given back, as by empty_cache. */
+/** Allocations that failed, snapshots, calls of empty_cache, and where else segments went back. */
 export function findMarks({ events }: DeviceTimeline): Mark[] {
   const { action, count, size, timeNs, requestedSize } = events;
   const marks: Mark[] = [];
-  let returned: { row: number; bytes: number } | undefined;
-  const close = (): void => {
-    if (returned !== undefined) {
-      const { row, bytes } = returned;
-      marks.push({ kind: "memory returned", row, bytes, timeNs: timeNs[row] ?? 0 });
-      returned = undefined;
-    }
+  let first = 0;
+  let returned = 0;
+  const add = (kind: MarkKind, row: number, bytes: number): void => {
+    marks.push({ kind, row, bytes, timeNs: timeNs[row] ?? 0 });
   };
-  for (let row = 0; row < count; row += 1) {
+  for (let row = 0; row <= count; row += 1) {
     const code = action[row];
+    const bytes = size[row] ?? 0;
     if (code === Action.segmentFree || code === Action.segmentUnmap) {
-      returned ??= { row, bytes: 0 };
-      returned.bytes += size[row] ?? 0;
+      first = returned === 0 ? row : first;
+      returned += bytes;
       continue;
     }
-    close();
-    if (code === Action.outOfMemory) {
-      const bytes = requestedSize[row] || (size[row] ?? 0);
-      marks.push({ kind: "out of memory", row, bytes, timeNs: timeNs[row] ?? 0 });
+    // What empty_cache gave back are the events before it.
+    returned -= code === Action.emptyCache ? bytes : 0;
+    if (returned > 0) {
+      add("memory returned", first, returned);
+    }
+    returned = 0;
+    if (code === Action.emptyCache) {
+      add("empty_cache()", row, bytes);
+    } else if (code === Action.outOfMemory) {
+      add("out of memory", row, requestedSize[row] || bytes);
     } else if (code === Action.snapshot) {
-      marks.push({ kind: "snapshot", row, bytes: 0, timeNs: timeNs[row] ?? 0 });
+      add("snapshot", row, 0);
     }
   }
-  close();
   return marks;
 }
 
@@ -51,7 +54,7 @@ export function describeMark(mark: Mark, { events }: DeviceTimeline, stacks: Sta
   return [
     kind,
     `at ${formatTime(timeNs, 1000)}, ${stacks.siteOf(events.stack[row] ?? 0)}`,
-    ...(bytes > 0 ? [formatExactBytes(bytes)] : []),
+    ...(kind === "snapshot" ? [] : [formatExactBytes(bytes)]),
     ...(kind === "out of memory" ? [`free on the device: ${formatExactBytes(free)}`] : []),
   ];
 }

@@ -44,6 +44,7 @@ const SIGNS: Readonly<Record<MarkKind, string>> = {
   "out of memory": "▼",
   snapshot: "◆",
   "memory returned": "△",
+  "empty_cache()": "▲",
 };
 
 /** Marks above the plot, each with a sign of its kind; those too close together share a label. */
@@ -65,7 +66,7 @@ export function drawMarks(drawing: Drawing, marks: readonly Mark[], time: Scale)
       context.fillText(SIGNS[kind], x, area.top - 7);
     }
     if (x > labelledUntil) {
-      const label = kind === "memory returned" ? `${formatBytes(bytes)} returned` : kind;
+      const label = kind === "snapshot" ? kind : `${kind}: ${formatBytes(bytes)}`;
       labelledUntil = x + drawLabel(drawing, label, x, area.top - 12);
     }
   }

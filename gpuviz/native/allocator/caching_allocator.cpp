@@ -178,11 +178,15 @@ MemoryEvent CachingAllocator::event_of(Action action, const Block& block, std::u
 
 void CachingAllocator::empty_cache(const CallSite& site) {
     const std::lock_guard lock(mutex_);
+    const std::uint64_t reserved_before = reserved_;
     if (!frees_wait()) {
         release_cached_blocks(site);
     } else {
         release_unused_pools(site);
     }
+    Block everything{};
+    everything.pool = &small_;
+    trace(Action::empty_cache, everything, reserved_before - reserved_, 0, site);
 }
 
 void CachingAllocator::set_memory_fraction(double fraction) {

@@ -118,6 +118,12 @@ void CupyAllocator::free(std::uint64_t address, int device) {
     }
 }
 
+void CupyAllocator::empty_cache(CachingAllocator& allocator) const {
+    const CallSite site = call_site();
+    const nb::gil_scoped_release unlocked;
+    allocator.empty_cache(site);
+}
+
 void CupyAllocator::set_session(Session* session, bool stacks) noexcept {
     session_ = session;
     stacks_ = stacks;
@@ -143,6 +149,8 @@ void bind_cupy_allocator(nb::module_& m) {
                     "current_stream: typing.Callable[[], int], "
                     "open_device: typing.Callable[[int], CachingAllocator], "
                     "out_of_memory: typing.Callable[[typing.Any], Exception]) -> None"))
+        .def("empty_cache", &CupyAllocator::empty_cache, "allocator"_a,
+             "Give unused segments back to the device, with the caller's stack.")
         .def("set_session", &CupyAllocator::set_session, "session"_a.none(), "stacks"_a = true)
         .def("abandon", &CupyAllocator::abandon)
         .def_prop_ro("is_direct", &CupyAllocator::is_direct,

@@ -33,6 +33,9 @@ class CupyAllocator {
     // A new cupy.cuda.MemoryPointer, or null with a Python exception set.
     [[nodiscard]] PyObject* malloc(PyObject* size) noexcept;
 
+    // Gives unused segments of an allocator back, with the caller's stack.
+    void empty_cache(CachingAllocator& allocator) const;
+
     // Call sites are captured for this session from now on; null ends that.
     void set_session(Session* session, bool stacks) noexcept;
 

@@ -52,7 +52,9 @@ void bind_device(nb::module_& m) {
     nb::class_<SimulatedDevice, OfflineDevice>(
         m, "SimulatedDevice", "A capacity, and addresses as NVIDIA's driver hands them out.")
         .def(nb::init<std::uint64_t, int>(), "capacity"_a, "ordinal"_a = 0)
-        .def_prop_ro("used", &SimulatedDevice::used, "Bytes allocated and mapped.");
+        .def_prop_ro("used", &SimulatedDevice::used, "Bytes allocated and mapped.")
+        .def("refuse_beyond", &SimulatedDevice::refuse_beyond, "used"_a,
+             "Refuse what goes beyond so many bytes, though memory_info() tells of more.");
 
     nb::class_<RecordedDevice, OfflineDevice>(
         m, "RecordedDevice",

@@ -93,6 +93,10 @@ void free(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t address)
     call(gpu, [&](const CallSite& site) { allocator.free(address, site); });
 }
 
+void empty_cache(SimulatedGpu& gpu, CachingAllocator& allocator) {
+    call(gpu, [&](const CallSite& site) { allocator.empty_cache(site); });
+}
+
 void bind_streams(nb::class_<SimulatedGpu>& gpu) {
     gpu.def(
            "create_stream",
@@ -262,7 +266,8 @@ void bind_simulated_gpu(nb::module_& m) {
             "time_ns"_a, nb::call_guard<GilRelease>(), "Let the host do something else until then.")
         .def("allocate", &allocate, "allocator"_a, "size"_a, "stream"_a,
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
-        .def("free", &free, "allocator"_a, "address"_a);
+        .def("free", &free, "allocator"_a, "address"_a)
+        .def("empty_cache", &empty_cache, "allocator"_a);
     bind_streams(gpu);
     bind_events(gpu);
     bind_work(gpu);

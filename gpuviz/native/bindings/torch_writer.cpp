@@ -11,6 +11,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
 #include "formats/torch_snapshot_writer.hpp"
+#include "record/memory_event.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -80,7 +81,9 @@ void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
         .take("kind", events.kind)
         .take("needs_segment", events.needs_segment);
     for (const std::int8_t code : events.action) {
-        if (code < 0 || code > 10) throw std::invalid_argument("an action that is none");
+        if (code < 0 || code > static_cast<std::int8_t>(last_action)) {
+            throw std::invalid_argument("an action that is none");
+        }
     }
     const std::size_t rows =
         std::accumulate(events.devices.begin(), events.devices.end(), std::size_t{0});

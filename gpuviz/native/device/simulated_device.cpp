@@ -29,7 +29,7 @@ SimulatedDevice::SimulatedDevice(std::uint64_t capacity, int ordinal)
 
 std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
     const std::uint64_t taken = whole(size, kGranule);
-    if (taken < size || !take(taken)) {
+    if (taken < size || !take_unless_refused(taken)) {
         return std::nullopt;
     }
     auto hole = std::find_if(holes_.begin(), holes_.end(),
@@ -45,6 +45,17 @@ std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
     }
     allocations_.emplace(address, taken);
     return address;
+}
+
+bool SimulatedDevice::take_unless_refused(std::uint64_t size) noexcept {
+    if (!take(size)) {
+        return false;
+    }
+    if (used() > most_used_) {
+        give_back(size);
+        return false;
+    }
+    return true;
 }
 
 void SimulatedDevice::free(Address address, std::uint64_t) {
@@ -107,7 +118,9 @@ Address SimulatedDevice::reserve_range(std::uint64_t size) {
 
 void SimulatedDevice::release_range(Address, std::uint64_t) {}
 
-bool SimulatedDevice::map(Address, std::uint64_t size, std::uint64_t) { return take(size); }
+bool SimulatedDevice::map(Address, std::uint64_t size, std::uint64_t) {
+    return take_unless_refused(size);
+}
 
 void SimulatedDevice::unmap(Address, std::uint64_t size, std::uint64_t) { give_back(size); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -24,8 +25,11 @@ class SimulatedDevice : public OfflineDevice {
     void unmap(Address address, std::uint64_t size, std::uint64_t page) override;
 
     [[nodiscard]] std::uint64_t used() { return total_memory() - memory_info().free; }
+    // Refuses what goes beyond `bytes` in all, though memory_info() tells of more: as under MPS.
+    void refuse_beyond(std::uint64_t bytes) noexcept { most_used_ = bytes; }
 
   private:
+    [[nodiscard]] bool take_unless_refused(std::uint64_t size) noexcept;
     void add_hole(Address address, std::uint64_t size);
 
     [[nodiscard]] Address lowest_region() const noexcept;
@@ -33,6 +37,7 @@ class SimulatedDevice : public OfflineDevice {
     std::map<Address, std::uint64_t> holes_;  // size by address, within regions
     std::map<Address, std::uint64_t> allocations_;
     Address lowest_range_;
+    std::uint64_t most_used_ = std::numeric_limits<std::uint64_t>::max();
 };
 
 }  // namespace gpuviz

@@ -35,6 +35,7 @@ constexpr ActionName action_names[] = {
     {"annotate", Action::annotate},
     {"user_defined", Action::annotate},
     {"record_stream", Action::record_stream},
+    {"empty_cache", Action::empty_cache},
 };
 
 std::int64_t time_of(PickleValue value, const Place& place) {

@@ -10,10 +10,10 @@ namespace gpuviz {
 namespace {
 
 // In the order of Action, SegmentKind and BlockState.
-constexpr std::array<std::string_view, 11> action_names = {
+constexpr std::array<std::string_view, std::size_t(last_action) + 1> action_names = {
     "alloc",         "free_requested", "free_completed", "segment_alloc",
     "segment_free",  "segment_map",    "segment_unmap",  "oom",
-    "record_stream", "snapshot",       "annotate",
+    "record_stream", "snapshot",       "annotate",       "empty_cache",
 };
 constexpr std::array<std::string_view, 3> kind_names = {"small", "large", "unknown"};
 constexpr std::array<std::string_view, 3> state_names = {"inactive", "active_allocated",

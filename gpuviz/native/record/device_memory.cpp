@@ -70,6 +70,7 @@ void DeviceMemory::apply(const DeviceEvent& event) {
         case Action::record_stream:
         case Action::snapshot:
         case Action::annotate:
+        case Action::empty_cache:
             return;
     }
 }

@@ -11,7 +11,7 @@
 
 namespace gpuviz {
 
-inline constexpr std::size_t action_count = std::size_t(Action::annotate) + 1;
+inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
 
 using ActionCounts = std::array<std::uint64_t, action_count>;
 

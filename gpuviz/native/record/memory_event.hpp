@@ -4,7 +4,7 @@
 
 namespace gpuviz {
 
-// The actions of torch.cuda.memory's device traces, and record_stream.
+// The actions of torch.cuda.memory's device traces, record_stream and empty_cache.
 // The order is the dictionary of the `action` column; see gpuviz/tables.py.
 enum class Action : std::int8_t {
     alloc,
@@ -18,14 +18,17 @@ enum class Action : std::int8_t {
     record_stream,
     snapshot,
     annotate,
+    empty_cache,
 };
+inline constexpr Action last_action = Action::empty_cache;
 
 // One row of the table `memory_events`, as it leaves the hook.
 //
 // alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
 // oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
-// caller's. record_stream: `stream` is the stream that uses the block.
+// caller's. record_stream: `stream` is the stream that uses the block. empty_cache: `size` is what
+// was given back, by the segment_free and segment_unmap before it.
 struct alignas(64) MemoryEvent {  // one cache line
     std::int64_t time_ns;         // of clock.hpp
     std::uint64_t address;

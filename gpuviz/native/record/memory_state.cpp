@@ -34,7 +34,7 @@ bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
     const std::int8_t action = events.action[row];
     const std::int64_t size = events.size[row];
     const std::int64_t requested_size = events.requested_size[row];
-    const bool is_known = action >= 0 && action <= static_cast<std::int8_t>(Action::annotate);
+    const bool is_known = action >= 0 && action <= static_cast<std::int8_t>(last_action);
     if (!is_known || size < 0 || requested_size < 0 || events.device[row] < 0) {
         ++anomalies_;
         return false;

@@ -1,0 +1,52 @@
+"""A terminal that is as it was also after its program was killed."""
+
+import os
+from contextlib import suppress
+
+# Its parent ends at once: the program, which may wait for all of its children, has none of ours.
+_WAIT = 'exec 3<&0; { read -r word <&3 || printf %s "$0"; } &'
+
+
+class TerminalGuard:
+    """Writes a text to a terminal when this process ends without `dismiss`, however it ends.
+
+    A shell waits for that, in a session of its own, so that what kills the program's process group
+    spares it. Where there is no shell, nothing is guarded.
+
+    Args:
+        terminal: File descriptor of the terminal.
+        text: What is written.
+    """
+
+    def __init__(self, terminal: int, text: str) -> None:
+        self._alive = -1
+        os.register_at_fork(after_in_child=self._close)
+        watched, self._alive = os.pipe()
+        with suppress(OSError):
+            os.waitpid(_shell(text, watched, terminal), 0)
+        os.close(watched)
+
+    def dismiss(self) -> None:
+        """Write nothing from now on."""
+        with suppress(OSError):
+            os.write(self._alive, b"\n")
+        self._close()
+
+    def _close(self) -> None:
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+
+
+def _shell(text: str, stdin: int, stdout: int) -> int:
+    """Start the shell and return its process id.
+
+    Not by `subprocess`, which waits for what a fork by another thread in that moment inherits.
+    """
+    files = [
+        (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_DUP2, stdout, 1),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    command = ["sh", "-c", _WAIT, text]
+    return os.posix_spawn("/bin/sh", command, os.environ, file_actions=files, setsid=True)
