@@ -149,7 +149,7 @@ OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSi
          .alloc_size = request.segment_size,
          .device_free = memory.free,
          .device_total = memory.total,
-         .allocated = static_cast<std::uint64_t>(statistics_.allocated_bytes.all.current),
+         .allocated = static_cast<std::uint64_t>(statistics_.allocated_bytes.current()),
          .reserved = reserved_,
          .private_pools_free = private_pools_free,
          .limit = limit_,
