@@ -22,17 +22,15 @@ class AddressMap {
 
     // Null when no allocated block starts at `address`.
     [[nodiscard]] Block* find(Address address) const noexcept {
-        for (std::size_t slot = home(address);; slot = (slot + 1) & mask()) {
-            if (slots_[slot].block == nullptr || slots_[slot].address == address) {
-                return slots_[slot].block;
-            }
-        }
+        return slots_[slot_of(address)].block;
     }
 
-    void erase(Address address) noexcept {
-        std::size_t hole = home(address);
-        while (slots_[hole].address != address || slots_[hole].block == nullptr) {
-            hole = (hole + 1) & mask();
+    // find(), and forgets the block.
+    Block* take(Address address) noexcept {
+        std::size_t hole = slot_of(address);
+        Block* block = slots_[hole].block;
+        if (block == nullptr) {
+            return nullptr;
         }
         for (std::size_t slot = (hole + 1) & mask(); slots_[slot].block != nullptr;
              slot = (slot + 1) & mask()) {
@@ -44,6 +42,7 @@ class AddressMap {
         }
         slots_[hole].block = nullptr;
         --count_;
+        return block;
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -57,6 +56,15 @@ class AddressMap {
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
     [[nodiscard]] std::size_t home(Address address) const noexcept {
         return static_cast<std::size_t>((address * 0x9e37'79b9'7f4a'7c15) >> shift_);
+    }
+
+    // Of the address, or the empty one where the search for it ends.
+    [[nodiscard]] std::size_t slot_of(Address address) const noexcept {
+        std::size_t slot = home(address);
+        while (slots_[slot].block != nullptr && slots_[slot].address != address) {
+            slot = (slot + 1) & mask();
+        }
+        return slot;
     }
 
     void place(Address address, Block* block) noexcept {

@@ -8,6 +8,17 @@
 
 namespace gpuviz {
 
+namespace {
+
+// As torch words it.
+[[noreturn]] void throw_invalid_pointer(Address address) {
+    std::ostringstream text;
+    text << "invalid device pointer: 0x" << std::hex << address;
+    throw std::invalid_argument(text.str());
+}
+
+}  // namespace
+
 CachingAllocator::CachingAllocator(Device& device, const Settings& settings)
     : device_(device), ordinal_(static_cast<std::uint16_t>(device.ordinal())), events_(device) {
     apply_settings(settings);
@@ -21,11 +32,8 @@ CachingAllocator::CachingAllocator(Device& device, const Settings& settings)
 
 CachingAllocator::Request CachingAllocator::make_request(std::uint64_t size, StreamHandle stream) {
     const std::uint64_t rounded = round_size(size, settings_.roundup_power2_divisions);
-    return {.requested_size = size,
-            .size = rounded,
-            .segment_size = segment_size(rounded, settings_.large_segment_size),
-            .stream = stream,
-            .pool = &choose_pool(rounded)};
+    return {
+        .requested_size = size, .size = rounded, .stream = stream, .pool = &choose_pool(rounded)};
 }
 
 BlockPool& CachingAllocator::choose_pool(std::uint64_t size) {
@@ -129,16 +137,16 @@ void CachingAllocator::free(Address address, const CallSite& site) {
 Block* CachingAllocator::block_of(Address address) const {
     Block* block = allocated_.find(address);
     if (block == nullptr) {
-        std::ostringstream text;
-        text << "invalid device pointer: 0x" << std::hex << address;
-        throw std::invalid_argument(text.str());
+        throw_invalid_pointer(address);
     }
     return block;
 }
 
 void CachingAllocator::release_block_to_cache(Address address, const CallSite& site) {
-    Block* block = block_of(address);
-    allocated_.erase(address);
+    Block* block = allocated_.take(address);
+    if (block == nullptr) {
+        throw_invalid_pointer(address);
+    }
     block->allocated = false;
     const bool small = block->pool->is_small;
     statistics_.allocation.decrease(small, 1);

@@ -106,7 +106,6 @@ class CachingAllocator {
     struct Request {
         std::uint64_t requested_size;
         std::uint64_t size;  // rounded
-        std::uint64_t segment_size;
         StreamHandle stream;
         BlockPool* pool;
     };
@@ -143,7 +142,12 @@ class CachingAllocator {
 
     // pending_frees.cpp
     [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
-    void process_events(StreamHandle stream, const CallSite& site);
+    void process_events(StreamHandle stream, const CallSite& site) {
+        if (!events_.empty() || !deferred_.empty()) {
+            complete_events(stream, site);
+        }
+    }
+    void complete_events(StreamHandle stream, const CallSite& site);
     void wait_for_streams(Block* block);
     void insert_deferred_events(const CallSite& site);
     void synchronize_events(const PrivatePool* pool, const CallSite& site);

@@ -1,35 +1,23 @@
 #include "allocator/free_set.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace gpuviz {
 
-std::size_t OrderedBlocks::first_not_less(const Key* keys, std::size_t count,
-                                          const Key& key) noexcept {
-    std::size_t first = 0;
-    while (count > 0) {
-        const std::size_t half = count / 2;
-        const bool less = keys[first + half] < key;
-        first = less ? first + half + 1 : first;
-        count = less ? count - half - 1 : half;
-    }
-    return first;
-}
+OrderedBlocks::OrderedBlocks() { index_[0].value = new_chunk(); }
 
 OrderedBlocks::Position OrderedBlocks::lower_bound(std::uint64_t size,
                                                    Address address) const noexcept {
-    const Key key{size, address};
-    const std::size_t chunk = first_not_less(largest_.data(), largest_.size(), key);
-    if (chunk == chunks_.size()) {
-        return end();
-    }
-    return {chunk, first_not_less(chunks_[chunk]->keys.data(), chunks_[chunk]->count, key)};
+    const OrderedKey key = ordered_key(size, address);
+    const std::size_t at = chunk_for(key);
+    const Chunk& chunk = *index_[at].value;
+    const std::size_t index = chunk.first_not_less(key);
+    return index == chunk.count ? Position{at + 1, 0} : Position{at, index};
 }
 
 OrderedBlocks::Position OrderedBlocks::next(Position position) const noexcept {
     ++position.index;
-    if (position.index == chunks_[position.chunk]->count) {
+    if (position.index == index_[position.chunk].value->count) {
         return {position.chunk + 1, 0};
     }
     return position;
@@ -38,103 +26,102 @@ OrderedBlocks::Position OrderedBlocks::next(Position position) const noexcept {
 OrderedBlocks::Position OrderedBlocks::previous(Position position) const noexcept {
     if (position.index == 0) {
         --position.chunk;
-        position.index = chunks_[position.chunk]->count;
+        position.index = index_[position.chunk].value->count;
     }
     --position.index;
     return position;
 }
 
+// In two steps at most: the capacity is one less than 16.
+std::size_t OrderedBlocks::Chunk::first_not_less(OrderedKey key) const noexcept {
+    const std::size_t first = count < 4 ? 0 : pass_less(entries.data(), 0, 4, key);
+    return pass_less(entries.data(), first, 1, key);
+}
+
 void OrderedBlocks::insert(Block* block) {
-    const Key key{block->size, block->address};
-    if (chunks_.empty()) {
-        chunks_.push_back(new_chunk());
-        largest_.push_back(key);
-    }
-    std::size_t at = first_not_less(largest_.data(), largest_.size(), key);
-    at = std::min(at, chunks_.size() - 1);
-    if (chunks_[at]->count == kCapacity) {
+    const OrderedKey key = ordered_key(block->size, block->address);
+    std::size_t at = chunk_for(key);
+    if (index_[at].value->count == kCapacity) {
         split(at);
-        at += largest_[at] < key ? 1 : 0;
+        at += index_[at].key() < key ? 1 : 0;
     }
-    Chunk& chunk = *chunks_[at];
-    const std::size_t index = first_not_less(chunk.keys.data(), chunk.count, key);
-    std::copy_backward(chunk.keys.data() + index, chunk.keys.data() + chunk.count,
-                       chunk.keys.data() + chunk.count + 1);
-    std::copy_backward(chunk.blocks.data() + index, chunk.blocks.data() + chunk.count,
-                       chunk.blocks.data() + chunk.count + 1);
-    chunk.keys[index] = key;
-    chunk.blocks[index] = block;
+    Chunk& chunk = *index_[at].value;
+    auto* entry = chunk.entries.data() + chunk.first_not_less(key);
+    auto* last = chunk.entries.data() + chunk.count;
+    std::copy_backward(entry, last, last + 1);
+    *entry = {block->size, block->address, block};
     ++chunk.count;
-    largest_[at] = chunk.keys[chunk.count - 1];
 }
 
 void OrderedBlocks::erase(Position position) noexcept {
-    Chunk& chunk = *chunks_[position.chunk];
-    std::copy(chunk.keys.data() + position.index + 1, chunk.keys.data() + chunk.count,
-              chunk.keys.data() + position.index);
-    std::copy(chunk.blocks.data() + position.index + 1, chunk.blocks.data() + chunk.count,
-              chunk.blocks.data() + position.index);
+    Chunk& chunk = *index_[position.chunk].value;
+    auto* entry = chunk.entries.data() + position.index;
+    std::copy(entry + 1, chunk.entries.data() + chunk.count, entry);
     --chunk.count;
-    if (chunk.count == 0) {
-        drop(position.chunk);
-        return;
-    }
-    largest_[position.chunk] = chunk.keys[chunk.count - 1];
-    if (chunk.count < kCapacity / 4) {
+    chunk.entries[chunk.count] = {};
+    if (chunk.count < kCapacity / 4 && position.chunk + 1 < count_) {
         join_with_next(position.chunk);
+    } else if (chunk.count == 0 && count_ > 1) {
+        drop_last_chunk();
     }
 }
 
 void OrderedBlocks::split(std::size_t at) {
-    Chunk& left = *chunks_[at];
-    std::unique_ptr<Chunk> right = new_chunk();
-    constexpr std::size_t half = kCapacity / 2;
-    std::copy(left.keys.data() + half, left.keys.data() + kCapacity, right->keys.data());
-    std::copy(left.blocks.data() + half, left.blocks.data() + kCapacity, right->blocks.data());
-    left.count = half;
-    right->count = kCapacity - half;
-    const auto after = static_cast<std::ptrdiff_t>(at) + 1;
-    largest_.insert(largest_.begin() + after, largest_[at]);
-    largest_[at] = left.keys[half - 1];
-    chunks_.insert(chunks_.begin() + after, std::move(right));
+    if (index_.size() < span(count_ + 1)) {
+        index_.resize(span(count_ + 1));
+    }
+    Chunk& left = *index_[at].value;
+    Chunk* right = new_chunk();
+    left.count = kCapacity / 2;
+    right->count = kCapacity - left.count;
+    auto* half = left.entries.data() + left.count;
+    std::copy_n(half, right->count, right->entries.data());
+    std::fill_n(half, right->count, OrderedEntry<Block*>{});
+    auto* limit = index_.data() + at;
+    std::copy_backward(limit, index_.data() + count_, index_.data() + count_ + 1);
+    ++count_;
+    const auto& largest = left.entries[left.count - 1];
+    limit[0] = {largest.size, largest.address, &left};
+    limit[1].value = right;
 }
 
 void OrderedBlocks::join_with_next(std::size_t at) noexcept {
-    if (at + 1 == chunks_.size()) {
+    Chunk& left = *index_[at].value;
+    Chunk& right = *index_[at + 1].value;
+    if (left.count > 0 && left.count + right.count > kCapacity / 2) {
         return;
     }
-    Chunk& left = *chunks_[at];
-    const Chunk& right = *chunks_[at + 1];
-    if (left.count + right.count > kCapacity / 2) {
-        return;
-    }
-    std::copy_n(right.keys.data(), right.count, left.keys.data() + left.count);
-    std::copy_n(right.blocks.data(), right.count, left.blocks.data() + left.count);
+    std::copy_n(right.entries.data(), right.count, left.entries.data() + left.count);
+    std::fill_n(right.entries.data(), right.count, OrderedEntry<Block*>{});
     left.count += right.count;
-    largest_[at] = largest_[at + 1];
-    drop(at + 1);
+    right.count = 0;
+    unused_.push_back(&right);
+    auto* limit = index_.data() + at;
+    std::copy(limit + 1, index_.data() + count_, limit);
+    limit->value = &left;
+    --count_;
+    index_[count_] = {};
 }
 
-void OrderedBlocks::drop(std::size_t at) noexcept {
-    const auto offset = static_cast<std::ptrdiff_t>(at);
-    chunks_[at]->count = 0;
-    unused_.push_back(std::move(chunks_[at]));
-    chunks_.erase(chunks_.begin() + offset);
-    largest_.erase(largest_.begin() + offset);
+void OrderedBlocks::drop_last_chunk() noexcept {
+    --count_;
+    unused_.push_back(index_[count_].value);
+    index_[count_] = {};
+    index_[count_ - 1] = {.value = index_[count_ - 1].value};
 }
 
-std::unique_ptr<OrderedBlocks::Chunk> OrderedBlocks::new_chunk() {
+OrderedBlocks::Chunk* OrderedBlocks::new_chunk() {
     if (unused_.empty()) {
-        // So that drop() never has to allocate.
-        unused_.reserve(std::max(chunks_.size() + 1, chunks_.capacity()));
-        return std::make_unique<Chunk>();
+        Chunk* chunk = &chunks_.emplace_back();
+        unused_.reserve(chunks_.size());  // so that erase() never has to allocate
+        return chunk;
     }
-    std::unique_ptr<Chunk> chunk = std::move(unused_.back());
+    Chunk* chunk = unused_.back();
     unused_.pop_back();
     return chunk;
 }
 
-OrderedBlocks& FreeSet::of(StreamHandle stream) {
+OrderedBlocks& FreeSet::find(StreamHandle stream) {
     auto entry = streams_.begin();
     while (entry != streams_.end() && entry->handle < stream) {
         ++entry;
@@ -142,7 +129,9 @@ OrderedBlocks& FreeSet::of(StreamHandle stream) {
     if (entry == streams_.end() || entry->handle != stream) {
         entry = streams_.insert(entry, {stream, std::make_unique<OrderedBlocks>()});
     }
-    return *entry->blocks;
+    recent_stream_ = stream;
+    recent_ = entry->blocks.get();
+    return *recent_;
 }
 
 std::vector<Block*> FreeSet::in_order() const {

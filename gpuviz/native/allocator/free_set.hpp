@@ -3,16 +3,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "allocator/block.hpp"
+#include "allocator/ordered_entries.hpp"
 
 namespace gpuviz {
 
-// Blocks of one stream ordered by (size, address). Sorted chunks below a sorted list of their
-// largest keys: two binary searches over flat memory find a block, and an insertion moves half a
-// chunk. Chunks are reused, so a set that has reached its size allocates nothing.
+// Blocks of one stream ordered by (size, address). Sorted chunks below a sorted index: two searches
+// over flat memory find a block, and an insertion moves half a chunk. Chunks are reused, so a set
+// that has reached its size allocates nothing.
 class OrderedBlocks {
   public:
     struct Position {
@@ -20,18 +22,20 @@ class OrderedBlocks {
         std::size_t index;
     };
 
-    [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+    OrderedBlocks();
+    OrderedBlocks(const OrderedBlocks&) = delete;
+    OrderedBlocks& operator=(const OrderedBlocks&) = delete;
+
+    [[nodiscard]] bool empty() const noexcept { return index_[0].value->count == 0; }
     // The first block that is at least as large; end() when there is none.
     [[nodiscard]] Position lower_bound(std::uint64_t size, Address address) const noexcept;
-    [[nodiscard]] bool is_end(Position position) const noexcept {
-        return position.chunk == chunks_.size();
-    }
-    [[nodiscard]] Position end() const noexcept { return {chunks_.size(), 0}; }
+    [[nodiscard]] bool is_end(Position position) const noexcept { return position.chunk == count_; }
+    [[nodiscard]] Position end() const noexcept { return {count_, 0}; }
     [[nodiscard]] bool is_begin(Position position) const noexcept {
         return position.chunk == 0 && position.index == 0;
     }
     [[nodiscard]] Block* at(Position position) const noexcept {
-        return chunks_[position.chunk]->blocks[position.index];
+        return index_[position.chunk].value->entries[position.index].value;
     }
     [[nodiscard]] Position next(Position position) const noexcept;
     [[nodiscard]] Position previous(Position position) const noexcept;
@@ -40,39 +44,39 @@ class OrderedBlocks {
     void erase(Position position) noexcept;
 
   private:
-    static constexpr std::size_t kCapacity = 64;
-
-    struct Key {
-        std::uint64_t size;
-        Address address;
-
-        [[nodiscard]] bool operator<(const Key& other) const noexcept {
-            return (size < other.size) | ((size == other.size) & (address < other.address));
-        }
-    };
+    static constexpr std::size_t kCapacity = 15;
 
     struct Chunk {
+        [[nodiscard]] std::size_t first_not_less(OrderedKey key) const noexcept;
+
         std::size_t count = 0;
-        std::array<Key, kCapacity> keys;
-        std::array<Block*, kCapacity> blocks;
+        std::array<OrderedEntry<Block*>, kCapacity> entries;  // empty ones last
     };
 
-    static std::size_t first_not_less(const Key* keys, std::size_t count, const Key& key) noexcept;
-    void split(std::size_t chunk);
-    void join_with_next(std::size_t chunk) noexcept;
-    void drop(std::size_t chunk) noexcept;
-    [[nodiscard]] std::unique_ptr<Chunk> new_chunk();
+    // The chunk in which a key is or would be.
+    [[nodiscard]] std::size_t chunk_for(OrderedKey key) const noexcept {
+        return first_not_less(index_.data(), count_ - 1, key);
+    }
+    void split(std::size_t at);
+    void join_with_next(std::size_t at) noexcept;
+    void drop_last_chunk() noexcept;
+    [[nodiscard]] Chunk* new_chunk();
 
-    std::vector<Key> largest_;  // of each chunk
-    std::vector<std::unique_ptr<Chunk>> chunks_;
-    std::vector<std::unique_ptr<Chunk>> unused_;
+    // The chunks in order, each under a key that none of its keys exceeds; the last one's is that
+    // of an empty entry. Empty entries follow.
+    std::vector<OrderedEntry<Chunk*>> index_{1};
+    std::size_t count_ = 1;  // of chunks in use; only a single one may be empty
+    std::deque<Chunk> chunks_;
+    std::vector<Chunk*> unused_;
 };
 
 // The free blocks of a pool, ordered by (stream, size, address).
 class FreeSet {
   public:
     // The blocks of one stream; made when first asked for.
-    [[nodiscard]] OrderedBlocks& of(StreamHandle stream);
+    [[nodiscard]] OrderedBlocks& of(StreamHandle stream) {
+        return stream == recent_stream_ && recent_ != nullptr ? *recent_ : find(stream);
+    }
 
     void insert(Block* block) { of(block->stream).insert(block); }
     void erase(const Block* block) {
@@ -89,7 +93,11 @@ class FreeSet {
         std::unique_ptr<OrderedBlocks> blocks;
     };
 
-    std::vector<Stream> streams_;  // by handle
+    [[nodiscard]] OrderedBlocks& find(StreamHandle stream);
+
+    std::vector<Stream> streams_;      // by handle
+    StreamHandle recent_stream_ = 0;   // of `recent_`
+    OrderedBlocks* recent_ = nullptr;  // as last asked for
 };
 
 }  // namespace gpuviz

@@ -65,8 +65,8 @@ void CachingAllocator::insert_deferred_events(const CallSite& site) {
     }
 }
 
-void CachingAllocator::process_events(StreamHandle stream, const CallSite& site) {
-    if ((events_.empty() && deferred_.empty()) || frees_wait() || device_.is_capturing(stream)) {
+void CachingAllocator::complete_events(StreamHandle stream, const CallSite& site) {
+    if (frees_wait() || device_.is_capturing(stream)) {
         return;
     }
     insert_deferred_events(site);

@@ -146,10 +146,10 @@ OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSi
     return OutOfMemory(
         {.device = device_.ordinal(),
          .requested_size = request.requested_size,
-         .alloc_size = request.segment_size,
+         .alloc_size = segment_size(request.size, settings_.large_segment_size),
          .device_free = memory.free,
          .device_total = memory.total,
-         .allocated = static_cast<std::uint64_t>(statistics_.allocated_bytes.all.current),
+         .allocated = static_cast<std::uint64_t>(statistics_.allocated_bytes.current()),
          .reserved = reserved_,
          .private_pools_free = private_pools_free,
          .limit = limit_,

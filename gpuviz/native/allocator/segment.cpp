@@ -38,17 +38,18 @@ void CachingAllocator::subtract_reserved(const BlockPool& pool, std::uint64_t si
 // A block of a new segment, in no set; null when the limit or the device refuses it.
 Block* CachingAllocator::make_segment(const Request& request, bool is_retry, const CallSite& site) {
     statistics_.num_alloc_retries += is_retry ? 1 : 0;
-    if (limit_ && reserved_ + request.segment_size > *limit_) {
+    const std::uint64_t size = segment_size(request.size, settings_.large_segment_size);
+    if (limit_ && reserved_ + size > *limit_) {
         return nullptr;
     }
     if (expandable_) {
         return grow_expandable_segment(request, site);
     }
-    const std::optional<Address> address = device_.allocate(request.segment_size);
+    const std::optional<Address> address = device_.allocate(size);
     if (!address) {
         return nullptr;
     }
-    Block* block = arena_.create(*address, request.segment_size, request.stream, request.pool);
+    Block* block = arena_.create(*address, size, request.stream, request.pool);
     block->segment_stack = site.stack;
     add_reserved(*request.pool, block->size);
     statistics_.segment.increase(request.pool->is_small, 1);

@@ -31,9 +31,7 @@ constexpr std::size_t roundup_index(std::uint64_t size) {
 
 // The size of the block that serves a request of `size` > 0 bytes.
 constexpr std::uint64_t round_size(std::uint64_t size, const RoundupDivisions& divisions) {
-    if (size < kMinBlockSize) {
-        return kMinBlockSize;
-    }
+    size = std::max(size, kMinBlockSize);
     const std::uint64_t parts = divisions[roundup_index(size)];
     if (parts > 1 && size > kMinBlockSize * parts) {
         if (std::has_single_bit(size)) {

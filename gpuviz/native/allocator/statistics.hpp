@@ -9,38 +9,53 @@
 
 namespace gpuviz {
 
+// Written at every allocation and free, so what can be derived is not stored.
 struct Counter {
     std::int64_t current = 0;
     std::int64_t peak = 0;
     std::int64_t allocated = 0;
-    std::int64_t freed = 0;
+    std::int64_t held_at_reset = 0;  // `current` when `allocated` was last 0
+
+    [[nodiscard]] std::int64_t freed() const noexcept {
+        return held_at_reset + allocated - current;
+    }
 
     void increase(std::int64_t amount) noexcept {
         current += amount;
         peak = std::max(peak, current);
         allocated += amount;
     }
-    void decrease(std::int64_t amount) noexcept {
-        current -= amount;
-        freed += amount;
+    void decrease(std::int64_t amount) noexcept { current -= amount; }
+    void reset_peak() noexcept { peak = current; }
+    void reset_accumulated() noexcept {
+        allocated = 0;
+        held_at_reset = current;
     }
 };
 
-// One counter over everything, one for each kind of pool.
+// One counter for each kind of pool. Over both only the peak is stored: the two reach theirs at
+// different times.
 struct PoolCounters {
-    Counter all;
-    Counter small_pool;
     Counter large_pool;
+    Counter small_pool;
+    std::int64_t peak = 0;
+
+    [[nodiscard]] std::int64_t current() const noexcept {
+        return large_pool.current + small_pool.current;
+    }
+    [[nodiscard]] Counter all() const noexcept {
+        return {.current = current(),
+                .peak = peak,
+                .allocated = large_pool.allocated + small_pool.allocated,
+                .held_at_reset = large_pool.held_at_reset + small_pool.held_at_reset};
+    }
 
     void increase(bool small, std::uint64_t amount) noexcept {
-        const auto signed_amount = static_cast<std::int64_t>(amount);
-        all.increase(signed_amount);
-        (small ? small_pool : large_pool).increase(signed_amount);
+        of(small).increase(static_cast<std::int64_t>(amount));
+        peak = std::max(peak, current());
     }
     void decrease(bool small, std::uint64_t amount) noexcept {
-        const auto signed_amount = static_cast<std::int64_t>(amount);
-        all.decrease(signed_amount);
-        (small ? small_pool : large_pool).decrease(signed_amount);
+        of(small).decrease(static_cast<std::int64_t>(amount));
     }
     void change(bool small, std::int64_t amount) noexcept {
         if (amount > 0) {
@@ -49,6 +64,18 @@ struct PoolCounters {
             decrease(small, static_cast<std::uint64_t>(-amount));
         }
     }
+    void reset_peak() noexcept {
+        large_pool.reset_peak();
+        small_pool.reset_peak();
+        peak = current();
+    }
+    void reset_accumulated() noexcept {
+        large_pool.reset_accumulated();
+        small_pool.reset_accumulated();
+    }
+
+  private:
+    [[nodiscard]] Counter& of(bool small) noexcept { return small ? small_pool : large_pool; }
 };
 
 // What torch.cuda.memory_stats counts, under its names.

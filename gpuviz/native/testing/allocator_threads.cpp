@@ -78,7 +78,7 @@ void watch(CachingAllocator& allocator, const std::atomic<bool>& done) {
         for (const gpuviz::SnapshotSegment& segment : allocator.snapshot()) {
             total += segment.total_size;
         }
-        const auto peak = allocator.statistics().reserved_bytes.all.peak;
+        const auto peak = allocator.statistics().reserved_bytes.peak;
         if (total > kCapacity || peak > static_cast<std::int64_t>(kCapacity)) {
             std::abort();
         }
@@ -108,7 +108,7 @@ int main() {
         watcher.join();
         allocator.empty_cache({});
         std::printf("%zu bytes in use, %lld active\n", static_cast<std::size_t>(device.used()),
-                    static_cast<long long>(allocator.statistics().active.all.current));
+                    static_cast<long long>(allocator.statistics().active.current()));
     }
     return log.events().size() > kOperations ? 0 : 1;
 }
