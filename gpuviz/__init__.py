@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuviz.allocator import (
-        caching_allocator_alloc,
-        caching_allocator_delete,
         empty_cache,
         get_allocator_settings,
         get_per_process_memory_fraction,
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
         memory_stats,
         memory_stats_as_nested_dict,
         memory_summary,
-        record_stream,
         reset_accumulated_memory_stats,
         reset_peak_memory_stats,
         set_allocator_settings,
@@ -32,6 +29,11 @@ if TYPE_CHECKING:
     from gpuviz.mem_pool import MemPool, use_mem_pool
     from gpuviz.notebook.dashboard import dashboard
     from gpuviz.ranges import range as range  # noqa: A004 - not in __all__
+    from gpuviz.raw_memory import (
+        caching_allocator_alloc,
+        caching_allocator_delete,
+        record_stream,
+    )
     from gpuviz.recorder import Recorder
     from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
@@ -44,8 +46,6 @@ __version__ = version("gpuviz")
 # Imported at first use, so that `import gpuviz` costs next to nothing.
 _HOMES = {
     "gpuviz.allocator": (
-        "caching_allocator_alloc",
-        "caching_allocator_delete",
         "empty_cache",
         "get_allocator_settings",
         "get_per_process_memory_fraction",
@@ -59,13 +59,17 @@ _HOMES = {
         "memory_stats",
         "memory_stats_as_nested_dict",
         "memory_summary",
-        "record_stream",
         "reset_accumulated_memory_stats",
         "reset_peak_memory_stats",
         "set_allocator_settings",
         "set_per_process_memory_fraction",
     ),
     "gpuviz.frameworks.cupy": ("malloc",),
+    "gpuviz.raw_memory": (
+        "caching_allocator_alloc",
+        "caching_allocator_delete",
+        "record_stream",
+    ),
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
     "gpuviz.assembly": ("record",),
     "gpuviz.notebook.dashboard": ("dashboard",),

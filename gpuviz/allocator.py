@@ -8,17 +8,12 @@ import gc
 import os
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator_settings import settings_text
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.failure import explaining
-from gpuviz.stream_handle import known_handle
 from gpuviz.summary_table import memory_summary_table
-
-if TYPE_CHECKING:
-    import cupy
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
 
@@ -278,72 +273,3 @@ def set_allocator_settings(settings: str) -> None:
 def get_allocator_settings() -> str:
     """Return the settings that differ from their defaults, as one text."""
     return settings_text(_process.current_settings())
-
-
-def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
-    """Keep an array's memory until ``stream`` is done with what it has queued by the array's free.
-
-    Needed when another stream uses the array than the one it was made on, the only one known to
-    the allocator. The memory must come from gpuviz's allocator; a view counts for the whole.
-
-    Raises:
-        ValueError: The memory is not gpuviz's, so nothing would hold it back.
-    """
-    memory = array.data.mem
-    allocator = _process.allocators.get(memory.device_id)
-    if allocator is None or not allocator.owns(memory.ptr):
-        raise ValueError(
-            "record_stream needs memory of gpuviz's allocator; this array was made before "
-            "recording, or by another allocator",
-        )
-    allocator.record_stream(memory.ptr, known_handle(stream.ptr))
-
-
-def caching_allocator_alloc(
-    size: int,
-    device: int | None = None,
-    stream: "cupy.cuda.Stream | int | None" = None,
-) -> int:
-    """Return the address of ``size`` bytes, to be freed by `caching_allocator_delete`; 0 for 0.
-
-    Args:
-        size: Bytes.
-        device: Its ordinal; CuPy's current device by default.
-        stream: On which the memory is used, CuPy's or a raw handle; the current one by default.
-
-    Raises:
-        ValueError: ``size`` is negative.
-        TypeError: ``stream`` is neither a stream nor an integer.
-        MemoryError: The device, or its share, is full.
-        DeviceUnavailableError: There is no CuPy or no usable driver.
-    """
-    if size < 0:
-        raise ValueError(f"Invalid memory size: {size}. It must be 0 bytes or more.")
-    ordinal = chosen_device(device)
-    with explaining:
-        return caching_allocator(ordinal).allocate(size, _stream_handle(stream, ordinal))
-
-
-def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
-    if stream is None:
-        from gpuviz.frameworks.cupy import current_stream
-
-        stream = current_stream(device)
-    handle = getattr(stream, "ptr", stream)
-    if not isinstance(handle, int) or isinstance(handle, bool):
-        raise TypeError(f"stream must be a cupy.cuda.Stream or an int, got {type(stream).__name__}")
-    return known_handle(handle)
-
-
-def caching_allocator_delete(address: int) -> None:
-    """Free what `caching_allocator_alloc` returned, on whichever device it is; 0 does nothing.
-
-    Raises:
-        ValueError: No live allocation begins at ``address``.
-    """
-    for allocator in caching_allocators().values():
-        if allocator.owns(address):
-            allocator.free(address)
-            return
-    if address:
-        raise ValueError(f"invalid device pointer: {address:#x} begins no live allocation")

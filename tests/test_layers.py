@@ -67,7 +67,8 @@ PYTHON = {
     "summary_table": set[str](),
     "device_totals": set[str](),
     "allocator_settings": {"_core"},
-    "allocator": _RECORDING | {"allocator_settings", "failure", "stream_handle", "summary_table"},
+    "allocator": _RECORDING | {"allocator_settings", "failure", "summary_table"},
+    "raw_memory": {"allocator", "failure", "stream_handle"},
     "mem_pool": {"allocator", "sole_owner"},
     "simulation": _FLOOR | {"failure", "tracer", "sole_owner"},
     "frameworks": _RECORDING
@@ -110,6 +111,7 @@ PYTHON_IN_FUNCTIONS = {
     "post_mortem": {"report"},
     "block_names": {"notebook"},
     "allocator": {"frameworks"},
+    "raw_memory": {"frameworks"},
     "assembly": {"frameworks", "simulation"},
     "host_ranges": {"frameworks"},
     "stream_names": {"frameworks"},

@@ -226,6 +226,31 @@ def test_expandable_segments_grow_in_place():
     assert len(events(recorder, "segment_map")) >= 2
 
 
+@pytest.mark.parametrize("settings", ["expandable_segments:True", "expandable_segments:False"])
+def test_a_stream_may_be_destroyed_before_its_memory_is_given_back(settings):
+    import cupy as cp
+
+    gpuviz.set_allocator_settings(settings)
+    try:
+        with gpuviz.record():
+            stream = cp.cuda.Stream(non_blocking=True)
+            other = cp.cuda.Stream(non_blocking=True)
+            with stream:
+                array = cp.full(30 << 20, 3, dtype=cp.int8)
+            gpuviz.record_stream(array, other)
+            total = int(array.sum(dtype=cp.int64))
+            del stream, other
+            cp.cuda.Device().synchronize()
+            del array
+            gpuviz.empty_cache()
+            reserved = gpuviz.memory_reserved()
+    finally:
+        gpuviz.set_allocator_settings("expandable_segments:False")
+
+    assert total == 3 * (30 << 20)
+    assert reserved < 30 << 20
+
+
 def test_memory_outside_the_allocator_is_sampled():
     import cupy as cp
 

@@ -12,6 +12,7 @@ namespace {
 // Real handles are aligned pointers, so their low byte is never CU_STREAM_PER_THREAD's (2).
 constexpr StreamHandle kPerThreadTag = 0x2;
 constexpr StreamHandle kTagMask = 0x7;
+constexpr StreamHandle kDefaultStream = 0;
 
 bool is_foreign_thread_stream(StreamHandle stream) noexcept {
     return (stream & kTagMask) == kPerThreadTag && stream != kPerThreadTag;
@@ -186,11 +187,12 @@ void CudaDevice::release(EventHandle event) { idle_events_.push_back(raw_event(e
 
 void CudaDevice::synchronize_stream(StreamHandle stream) {
     const Scope scope(*this);
-    if (is_foreign_thread_stream(stream)) {
-        driver_->check(driver_->synchronize_context(), "cuCtxSynchronize");
-        return;
-    }
-    driver_->check(driver_->synchronize_stream(raw(stream)), "cuStreamSynchronize");
+    // The program may have destroyed a stream of its own since, and the driver crashes on its
+    // handle; that of another thread cannot be named. Waiting for everything is the safe answer.
+    const bool is_sure = stream == kDefaultStream || stream == kPerThreadTag;
+    driver_->check(
+        is_sure ? driver_->synchronize_stream(raw(stream)) : driver_->synchronize_context(),
+        is_sure ? "cuStreamSynchronize" : "cuCtxSynchronize");
 }
 
 bool CudaDevice::is_capturing(StreamHandle stream) {

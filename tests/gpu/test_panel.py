@@ -1,0 +1,55 @@
+"""JupyterLab's panel, as a kernel on a real GPU answers it while a cell runs."""
+
+import os
+import time
+
+import pytest
+
+import gpuviz
+from tests.notebook.kernel import running_kernel
+from tests.notebook.panel_page import Page
+
+pytestmark = pytest.mark.gpu
+
+SETUP = "import time, gpuviz, cupy as cp; cp.zeros(10).sum(); import os; print(os.getpid())"
+PROGRAM = """
+kept = []
+for _ in range(40):
+    kept.append(cp.ones(1 << 20, dtype=cp.float32))
+    for _ in range(20):
+        kept[-1] += 1
+    cp.cuda.Device().synchronize()
+    time.sleep(0.1)
+"""
+
+
+def test_the_panel_records_a_running_program_and_writes_it_down(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with running_kernel() as kernel:
+        pid = int(kernel.run(SETUP).streams)
+        page = Page(kernel)
+        page.offer()
+        page.open()
+        page.ask("show")
+        cell = kernel.client.execute(PROGRAM)
+        time.sleep(0.5)
+        page.ask("start")
+        started = page.answer("start")
+        told = page.told(2.5)
+        page.ask("snapshot", path="run.gpuviz")
+        saved = page.answer("snapshot")
+        page.ask("stop")
+        stopped = page.answer("stop")
+        kernel.wait(cell)
+    states = [data for _, data in told if data["kind"] == "state"]
+    (device,) = states[-1]["devices"]
+    (total,) = states[-1]["totals"]
+    recording = gpuviz.load(tmp_path / "run.gpuviz")
+
+    assert [each["failed"] for each in (started, saved, stopped)] == [False, False, False]
+    assert device["allocated"] > 4 << 20
+    assert 0 < device["busy"] < 1
+    assert 0 < total["used"] < total["total"]
+    assert pid != os.getpid()
+    assert recording.table("activities").num_rows > 20
+    assert recording.memory_stats()["allocated_bytes.all.current"] > 4 << 20
