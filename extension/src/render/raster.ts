@@ -1,6 +1,6 @@
 import type { Extents } from "../base/extents.ts";
 import { nearest, type PlacedRows } from "./placed_rows.ts";
-import { SharedPixels } from "./shared_pixels.ts";
+import { colourSteps, SharedPixels, type ColourSteps } from "./shared_pixels.ts";
 
 /** Pixels (0xAABBGGRR) and, where something has ids, for each pixel the id in it plus one, or 0. */
 export interface Raster {
@@ -74,8 +74,9 @@ export function clearedRaster(before: Raster, width: number, height: number): Ra
 export function paintRects(raster: Raster, layers: readonly Rects[], viewport: Viewport): void {
   const shared = (raster.shared ??= new SharedPixels(raster.width, raster.height));
   for (const rects of layers) {
+    const steps = colourSteps(rects.palette.fill);
     for (const [first, last] of seenRuns(rects, viewport)) {
-      paintRun(raster, shared, rects, viewport, first, last);
+      paintRun(raster, shared, steps, rects, viewport, first, last);
     }
   }
   shared.blendInto(raster.pixels);
@@ -84,6 +85,7 @@ export function paintRects(raster: Raster, layers: readonly Rects[], viewport: V
 function paintRun(
   raster: Raster,
   shared: SharedPixels,
+  steps: ColourSteps,
   rects: Rects,
   viewport: Viewport,
   first: number,
@@ -104,12 +106,13 @@ function paintRun(
     const toX = nearest(to, fromX + 1, width);
     const top = fromY[rect] ?? 0;
     const part = (to - from < 1 ? to - from : 1) * (share[rect] ?? 1);
-    const fill = palette.fill[colour[rect] ?? 0] ?? 0;
+    const place = colour[rect] ?? 0;
     if (part < 1 && !isBackdrop) {
-      shared.add(fromX, toX, top, bottom, part, fill);
+      shared.add(fromX, toX, top, bottom, part, steps, place);
       continue;
     }
-    const edge = palette.edge[colour[rect] ?? 0] ?? 0;
+    const fill = palette.fill[place] ?? 0;
+    const edge = palette.edge[place] ?? 0;
     if (rects.isStriped(rect)) {
       paintStripes(raster, fromX, toX, top, bottom, fill, edge);
     } else {

@@ -5,109 +5,99 @@ const WHOLE = 2 ** 15;
 /** Two sums share a number of 53 bits: this many times the one, and the other. */
 const SHIFT = 2 ** 26;
 
+/** What a colour of a palette adds to the two numbers of a pixel that a rectangle covers whole. */
+export interface ColourSteps {
+  readonly shareAndRed: Float64Array<ArrayBuffer>;
+  readonly greenAndBlue: Float64Array<ArrayBuffer>;
+}
+
+/** The steps of colours 0xAABBGGRR. */
+export function colourSteps(colours: ArrayLike<number>): ColourSteps {
+  return {
+    shareAndRed: Float64Array.from(colours, (colour) => SHIFT + (colour & 0xff)),
+    greenAndBlue: Float64Array.from(
+      colours,
+      (colour) => ((colour >> 8) & 0xff) * SHIFT + ((colour >> 16) & 0xff),
+    ),
+  };
+}
+
 /** Pixels that several small rectangles share, each with the part of the pixel that it covers. */
 export class SharedPixels {
   readonly #width: number;
-  readonly #height: number;
   /**
    * For each pixel two numbers, the one of its share and red, the other of green and blue: what they
    * are more than in the pixel left of it, so that a long rectangle costs no more than a short one.
-   * Column after column, because blocks come in the order of their time; there is one column more
-   * than pixels.
+   * Row after row, with one more than the pixels of a row, because the begin and the end of a short
+   * rectangle then share a line of the processor's cache.
    */
   readonly #steps: Float64Array<ArrayBuffer>;
-  /** Whether there are steps in a column. */
+  /** Whether there are steps in a row. */
   readonly #isStepped: Uint8Array<ArrayBuffer>;
 
   constructor(width: number, height: number) {
     this.#width = width;
-    this.#height = height;
     this.#steps = new Float64Array((width + 1) * height * 2);
-    this.#isStepped = new Uint8Array(width + 1);
+    this.#isStepped = new Uint8Array(height);
   }
 
-  add(fromX: number, toX: number, fromY: number, toY: number, share: number, colour: number): void {
+  add(
+    fromX: number,
+    toX: number,
+    fromY: number,
+    toY: number,
+    share: number,
+    { shareAndRed, greenAndBlue }: ColourSteps,
+    colour: number,
+  ): void {
     const part = Math.max((share * WHOLE + 0.5) | 0, 1);
-    const red = part * (SHIFT + (colour & 0xff));
-    const blue = part * (((colour >> 8) & 0xff) * SHIFT + ((colour >> 16) & 0xff));
-    const begin = (fromX * this.#height + fromY) * 2;
-    const end = (toX * this.#height + fromY) * 2;
-    this.#isStepped[fromX] = 1;
-    this.#isStepped[toX] = 1;
-    this.#addTo(begin, end, red, blue);
-    // Most are in one row of pixels, and for these a loop would cost as much again.
-    if (toY - fromY > 1) {
-      for (let place = 2; place < 2 * (toY - fromY); place += 2) {
-        this.#addTo(begin + place, end + place, red, blue);
-      }
-    }
-  }
-
-  #addTo(begin: number, end: number, red: number, blue: number): void {
+    const red = part * (shareAndRed[colour] ?? SHIFT);
+    const blue = part * (greenAndBlue[colour] ?? 0);
     const steps = this.#steps;
-    steps[begin] = (steps[begin] ?? 0) + red;
-    steps[begin + 1] = (steps[begin + 1] ?? 0) + blue;
-    steps[end] = (steps[end] ?? 0) - red;
-    steps[end + 1] = (steps[end + 1] ?? 0) - blue;
+    for (let y = fromY; y < toY; y += 1) {
+      const row = y * (this.#width + 1);
+      const begin = (row + fromX) * 2;
+      const end = (row + toX) * 2;
+      this.#isStepped[y] = 1;
+      steps[begin] = (steps[begin] ?? 0) + red;
+      steps[begin + 1] = (steps[begin + 1] ?? 0) + blue;
+      steps[end] = (steps[end] ?? 0) - red;
+      steps[end + 1] = (steps[end + 1] ?? 0) - blue;
+    }
   }
 
   /** Mixes each shared pixel into what is below it, as strongly as it is covered; empty then. */
   blendInto(pixels: Uint32Array<ArrayBuffer>): void {
-    const sums = new Float64Array(this.#height * 2);
-    const mixed = new Uint32Array(this.#height);
-    const below = new Uint32Array(this.#height);
-    for (let x = 0; x < this.#width; x += 1) {
-      const isStepped = this.#isStepped[x] === 1;
-      if (isStepped) {
-        this.#step(x, sums, mixed);
+    for (const [y, isStepped] of this.#isStepped.entries()) {
+      if (isStepped === 1) {
+        this.#blendRow(pixels, y);
       }
-      this.#blendColumn(pixels, x, sums, below, mixed);
     }
-    this.#clear(this.#width);
+    this.#isStepped.fill(0);
   }
 
-  /** Adds the steps of a column to the sums; what was mixed from others no longer holds. */
-  #step(x: number, sums: Float64Array<ArrayBuffer>, mixed: Uint32Array<ArrayBuffer>): void {
+  #blendRow(pixels: Uint32Array<ArrayBuffer>, y: number): void {
     const steps = this.#steps;
-    const first = x * this.#height * 2;
-    for (let place = 0; place < sums.length; place += 2) {
-      const red = steps[first + place] ?? 0;
-      const blue = steps[first + place + 1] ?? 0;
-      if (red !== 0 || blue !== 0) {
-        sums[place] = (sums[place] ?? 0) + red;
-        sums[place + 1] = (sums[place + 1] ?? 0) + blue;
-        mixed[place >> 1] = 0;
+    const first = y * this.#width;
+    let step = (first + y) * 2;
+    let [red, blue, below, mixed] = [0, 0, 0, 0];
+    for (let pixel = first; pixel < first + this.#width; pixel += 1, step += 2) {
+      const more = steps[step] ?? 0;
+      if (more !== 0 || steps[step + 1] !== 0) {
+        red += more;
+        blue += steps[step + 1] ?? 0;
+        mixed = 0;
       }
-    }
-    this.#clear(x);
-  }
-
-  #clear(x: number): void {
-    const first = x * this.#height * 2;
-    this.#steps.fill(0, first, first + this.#height * 2);
-    this.#isStepped[x] = 0;
-  }
-
-  #blendColumn(
-    pixels: Uint32Array<ArrayBuffer>,
-    x: number,
-    sums: Float64Array<ArrayBuffer>,
-    below: Uint32Array<ArrayBuffer>,
-    mixed: Uint32Array<ArrayBuffer>,
-  ): void {
-    const width = this.#width;
-    let pixel = x;
-    for (let y = 0; y < mixed.length; y += 1, pixel += width) {
-      const sum = sums[2 * y] ?? 0;
-      if (sum > 0) {
+      if (red > 0) {
         const under = pixels[pixel] ?? 0;
-        if (mixed[y] === 0 || under !== below[y]) {
-          below[y] = under;
-          mixed[y] = mix(under, sum, sums[2 * y + 1] ?? 0);
+        if (mixed === 0 || under !== below) {
+          below = under;
+          mixed = mix(under, red, blue);
         }
-        pixels[pixel] = mixed[y] ?? 0;
+        pixels[pixel] = mixed;
       }
     }
+    steps.fill(0, (first + y) * 2, step + 2);
   }
 }
 

@@ -61,7 +61,7 @@ export class MapPlaces {
       left: Float64Array.from(segments.begun, timeNs),
       right: Float64Array.from(segments.ended, timeNs),
       rows: this.#segments,
-      colour: new Uint8Array(segments.count).fill(CACHED_COLOUR),
+      colour: new Uint32Array(segments.count).fill(CACHED_COLOUR),
       palette,
       isStriped: () => false,
       isBackdrop: true,
