@@ -1,10 +1,11 @@
-type Numbers =
-  | Float64Array<ArrayBuffer>
-  | Int32Array<ArrayBuffer>
-  | Uint32Array<ArrayBuffer>
+/** Whole numbers from 0 on, or, as doubles, any. */
+export type Wholes =
+  | Uint8Array<ArrayBuffer>
   | Uint16Array<ArrayBuffer>
-  | Float32Array<ArrayBuffer>
-  | Uint8Array<ArrayBuffer>;
+  | Uint32Array<ArrayBuffer>
+  | Float64Array<ArrayBuffer>;
+
+type Numbers = Wholes | Int32Array<ArrayBuffer> | Float32Array<ArrayBuffer>;
 
 // Columns of one table fill up at once. With rooms of different sizes they are not all moved to
 // larger ones at once, which would hold up the page.
@@ -18,7 +19,7 @@ function roomOf(capacity: number): number {
 
 /** A typed array that grows. */
 export class Growing<T extends Numbers> {
-  readonly #create: (length: number) => T;
+  #create: (length: number) => T;
   #values: T;
   #length = 0;
 
@@ -69,10 +70,20 @@ export class Growing<T extends Numbers> {
   /** Makes room for values that will come, so that they need not be moved later. */
   reserve(length: number): void {
     if (length > this.#values.length) {
-      const larger = this.#create(length);
-      larger.set(this.view());
-      this.#values = larger;
+      this.#move(length);
     }
+  }
+
+  /** Keeps the values, and those to come, in arrays of another kind. */
+  protected recreate(create: (length: number) => T): void {
+    this.#create = create;
+    this.#move(this.#values.length);
+  }
+
+  #move(length: number): void {
+    const values = this.#create(length);
+    values.set(this.view());
+    this.#values = values;
   }
 
   #makeRoom(length: number): void {
@@ -94,10 +105,45 @@ export class GrowingIndices extends Growing<Int32Array<ArrayBuffer>> {
   }
 }
 
-export class GrowingIds extends Growing<Uint32Array<ArrayBuffer>> {
+/** Whole numbers from 0 on, each in as few bytes as the largest needs; any others as doubles. */
+export class GrowingWholes extends Growing<Wholes> {
+  #bytes = 1;
+
   constructor(capacity = 1024) {
-    super((length) => new Uint32Array(length), capacity);
+    super((length) => new Uint8Array(length), capacity);
   }
+
+  override push(value: number): void {
+    this.#fit(bytesOf(value));
+    super.push(value);
+  }
+
+  override append(values: ArrayLike<number>): void {
+    let bytes = 1;
+    for (let index = 0; index < values.length; index += 1) {
+      bytes = Math.max(bytes, bytesOf(values[index] ?? 0));
+    }
+    this.#fit(bytes);
+    super.append(values);
+  }
+
+  override set(index: number, value: number): void {
+    this.#fit(bytesOf(value));
+    super.set(index, value);
+  }
+
+  #fit(bytes: number): void {
+    if (bytes > this.#bytes) {
+      const Kind = bytes === 2 ? Uint16Array : bytes === 4 ? Uint32Array : Float64Array;
+      this.#bytes = bytes;
+      this.recreate((length) => new Kind(length));
+    }
+  }
+}
+
+function bytesOf(value: number): number {
+  const isWhole = value === value >>> 0;
+  return !isWhole ? 8 : value < 2 ** 8 ? 1 : value < 2 ** 16 ? 2 : 4;
 }
 
 export class GrowingBytes extends Growing<Uint8Array<ArrayBuffer>> {

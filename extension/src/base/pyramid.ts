@@ -1,4 +1,4 @@
-import { GrowingFloats, GrowingIndices } from "./growing.ts";
+import { GrowingFloats, GrowingIndices, type Wholes } from "./growing.ts";
 
 const FAN_OUT = 16;
 
@@ -8,7 +8,11 @@ interface Level {
   readonly values: GrowingFloats;
 }
 
-/** Finds the extreme of any run of values without looking at each; values are only added. */
+/**
+ * Finds the extreme of any run of values without looking at each; values are only added.
+ *
+ * They are those of an array, or by how much these are more than those of another, `less`.
+ */
 export class Pyramid {
   readonly #levels: Level[] = [];
   readonly #sign: 1 | -1;
@@ -22,7 +26,7 @@ export class Pyramid {
   }
 
   /** Takes in the values that were added since the last call; those before must be the same. */
-  extend(values: Float64Array<ArrayBuffer>): void {
+  extend(values: Wholes, less?: Wholes): void {
     let below: Level | undefined;
     let count = values.length;
     for (let depth = 0; ; depth += 1) {
@@ -31,11 +35,13 @@ export class Pyramid {
         return;
       }
       const level = (this.#levels[depth] ??= newLevel(groups));
+      const of = below?.values.store ?? values;
+      const without = below === undefined ? less : undefined;
       while (level.places.length < groups) {
         const start = level.places.length * FAN_OUT;
-        const entry = extremeOf(below?.values.store ?? values, this.#sign, start, start + FAN_OUT);
+        const entry = extremeOf(of, without, this.#sign, start, start + FAN_OUT);
         level.places.push(below === undefined ? entry : below.places.at(entry));
-        level.values.push(below === undefined ? (values[entry] ?? 0) : below.values.at(entry));
+        level.values.push(valueAt(of, without, entry));
       }
       below = level;
       count = groups;
@@ -53,18 +59,18 @@ export class Pyramid {
   }
 
   /** The index of the first extreme of `values` in [first, last), or -1 where there is none. */
-  find(values: Float64Array<ArrayBuffer>, first: number, last: number): number {
-    this.#search(values, first, last);
+  find(first: number, last: number, values: Wholes, less?: Wholes): number {
+    this.#search(values, less, first, last);
     return this.#place;
   }
 
   /** The extreme of `values` in [first, last), or an infinity that is no extreme of anything. */
-  extreme(values: Float64Array<ArrayBuffer>, first: number, last: number): number {
-    this.#search(values, first, last);
+  extreme(first: number, last: number, values: Wholes, less?: Wholes): number {
+    this.#search(values, less, first, last);
     return this.#highest * this.#sign;
   }
 
-  #search(values: Float64Array<ArrayBuffer>, first: number, last: number): void {
+  #search(values: Wholes, less: Wholes | undefined, first: number, last: number): void {
     this.#place = -1;
     this.#highest = -Infinity;
     let low = first;
@@ -76,26 +82,28 @@ export class Pyramid {
       if (begin >= end) {
         break;
       }
-      this.#consider(values, below, low, begin * FAN_OUT);
-      this.#consider(values, below, end * FAN_OUT, high);
+      this.#consider(values, less, below, low, begin * FAN_OUT);
+      this.#consider(values, less, below, end * FAN_OUT, high);
       low = begin;
       high = end;
       below = level;
     }
-    this.#consider(values, below, low, high);
+    this.#consider(values, less, below, low, high);
   }
 
   /** Compares the best so far with the entries [first, last) of a level, or with the values. */
   #consider(
-    values: Float64Array<ArrayBuffer>,
+    values: Wholes,
+    less: Wholes | undefined,
     level: Level | undefined,
     first: number,
     last: number,
   ): void {
     if (first < last) {
-      const store = level?.values.store ?? values;
-      const entry = extremeOf(store, this.#sign, first, last);
-      const value = (store[entry] ?? 0) * this.#sign;
+      const of = level?.values.store ?? values;
+      const without = level === undefined ? less : undefined;
+      const entry = extremeOf(of, without, this.#sign, first, last);
+      const value = valueAt(of, without, entry) * this.#sign;
       const place = level === undefined ? entry : level.places.at(entry);
       const isFirst = value === this.#highest && place < this.#place;
       if (value > this.#highest || isFirst || this.#place < 0) {
@@ -110,17 +118,23 @@ function newLevel(groups: number): Level {
   return { places: new GrowingIndices(groups), values: new GrowingFloats(groups) };
 }
 
+function valueAt(values: Wholes, less: Wholes | undefined, place: number): number {
+  const value = values[place] ?? 0;
+  return less === undefined ? value : value - (less[place] ?? 0);
+}
+
 /** The place of the first extreme of values in [first, last), which is not empty. */
 function extremeOf(
-  values: Float64Array<ArrayBuffer>,
+  values: Wholes,
+  less: Wholes | undefined,
   sign: 1 | -1,
   first: number,
   last: number,
 ): number {
   let best = first;
-  let highest = (values[first] ?? 0) * sign;
+  let highest = valueAt(values, less, first) * sign;
   for (let place = first + 1; place < last; place += 1) {
-    const value = (values[place] ?? 0) * sign;
+    const value = valueAt(values, less, place) * sign;
     if (value > highest) {
       best = place;
       highest = value;

@@ -1,4 +1,4 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
+import { GrowingBytes, GrowingFloats, GrowingWholes } from "../base/growing.ts";
 import { Action } from "../model/events.ts";
 import type { PickleValue } from "../wire/pickle_value.ts";
 import {
@@ -57,7 +57,7 @@ interface Event {
 /** What happened, device by device, each in the order in which it happened. */
 export class TorchEvents {
   readonly action = new GrowingBytes();
-  readonly device = new GrowingIds();
+  readonly device = new GrowingWholes();
   /** Of oom: free bytes of the device. */
   readonly address = new GrowingFloats();
   /** As in the file: what the caller asked for, or the segment's. */
@@ -68,9 +68,9 @@ export class TorchEvents {
   /** Since 1970; 0 where the file does not say. */
   readonly timeUs = new GrowingFloats();
   /** An id of `TorchPools`. */
-  readonly pool = new GrowingIds();
+  readonly pool = new GrowingWholes();
   readonly kind = new GrowingBytes();
-  readonly stack = new GrowingIds();
+  readonly stack = new GrowingWholes();
   /** The user's, empty where there is none. */
   readonly metadata: string[] = [];
   /** What is not read, and how often. */

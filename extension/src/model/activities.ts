@@ -21,17 +21,17 @@ export const CopyKind = { hostToDevice: 1, deviceToHost: 2, deviceToDevice: 3 } 
 export class Activities extends rowsOf({
   fromNs: ["time", "number"],
   toNs: ["end", "number"],
-  bytes: ["bytes", "number"],
+  bytes: ["bytes", "whole"],
   kind: ["kind", KINDS],
   copyKind: ["copy_kind", COPY_KINDS],
   source: ["source", MEMORIES],
   destination: ["destination", MEMORIES],
-  name: ["name", "id"],
-  device: ["device", "id"],
-  stream: ["stream", "id"],
-  correlation: ["correlation", "id"],
-  graph: ["graph", "id"],
-  launch: ["launch", "id"],
+  name: ["name", "whole"],
+  device: ["device", "whole"],
+  stream: ["stream", "whole"],
+  correlation: ["correlation", "whole"],
+  graph: ["graph", "whole"],
+  launch: ["launch", "whole"],
 }) {
   readonly byCorrelation = new RowsByKey();
 

@@ -6,10 +6,10 @@ import { rowsOf } from "../wire/table_rows.ts";
 export class ApiCalls extends rowsOf({
   fromNs: ["time", "number"],
   toNs: ["end", "number"],
-  name: ["name", "id"],
-  thread: ["thread", "id"],
-  correlation: ["correlation", "id"],
-  stack: ["stack", "id"],
+  name: ["name", "whole"],
+  thread: ["thread", "whole"],
+  correlation: ["correlation", "whole"],
+  stack: ["stack", "whole"],
 }) {
   readonly byCorrelation = new RowsByKey();
 

@@ -1,4 +1,4 @@
-import { GrowingFloats, GrowingIds } from "../base/growing.ts";
+import { GrowingFloats, GrowingWholes, type Wholes } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { countBelow } from "../base/search.ts";
 import { activeAfter, NO_EVENT, originOf } from "./blocks.ts";
@@ -18,7 +18,7 @@ export class BlockGroups {
   readonly #by: GroupedBy;
   readonly #groupOfId = new NumberMap();
   readonly #ids: number[] = [];
-  readonly #ofBlock = new GrowingIds();
+  readonly #ofBlock = new GrowingWholes();
   readonly #totalBytes = new GrowingFloats(16);
   #peak = -1;
   #bytesAtPeak = new Float64Array();
@@ -44,7 +44,7 @@ export class BlockGroups {
   }
 
   /** The group of each block. */
-  get ofBlock(): Uint32Array<ArrayBuffer> {
+  get ofBlock(): Wholes {
     return this.#ofBlock.view();
   }
 

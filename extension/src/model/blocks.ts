@@ -1,5 +1,5 @@
 import { Extents } from "../base/extents.ts";
-import { GrowingFloats, GrowingIndices } from "../base/growing.ts";
+import { GrowingFloats, GrowingIndices, GrowingWholes, type Wholes } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
 import { PendingFrees } from "./pending_frees.ts";
@@ -11,7 +11,7 @@ export const NO_EVENT = -1;
 export class Blocks {
   count = 0;
   address: Floats = new Float64Array();
-  size: Floats = new Float64Array();
+  size: Wholes = new Uint8Array();
   /** The rows of `MemoryEvents` that began and ended the block, or NO_EVENT. */
   allocated: Indices = new Int32Array();
   freeRequested: Indices = new Int32Array();
@@ -26,7 +26,7 @@ export class Blocks {
   readonly extents = new Extents();
   readonly #columns = {
     address: new GrowingFloats(),
-    size: new GrowingFloats(),
+    size: new GrowingWholes(),
     allocated: new GrowingIndices(),
     freeRequested: new GrowingIndices(),
     freeCompleted: new GrowingIndices(),

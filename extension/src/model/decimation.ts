@@ -1,3 +1,4 @@
+import type { Wholes } from "../base/growing.ts";
 import { Pyramid } from "../base/pyramid.ts";
 import { countAtMost } from "../base/search.ts";
 import type { Floats, Indices } from "./events.ts";
@@ -11,23 +12,23 @@ export interface ColumnExtremes {
 
 /** A level after each event, with what finds its extremes without looking at each. */
 export class LevelLine {
-  values: Floats = new Float64Array();
+  values: Wholes = new Uint8Array();
   readonly #largest = new Pyramid(1);
   readonly #smallest = new Pyramid(-1);
 
   /** Takes in the values that were added; those before must be the same. */
-  extend(values: Floats): void {
+  extend(values: Wholes): void {
     this.values = values;
     this.#largest.extend(values);
     this.#smallest.extend(values);
   }
 
   largestIn(first: number, last: number): number {
-    return this.#largest.extreme(this.values, first, last);
+    return this.#largest.extreme(first, last, this.values);
   }
 
   smallestIn(first: number, last: number): number {
-    return this.#smallest.extreme(this.values, first, last);
+    return this.#smallest.extreme(first, last, this.values);
   }
 }
 

@@ -1,5 +1,5 @@
 import { formatCount } from "../base/format.ts";
-import { GrowingIds } from "../base/growing.ts";
+import { GrowingWholes, type Wholes } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
 import { Blocks } from "./blocks.ts";
 import type { LevelLine } from "./decimation.ts";
@@ -25,7 +25,7 @@ export class DeviceTimeline {
   #events = noMemoryEvents();
   #moment: Moment | undefined;
   #endNs = 1;
-  readonly #regions = new GrowingIds();
+  readonly #regions = new GrowingWholes();
   #placedSegments = 0;
 
   constructor(events: MemoryEvents = noMemoryEvents(), durationNs = 0) {
@@ -67,7 +67,7 @@ export class DeviceTimeline {
   }
 
   /** The region of the layout that each block lies in. */
-  get regions(): Uint32Array<ArrayBuffer> {
+  get regions(): Wholes {
     return this.#regions.view();
   }
 

@@ -1,4 +1,4 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
+import { GrowingBytes, GrowingFloats, GrowingWholes } from "../base/growing.ts";
 import type { Table } from "../wire/table.ts";
 import { ACTIONS, type Bytes, type Floats, type MemoryEvents } from "./events.ts";
 
@@ -90,11 +90,11 @@ class DeviceEvents {
   readonly #action = new GrowingBytes();
   readonly #columns = {
     address: new GrowingFloats(),
-    size: new GrowingFloats(),
-    requestedSize: new GrowingFloats(),
-    stream: new GrowingIds(),
-    pool: new GrowingIds(),
-    stack: new GrowingIds(),
+    size: new GrowingWholes(),
+    requestedSize: new GrowingWholes(),
+    stream: new GrowingWholes(),
+    pool: new GrowingWholes(),
+    stack: new GrowingWholes(),
   };
   #initialCount = 0;
   #latestNs = -Infinity;

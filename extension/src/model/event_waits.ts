@@ -1,4 +1,4 @@
-import { GrowingFloats, GrowingIds, GrowingIndices } from "../base/growing.ts";
+import { GrowingFloats, GrowingIndices, GrowingWholes, type Wholes } from "../base/growing.ts";
 import { CallOrders } from "./call_orders.ts";
 import { EventRecords } from "./event_records.ts";
 import { SynchronizationKind } from "./synchronizations.ts";
@@ -7,10 +7,10 @@ import type { Work } from "./work.ts";
 /** Where one stream's work waited for another's, by an event, as columns. */
 export class EventWaits {
   count = 0;
-  recordedStream = new Uint32Array();
+  recordedStream: Wholes = new Uint8Array();
   /** When the GPU came by the event's record. */
   recordedNs = new Float64Array();
-  waitingStream = new Uint32Array();
+  waitingStream: Wholes = new Uint8Array();
   /** When the first work began that was given to the waiting stream after the wait. */
   resumedNs = new Float64Array();
   readonly #work: Work;
@@ -22,9 +22,9 @@ export class EventWaits {
     /** Rows of `Synchronizations`. */
     wait: new GrowingIndices(16),
     record: new GrowingIndices(16),
-    recordedStream: new GrowingIds(16),
+    recordedStream: new GrowingWholes(16),
     recordedNs: new GrowingFloats(16),
-    waitingStream: new GrowingIds(16),
+    waitingStream: new GrowingWholes(16),
     resumedNs: new GrowingFloats(16),
     /** The correlation id of the work that was resumed, Infinity where it has not come. */
     resumed: new GrowingFloats(16),

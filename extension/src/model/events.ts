@@ -1,3 +1,5 @@
+import type { Wholes } from "../base/growing.ts";
+
 /** In the order of `ACTIONS` in gpuviz/tables.py. */
 export const ACTIONS = [
   "alloc",
@@ -31,7 +33,6 @@ export const Action = {
 
 export type Floats = Float64Array<ArrayBuffer>;
 export type Bytes = Uint8Array<ArrayBuffer>;
-export type Ids = Uint32Array<ArrayBuffer>;
 export type Indices = Int32Array<ArrayBuffer>;
 
 /** The allocator events of one device, in the order in which they happened. */
@@ -42,11 +43,11 @@ export interface MemoryEvents {
   readonly timeNs: Floats;
   readonly action: Bytes;
   readonly address: Floats;
-  readonly size: Floats;
-  readonly requestedSize: Floats;
-  readonly stream: Ids;
-  readonly pool: Ids;
-  readonly stack: Ids;
+  readonly size: Wholes;
+  readonly requestedSize: Wholes;
+  readonly stream: Wholes;
+  readonly pool: Wholes;
+  readonly stack: Wholes;
 }
 
 export function noMemoryEvents(): MemoryEvents {

@@ -28,24 +28,23 @@ export function fragmentationSeries(
     largestFree: number[];
   };
   const active = new Set<number>();
-  const ended = new Int32Array(events.count).fill(NO_EVENT);
+  const blockOf = new Int32Array(events.count).fill(NO_EVENT);
   blocks.freeCompleted.forEach((row, block) => {
     if (row !== NO_EVENT) {
-      ended[row] = block;
+      blockOf[row] = block;
     }
   });
-  const begun = new Int32Array(events.count).fill(NO_EVENT);
   blocks.allocated.forEach((row, block) => {
     if (row === NO_EVENT) {
       active.add(block);
     } else {
-      begun[row] = block;
+      blockOf[row] = block;
     }
   });
   let next = 0;
   for (const row of rows) {
     for (; next <= row; next += 1) {
-      follow(active, begun[next] ?? NO_EVENT, ended[next] ?? NO_EVENT);
+      follow(active, blockOf[next] ?? NO_EVENT, events.action[next]);
     }
     const byAddress = [...active].sort(
       (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
@@ -63,12 +62,11 @@ export function fragmentationSeries(
   return series;
 }
 
-function follow(active: Set<number>, begun: number, ended: number): void {
-  if (begun !== NO_EVENT) {
-    active.add(begun);
-  }
-  if (ended !== NO_EVENT) {
-    active.delete(ended);
+function follow(active: Set<number>, block: number, action: number | undefined): void {
+  if (block !== NO_EVENT && action === Action.alloc) {
+    active.add(block);
+  } else if (block !== NO_EVENT) {
+    active.delete(block);
   }
 }
 

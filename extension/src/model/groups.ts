@@ -18,19 +18,22 @@ export function groupsOf(
 
 /** The first row of the most frequent kind; of several that are as frequent, the first kind. */
 export function typicalRow(rows: readonly number[], kindOf: (row: number) => number): number {
-  let typical = rows[0] ?? 0;
-  let most = 0;
-  for (const alike of groupsOf(rows, kindOf)) {
-    if (alike.length > most) {
-      most = alike.length;
-      typical = alike[0] ?? typical;
-    }
+  const kinds = new Map<number, { readonly first: number; count: number }>();
+  let typical = { first: rows[0] ?? 0, count: 0 };
+  for (const row of rows) {
+    const key = kindOf(row);
+    const kind = kinds.get(key) ?? { first: row, count: 0 };
+    kind.count += 1;
+    kinds.set(key, kind);
   }
-  return typical;
+  for (const kind of kinds.values()) {
+    typical = kind.count > typical.count ? kind : typical;
+  }
+  return typical.first;
 }
 
 /** The median of whole numbers, between two of them rounded down; undefined for none. */
-export function medianOf(values: readonly number[]): number | undefined {
+export function medianOf(values: ArrayLike<number>): number | undefined {
   const sorted = Float64Array.from(values).sort();
   const lower = sorted[(sorted.length - 1) >> 1];
   const upper = sorted[sorted.length >> 1];

@@ -80,7 +80,10 @@ export interface Times {
 
 export function timesOf({ activities }: Work, rows: readonly number[]): Times {
   const { fromNs, toNs } = activities;
-  const lengths = rows.map((row) => Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0));
+  const lengths = new Float64Array(rows.length);
+  rows.forEach((row, index) => {
+    lengths[index] = Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0);
+  });
   let [minNs, maxNs, totalNs, longest] = [Infinity, -1, 0, rows[0] ?? 0];
   lengths.forEach((length, index) => {
     totalNs += length;

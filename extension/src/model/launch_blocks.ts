@@ -7,7 +7,7 @@ export const ACCESS_MODES = ["unknown", "read", "write", "read_write"] as const;
 
 /** Which launch got a pointer into which block, in the order they came. */
 export class LaunchBlocks extends rowsOf({
-  correlation: ["correlation", "id"],
+  correlation: ["correlation", "whole"],
   // Where the block begins.
   block: ["block", "number"],
   mode: ["mode", ACCESS_MODES],

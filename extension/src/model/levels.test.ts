@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import type { Wholes } from "../base/growing.ts";
 import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
 import { columnExtremes, columnRows, LevelLine } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 
-function lineOf(values: Float64Array<ArrayBuffer>): LevelLine {
+function lineOf(values: Wholes): LevelLine {
   const line = new LevelLine();
   line.extend(values);
   return line;

@@ -1,7 +1,7 @@
-import { GrowingFloats } from "../base/growing.ts";
+import { GrowingWholes, type Wholes } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
-import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
+import { Action, type Indices, type MemoryEvents } from "./events.ts";
 
 export const LEVEL_NAMES = ["reserved", "active", "allocated", "requested"] as const;
 export type LevelName = (typeof LEVEL_NAMES)[number];
@@ -14,16 +14,16 @@ type ByName<T> = Readonly<Record<LevelName, T>>;
  * Exact running sums, with the rules of torch.cuda.memory_stats: a requested free ends `allocated`,
  * a completed one ends `active` and `requested`.
  */
-export class Levels implements ByName<Floats> {
-  reserved: Floats = new Float64Array();
-  active: Floats = new Float64Array();
-  allocated: Floats = new Float64Array();
-  requested: Floats = new Float64Array();
+export class Levels implements ByName<Wholes> {
+  reserved: Wholes = new Uint8Array();
+  active: Wholes = new Uint8Array();
+  allocated: Wholes = new Uint8Array();
+  requested: Wholes = new Uint8Array();
   readonly lines: ByName<LevelLine> = each(() => new LevelLine());
   /** The first row with the most bytes allocated, from the start of the recording on. */
   peak = 0;
   #peakBytes = -Infinity;
-  readonly #columns = each(() => new GrowingFloats());
+  readonly #columns = each(() => new GrowingWholes());
   readonly #now = { reserved: 0, active: 0, allocated: 0, requested: 0 };
 
   /** Takes in the events that were added since the last call, given the block of each of them. */

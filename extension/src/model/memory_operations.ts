@@ -17,10 +17,10 @@ export class MemoryOperations extends rowsOf({
   memory: ["memory", MEMORIES],
   address: ["address", "number"],
   bytes: ["bytes", "number"],
-  device: ["device", "id"],
-  correlation: ["correlation", "id"],
+  device: ["device", "whole"],
+  correlation: ["correlation", "whole"],
   // The name of the library that asked.
-  source: ["source", "id"],
+  source: ["source", "whole"],
 }) {
   readonly #lanes = new Map<number, { readonly lane: Lane; readonly count: number }>();
 

@@ -22,7 +22,7 @@ export class Overheads extends rowsOf({
   toNs: ["end", "number"],
   kind: ["kind", KINDS],
   // The thread that it was spent on, 0 if unknown.
-  thread: ["thread", "id"],
+  thread: ["thread", "whole"],
 }) {
   /** In CUPTI's words, such as `lazy function loading`. */
   nameOf(row: number): string {

@@ -14,10 +14,10 @@ export class Ranges extends rowsOf({
   // The end, or OPEN.
   toNs: ["end", "number"],
   kind: ["kind", KINDS],
-  name: ["name", "id"],
-  thread: ["thread", "id"],
+  name: ["name", "whole"],
+  thread: ["thread", "whole"],
   // The id of the range around each, or 0.
-  parent: ["parent", "id"],
+  parent: ["parent", "whole"],
 }) {
   readonly #rowOfId = new Map<number, number>();
 

@@ -12,13 +12,13 @@ export interface RowColumns {
 
 /** A span this many columns wide is drawn with whole columns only. */
 const WHOLE_FROM_COLUMNS = 2;
+const SUMMED = 8;
 
 /** Spans one after the other, none of which overlap, summed up for every zoom. */
 export class SpanRow {
   readonly #fromNs = new GrowingFloats(16);
   readonly #toNs = new GrowingFloats(16);
-  readonly #durationNs = new GrowingFloats(16);
-  /** The time that all spans before each take together. */
+  /** The time that all spans before the first of each group of SUMMED take together. */
   readonly #takenNs = new GrowingFloats(16);
   readonly #kind = new GrowingBytes(16);
   readonly #source = new GrowingIndices(16);
@@ -58,11 +58,11 @@ export class SpanRow {
 
   /** Adds a span that begins when or after the last one ends; the last may have no end. */
   push(fromNs: number, toNs: number, kind: number, source: number): void {
-    const last = this.count - 1;
-    this.#takenNs.push(last < 0 ? 0 : this.#takenNs.at(last) + this.#durationNs.at(last));
+    if (this.count % SUMMED === 0) {
+      this.#takenNs.push(this.#takenBefore(this.count));
+    }
     this.#fromNs.push(fromNs);
     this.#toNs.push(toNs);
-    this.#durationNs.push(toNs - fromNs);
     this.#kind.push(kind);
     this.#source.push(source);
     this.#kinds.add(kind);
@@ -82,16 +82,10 @@ export class SpanRow {
   }
 
   truncate(count: number): void {
-    for (const column of [
-      this.#fromNs,
-      this.#toNs,
-      this.#durationNs,
-      this.#takenNs,
-      this.#kind,
-      this.#source,
-    ]) {
+    for (const column of [this.#fromNs, this.#toNs, this.#kind, this.#source]) {
       column.truncate(count);
     }
+    this.#takenNs.truncate(Math.ceil(count / SUMMED));
     this.#longest.truncate(count);
   }
 
@@ -102,7 +96,7 @@ export class SpanRow {
     const share = new Float32Array(width);
     const span = new Int32Array(width).fill(-1);
     const columnNs = (toNs - fromNs) / width;
-    this.#longest.extend(this.#durationNs.view());
+    this.#longest.extend(ends, begins);
     let first = firstAfter(begins, ends, fromNs);
     let last = first;
     for (let column = 0; column < width; column += 1) {
@@ -140,16 +134,35 @@ export class SpanRow {
     const end = last - 1;
     const before = Math.max(left - this.#fromNs.at(first), 0);
     const within = Math.min(this.#toNs.at(end), right) - this.#fromNs.at(end);
-    return this.#takenNs.at(end) - this.#takenNs.at(first) - before + within;
+    const whole =
+      end - first < SUMMED
+        ? this.#takenBy(first, end)
+        : this.#takenBefore(end) - this.#takenBefore(first);
+    return whole - before + within;
+  }
+
+  #takenBefore(span: number): number {
+    const group = Math.min(Math.floor(span / SUMMED), this.#takenNs.length - 1);
+    return this.#takenNs.at(group) + this.#takenBy(Math.max(group, 0) * SUMMED, span);
+  }
+
+  #takenBy(first: number, last: number): number {
+    let takenNs = 0;
+    for (let span = first; span < last; span += 1) {
+      takenNs += this.#durationNs(span);
+    }
+    return takenNs;
+  }
+
+  #durationNs(span: number): number {
+    return this.#toNs.at(span) - this.#fromNs.at(span);
   }
 
   /** Whether the few spans in a column are so wide that none is lost when it is left to another. */
   #areWide(first: number, last: number, columnNs: number): boolean {
     const least = WHOLE_FROM_COLUMNS * columnNs;
     return (
-      last - first <= 2 &&
-      this.#durationNs.at(first) >= least &&
-      this.#durationNs.at(last - 1) >= least
+      last - first <= 2 && this.#durationNs(first) >= least && this.#durationNs(last - 1) >= least
     );
   }
 
@@ -161,7 +174,7 @@ export class SpanRow {
     if (last - first <= 2) {
       return edge;
     }
-    const inner = this.#longest.find(this.#durationNs.view(), first + 1, end);
+    const inner = this.#longest.find(first + 1, end, this.toNs, this.fromNs);
     return within(inner) > within(edge) ? inner : edge;
   }
 }

@@ -22,11 +22,11 @@ export class Synchronizations extends rowsOf({
   fromNs: ["time", "number"],
   toNs: ["end", "number"],
   kind: ["kind", KINDS],
-  device: ["device", "id"],
-  stream: ["stream", "id"],
+  device: ["device", "whole"],
+  stream: ["stream", "whole"],
   // The event's handle, which is used again and again.
-  event: ["event", "id"],
+  event: ["event", "whole"],
   // What joins a record with the waits for it; 0 where CUPTI does not tell.
   syncId: ["event_sync_id", "number"],
-  correlation: ["correlation", "id"],
+  correlation: ["correlation", "whole"],
 }) {}

@@ -1,16 +1,16 @@
-import { GrowingBytes, GrowingFloats, GrowingIds } from "../base/growing.ts";
+import { GrowingBytes, GrowingFloats, GrowingWholes, type Wholes } from "../base/growing.ts";
 import type { Table } from "./table.ts";
 
-/** How the values of a column are kept: as they are, as ids, or as places in a list of texts. */
-type Kept = "number" | "id" | readonly string[];
+/** How the values of a column are kept: as doubles, as whole numbers, or as places of texts. */
+type Kept = "number" | "whole" | readonly string[];
 
 /** By the name that code uses: the column of the table, and how it is kept. */
 export type RowsSchema = Readonly<Record<string, readonly [column: string, kept: Kept]>>;
 
 type ValuesOf<K> = K extends "number"
   ? Float64Array<ArrayBuffer>
-  : K extends "id"
-    ? Uint32Array<ArrayBuffer>
+  : K extends "whole"
+    ? Wholes
     : Uint8Array<ArrayBuffer>;
 
 type Columns<S extends RowsSchema> = { readonly [N in keyof S]: ValuesOf<S[N][1]> };
@@ -20,15 +20,15 @@ type Values = readonly ArrayLike<number>[];
 /** The rows of a table that come batch after batch. */
 class TableRows {
   readonly #schema: RowsSchema;
-  readonly #columns: readonly (GrowingFloats | GrowingIds | GrowingBytes)[];
+  readonly #columns: readonly (GrowingFloats | GrowingWholes | GrowingBytes)[];
 
   constructor(schema: RowsSchema) {
     this.#schema = schema;
     this.#columns = Object.values(schema).map(([, kept]) =>
       kept === "number"
         ? new GrowingFloats()
-        : kept === "id"
-          ? new GrowingIds()
+        : kept === "whole"
+          ? new GrowingWholes()
           : new GrowingBytes(),
     );
     this.show();
