@@ -2,7 +2,7 @@
 import { seeded } from "../src/base/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";
-import { columnExtremes, columnRows } from "../src/model/decimation.ts";
+import { columnExtremes, columnLargest, columnRows } from "../src/model/decimation.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
 import { Action } from "../src/model/events.ts";
 import { LEVEL_NAMES } from "../src/model/levels.ts";
@@ -76,7 +76,8 @@ const places = new MapPlaces();
 function redrawLevels(from: number, to: number): void {
   const rows = columnRows(timeline.events.timeNs, from, to, WIDTH_PX);
   for (const name of LEVEL_NAMES) {
-    columnExtremes(timeline.lines[name], rows);
+    const reduce = name === "reserved" || name === "allocated" ? columnExtremes : columnLargest;
+    reduce(timeline.lines[name], rows);
   }
 }
 

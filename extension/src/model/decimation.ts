@@ -23,6 +23,11 @@ export class LevelLine {
     this.#smallest.extend(values);
   }
 
+  /** The level that the event at `row` found. */
+  levelBefore(row: number): number {
+    return this.values[row - 1] ?? 0;
+  }
+
   largestIn(first: number, last: number): number {
     return this.#largest.extreme(first, last, this.values);
   }
@@ -49,22 +54,24 @@ export function columnRows(timeNs: Floats, from: number, to: number, columns: nu
  * A column starts with the level that the column before it ended with, so the line has no gaps.
  */
 export function columnExtremes(line: LevelLine, rows: Indices): ColumnExtremes {
-  const columns = rows.length - 1;
-  const smallest = new Float64Array(columns);
-  const largest = new Float64Array(columns);
-  const last = new Float64Array(columns);
-  let current = line.values[(rows[0] ?? 0) - 1] ?? 0;
-  for (let column = 0; column < columns; column += 1) {
-    const row = rows[column] ?? 0;
-    const next = rows[column + 1] ?? 0;
-    smallest[column] = current;
-    largest[column] = current;
-    if (row < next) {
-      smallest[column] = Math.min(current, line.smallestIn(row, next));
-      largest[column] = Math.max(current, line.largestIn(row, next));
-      current = line.values[next - 1] ?? 0;
-    }
-    last[column] = current;
+  return {
+    smallest: byColumn(rows, (row, next) =>
+      Math.min(line.levelBefore(row), line.smallestIn(row, next)),
+    ),
+    largest: columnLargest(line, rows),
+    last: byColumn(rows, (_, next) => line.levelBefore(next)),
+  };
+}
+
+/** The largest level of each column alone. */
+export function columnLargest(line: LevelLine, rows: Indices): Floats {
+  return byColumn(rows, (row, next) => Math.max(line.levelBefore(row), line.largestIn(row, next)));
+}
+
+function byColumn(rows: Indices, valueOf: (row: number, next: number) => number): Floats {
+  const values = new Float64Array(rows.length - 1);
+  for (let column = 0; column < values.length; column += 1) {
+    values[column] = valueOf(rows[column] ?? 0, rows[column + 1] ?? 0);
   }
-  return { smallest, largest, last };
+  return values;
 }

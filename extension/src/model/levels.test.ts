@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import type { Wholes } from "../base/growing.ts";
 import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
-import { columnExtremes, columnRows, LevelLine } from "./decimation.ts";
+import { columnExtremes, columnLargest, columnRows, LevelLine } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 
@@ -88,7 +88,9 @@ test("every pixel column holds the extremes of its events and where it started",
   const from = 3000;
   const to = 21_000;
   const columns = 37;
-  const found = columnExtremes(lineOf(active), columnRows(events.timeNs, from, to, columns));
+  const rowsOfColumns = columnRows(events.timeNs, from, to, columns);
+  const found = columnExtremes(lineOf(active), rowsOfColumns);
+  assert.deepEqual(columnLargest(lineOf(active), rowsOfColumns), found.largest);
   for (let column = 0; column < columns; column += 1) {
     const start = from + ((to - from) * column) / columns;
     const end = from + ((to - from) * (column + 1)) / columns;

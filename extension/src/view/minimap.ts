@@ -1,5 +1,5 @@
 import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
-import { columnExtremes, columnRows } from "../model/decimation.ts";
+import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
@@ -59,7 +59,7 @@ function drawMemory(drawing: Drawing, { timeline }: ChartContext, time: Scale): 
   drawTitle(drawing, "allocated", area.top + (area.height - BUSY_PX) / 2);
   const columns = Math.max(Math.round(area.width), 1);
   const rows = columnRows(timeline.events.timeNs, time.from, time.to, columns);
-  const { largest } = columnExtremes(timeline.lines.allocated, rows);
+  const largest = columnLargest(timeline.lines.allocated, rows);
   const height = area.height - BUSY_PX - 2;
   const highest = largest.reduce((high, level) => Math.max(high, level), 1);
   largest.forEach((level, column) => {

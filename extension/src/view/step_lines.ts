@@ -1,7 +1,14 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { columnExtremes, columnRows, type ColumnExtremes } from "../model/decimation.ts";
+import {
+  columnExtremes,
+  columnLargest,
+  columnRows,
+  type ColumnExtremes,
+  type LevelLine,
+} from "../model/decimation.ts";
 import { usedAt, type UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { Indices } from "../model/events.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { Drawing } from "./plot.ts";
 import type { Theme } from "./theme.ts";
@@ -52,7 +59,7 @@ export function drawLevels(
   context.clip();
   for (const style of LEVEL_STYLES) {
     const line = timeline.lines[style.name];
-    const extremes = columnExtremes(line, rows);
+    const extremes = style.fill === undefined ? highest(line, rows) : columnExtremes(line, rows);
     if (style.fill !== undefined) {
       context.fillStyle = style.fill(theme);
       fillBelow(drawing, extremes, bytes);
@@ -60,13 +67,14 @@ export function drawLevels(
     context.strokeStyle = style.line(theme);
     context.lineWidth = 1.5;
     context.setLineDash([...style.dashPx]);
-    strokeSteps(drawing, style.fill === undefined ? highest(extremes) : extremes, bytes);
+    strokeSteps(drawing, extremes, bytes);
   }
   context.restore();
 }
 
 /** Only the highest level of each column: dashes that went up and down would fill it. */
-function highest({ largest }: ColumnExtremes): ColumnExtremes {
+function highest(line: LevelLine, rows: Indices): ColumnExtremes {
+  const largest = columnLargest(line, rows);
   return { smallest: largest, largest, last: largest };
 }
 
