@@ -22,9 +22,12 @@ export function typicalRow(rows: readonly number[], kindOf: (row: number) => num
   let typical = { first: rows[0] ?? 0, count: 0 };
   for (const row of rows) {
     const key = kindOf(row);
-    const kind = kinds.get(key) ?? { first: row, count: 0 };
-    kind.count += 1;
-    kinds.set(key, kind);
+    const kind = kinds.get(key);
+    if (kind === undefined) {
+      kinds.set(key, { first: row, count: 1 });
+    } else {
+      kind.count += 1;
+    }
   }
   for (const kind of kinds.values()) {
     typical = kind.count > typical.count ? kind : typical;

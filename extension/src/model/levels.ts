@@ -29,14 +29,16 @@ export class Levels implements ByName<Wholes> {
   /** Takes in the events that were added since the last call, given the block of each of them. */
   extend(events: MemoryEvents, blocks: Blocks, blockOfRow: Indices): void {
     const first = events.count - blockOfRow.length;
+    const added = each(() => new Float64Array(blockOfRow.length));
     for (let row = first; row < events.count; row += 1) {
       this.#count(events, row, blocks, blockOfRow[row - first] ?? NO_EVENT);
       for (const name of LEVEL_NAMES) {
-        this.#columns[name].push(this.#now[name]);
+        added[name][row - first] = this.#now[name];
       }
       this.#notePeak(row, events.initialCount);
     }
     for (const name of LEVEL_NAMES) {
+      this.#columns[name].append(added[name]);
       this[name] = this.#columns[name].view();
       this.lines[name].extend(this[name]);
     }

@@ -25,6 +25,10 @@ export function findMarks({ events }: DeviceTimeline): Mark[] {
   };
   for (let row = 0; row <= count; row += 1) {
     const code = action[row];
+    // Nearly all are those of blocks, and all events are looked at whenever some were added.
+    if (returned === 0 && (code ?? Infinity) <= Action.freeCompleted) {
+      continue;
+    }
     const bytes = size[row] ?? 0;
     if (code === Action.segmentFree || code === Action.segmentUnmap) {
       first = returned === 0 ? row : first;
