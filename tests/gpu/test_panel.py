@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gpu
 SETUP = "import time, gpuviz, cupy as cp; cp.zeros(10).sum(); import os; print(os.getpid())"
 PROGRAM = """
 kept = []
-for _ in range(40):
+for _ in range(150):  # longer than what is asked meanwhile
     kept.append(cp.ones(1 << 20, dtype=cp.float32))
     for _ in range(20):
         kept[-1] += 1
