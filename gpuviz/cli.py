@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +19,8 @@ from gpuviz.commands.options import (
 
 # What a shell says of a program that a signal ended: 128 and its number.
 _BY_SIGNAL = 128
+# Some libraries drop an exception that a signal raises while they import others.
+_RAISE_AGAIN_S = 0.25
 
 
 _STYLE = {
@@ -187,6 +190,8 @@ def main() -> NoReturn:
     from gpuviz.errors import GpuvizError
 
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGALRM, _end)
+    sys.meta_path.insert(0, _WithoutPandas())
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
@@ -198,12 +203,23 @@ def main() -> NoReturn:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(0)
 
 
-def _end(number: int, _frame: object) -> NoReturn:
+class _WithoutPandas(MetaPathFinder):
+    """No command needs pandas; pyarrow takes half a second to import it where it can."""
+
+    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
+    signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
     # By an exception, so that no half file is left.
-    sys.exit(_BY_SIGNAL + number)
+    sys.exit(_BY_SIGNAL + signal.SIGTERM)
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:

@@ -4,6 +4,9 @@ from decimal import ROUND_HALF_UP, Decimal
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
+# From here on three digits round to the next unit's 1.00.
+_LAST_BINARY = 1023.5
+_LAST_DECIMAL = 0.9995
 _SECOND_NS = 1_000_000_000
 _MINUTE_NS = 60 * _SECOND_NS
 _PLACES = (Decimal(1), Decimal("0.1"), Decimal("0.01"))
@@ -14,7 +17,7 @@ def format_bytes(size: int) -> str:
     """Return a size in IEC units: ``1.50 MiB``, ``512 B``."""
     value = float(abs(size))
     unit = 0
-    while value >= _BINARY_STEP and unit < len(_BINARY_UNITS) - 1:
+    while value >= _LAST_BINARY and unit < len(_BINARY_UNITS) - 1:
         value /= _BINARY_STEP
         unit += 1
     digits = f"{value:.0f}" if unit == 0 else _three_digits(value)
@@ -31,7 +34,7 @@ def format_duration(ns: int) -> str:
             return f"{sign}{hours} h {minutes:02d} min {seconds:02d} s"
         return f"{sign}{minutes} min {seconds:02d} s"
     for name, unit_ns in _TIME_UNITS:
-        if size >= unit_ns:
+        if size >= _LAST_DECIMAL * unit_ns:
             return f"{sign}{_three_digits(size / unit_ns)} {name}"
     return f"{sign}{size} ns"
 
@@ -53,7 +56,7 @@ def format_share(share: float) -> str:
 
 
 def _three_digits(value: float) -> str:
-    return _fixed(value, 2 if value < 10 else 1 if value < 100 else 0)  # noqa: PLR2004
+    return _fixed(value, 2 if value < 9.995 else 1 if value < 99.95 else 0)  # noqa: PLR2004
 
 
 def _fixed(value: float, digits: int) -> str:

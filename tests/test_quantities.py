@@ -12,6 +12,8 @@ from gpuviz.quantities import format_bytes, format_count, format_duration, forma
         (1023, "1023 B"),
         (1572864, "1.50 MiB"),
         (12636, "12.3 KiB"),
+        (1048575, "1.00 MiB"),
+        (10239, "10.0 KiB"),
         (80 << 30, "80.0 GiB"),
         (2176 << 20, "2.13 GiB"),
         (-2048, "-2.00 KiB"),
@@ -25,6 +27,8 @@ def test_bytes_are_written_in_binary_units_with_three_digits(size, text):
     ("ns", "text"),
     [
         (7, "7 ns"),
+        (999, "999 ns"),
+        (999_600, "1.00 ms"),
         (12345, "12.3 µs"),
         (1_500_000_000, "1.50 s"),
         (1_125_000_000, "1.13 s"),

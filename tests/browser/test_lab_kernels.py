@@ -38,7 +38,7 @@ CELLS = [
     f"{START}gpuviz.record(device=gpu).start()\n{WORK}",
 ]
 NEWS = b'"gpuviz": "panel"'
-SECONDS = 8
+SECONDS = 5
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +143,10 @@ def test_a_page_that_cannot_be_seen_is_told_nothing(pages, lab, name):
     )
     page.wait_for_timeout(2500)
     before = sum(counts)
-    page.wait_for_timeout(5000)
+    page.wait_for_timeout(3000)
     hidden = sum(counts) - before
     page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_timeout(4000)
+    page.wait_for_timeout(2500)
 
     assert before > 0
     assert hidden == 0

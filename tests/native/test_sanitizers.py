@@ -21,7 +21,7 @@ SANITIZERS = {
     "thread": ["-fsanitize=thread"],
 }
 COMPILER = os.environ.get("CXX", "g++")
-FLAGS = ["-std=c++20", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", f"-I{NATIVE}"]
+FLAGS = ["-std=c++20", "-O1", "-g1", "-fno-omit-frame-pointer", "-pthread", f"-I{NATIVE}"]
 
 
 def core_sources():

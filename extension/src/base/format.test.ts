@@ -19,11 +19,15 @@ test("bytes are written in binary units with three digits", () => {
   assert.equal(formatBytes(80 * 1024 ** 3), "80.0 GiB");
   assert.equal(formatBytes(2176 * 1024 ** 2), "2.13 GiB");
   assert.equal(formatBytes(-2048), "-2.00 KiB");
+  assert.equal(formatBytes(1024 ** 2 - 1), "1.00 MiB");
+  assert.equal(formatBytes(9.999 * 1024), "10.0 KiB");
   assert.equal(formatExactBytes(1572864), "1.50 MiB (1,572,864 B)");
 });
 
 test("durations take the unit that fits them", () => {
   assert.equal(formatDuration(7), "7 ns");
+  assert.equal(formatDuration(999), "999 ns");
+  assert.equal(formatDuration(999_600), "1.00 ms");
   assert.equal(formatDuration(12345), "12.3 µs");
   assert.equal(formatDuration(1.5e9), "1.50 s");
   assert.equal(formatDuration(1_125_000_000), "1.13 s");

@@ -1,15 +1,23 @@
 const BINARY_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
+// From here on three digits round to the next unit's 1.00.
+const LAST_BINARY = 1023.5;
+const LAST_DECIMAL = 0.9995;
+
+function threeDigits(value: number): string {
+  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
 /** Bytes in IEC units with three significant digits and more where needed: `1.50 MiB`, `512 B`. */
 export function formatBytes(bytes: number): string {
   let value = Math.abs(bytes);
   let unit = 0;
-  while (value >= 1024 && unit < BINARY_UNITS.length - 1) {
+  while (value >= LAST_BINARY && unit < BINARY_UNITS.length - 1) {
     value /= 1024;
     unit += 1;
   }
   const sign = bytes < 0 ? "-" : "";
-  const digits = unit === 0 ? String(value) : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+  const digits = unit === 0 ? String(value) : threeDigits(value);
   return `${sign}${digits} ${BINARY_UNITS[unit] ?? "B"}`;
 }
 
@@ -47,12 +55,9 @@ export function formatDuration(ns: number): string {
   if (size >= 60e9) {
     return sign + formatMinutes(Math.round(size / 1e9));
   }
-  const unit = TIME_UNITS.find((candidate) => size >= candidate.ns) ?? TIME_UNITS[3];
+  const unit = TIME_UNITS.find(({ ns }) => size >= LAST_DECIMAL * ns) ?? TIME_UNITS[3];
   const value = size / unit.ns;
-  if (unit.name === "ns") {
-    return `${sign}${Math.round(value)} ns`;
-  }
-  return `${sign}${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ${unit.name}`;
+  return `${sign}${unit.ns === 1 ? Math.round(value) : threeDigits(value)} ${unit.name}`;
 }
 
 function formatMinutes(totalSeconds: number): string {
