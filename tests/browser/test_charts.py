@@ -62,6 +62,9 @@ def test_charts_are_as_wide_as_their_place_and_outlive_the_next_recording(
         page.locator(PLOT).get_by_text("y = gpu.empty(32 << 20)").wait_for()
         assert plot.is_visible()
         # What lived before, in a segment of its own, is not counted as an event.
-        page.locator(".gpuviz-live__counts").get_by_text("2 memory events").wait_for()
+        counts = page.locator(".gpuviz-live__counts")
+        # What is out of sight is drawn when it comes into sight.
+        counts.scroll_into_view_if_needed()
+        counts.get_by_text("2 memory events").wait_for()
         page.context.close()
     assert complaints == []

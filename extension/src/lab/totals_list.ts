@@ -1,6 +1,7 @@
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatBytes } from "../base/format.ts";
+import { element } from "../view/dom.ts";
 import type { ToldDevice } from "./device_union.ts";
 import type { ProcessUse } from "./panel_messages.ts";
 
@@ -57,15 +58,4 @@ function processItem(
   const number = owner === undefined ? [] : [element("small", "", `(${pid})`)];
   item.append(name, ...number, element("span", "gpuviz-device__used", size));
   return item;
-}
-
-function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  className: string,
-  text = "",
-): HTMLElementTagNameMap[K] {
-  const created = document.createElement(tag);
-  created.className = className;
-  created.textContent = text;
-  return created;
 }
