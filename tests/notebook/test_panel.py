@@ -80,7 +80,7 @@ def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     page.offer()
     page.open()
     page.ask("show")
-    cell = kernel.client.execute("time.sleep(12)")
+    cell = kernel.client.execute("time.sleep(9)")
     time.sleep(0.5)
     began = time.monotonic()
     page.ask("snapshot", path="one.gpuviz")
