@@ -29,17 +29,14 @@ if TYPE_CHECKING:
     from gpuviz.mem_pool import MemPool, use_mem_pool
     from gpuviz.notebook.dashboard import dashboard
     from gpuviz.ranges import range as range  # noqa: A004 - not in __all__
-    from gpuviz.raw_memory import (
-        caching_allocator_alloc,
-        caching_allocator_delete,
-        record_stream,
-    )
+    from gpuviz.raw_memory import caching_allocator_alloc, caching_allocator_delete
     from gpuviz.recorder import Recorder
     from gpuviz.recorder_status import RecorderStatus
     from gpuviz.recording import Recording, load
     from gpuviz.replay import replay
     from gpuviz.simulation.gpu import SimulatedGPU
     from gpuviz.stream_names import name_stream
+    from gpuviz.stream_uses import record_stream
 
 __version__ = version("gpuviz")
 
@@ -65,11 +62,7 @@ _HOMES = {
         "set_per_process_memory_fraction",
     ),
     "gpuviz.frameworks.cupy": ("malloc",),
-    "gpuviz.raw_memory": (
-        "caching_allocator_alloc",
-        "caching_allocator_delete",
-        "record_stream",
-    ),
+    "gpuviz.raw_memory": ("caching_allocator_alloc", "caching_allocator_delete"),
     "gpuviz.mem_pool": ("MemPool", "use_mem_pool"),
     "gpuviz.assembly": ("record",),
     "gpuviz.notebook.dashboard": ("dashboard",),
@@ -80,6 +73,7 @@ _HOMES = {
     "gpuviz.replay": ("replay",),
     "gpuviz.simulation.gpu": ("SimulatedGPU",),
     "gpuviz.stream_names": ("name_stream",),
+    "gpuviz.stream_uses": ("record_stream",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,6 +1,6 @@
-"""Memory by its address, and arrays that several streams use."""
+"""Memory by its address."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuviz.allocator import caching_allocator, caching_allocators, chosen_device
 from gpuviz.failure import explaining
@@ -8,30 +8,6 @@ from gpuviz.stream_handle import known_handle
 
 if TYPE_CHECKING:
     import cupy
-
-# When the memory is freed an event is recorded on each; the driver crashes on one that is gone.
-_kept_streams: dict[int, Any] = {}
-
-
-def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
-    """Keep an array's memory until ``stream`` is done with what it has queued by the array's free.
-
-    Needed when another stream uses the array than the one it was made on, the only one known to
-    the allocator. The memory must come from gpuviz's allocator; a view counts for the whole. The
-    stream is not destroyed before the process ends; an ``ExternalStream`` must live as long.
-
-    Raises:
-        ValueError: The memory is not gpuviz's, so nothing would hold it back.
-    """
-    memory = array.data.mem
-    allocator = caching_allocators().get(memory.device_id)
-    if allocator is None or not allocator.owns(memory.ptr):
-        raise ValueError(
-            "record_stream needs memory of gpuviz's allocator; this array was made before "
-            "recording, or by another allocator",
-        )
-    _kept_streams.setdefault(stream.ptr, stream)
-    allocator.record_stream(memory.ptr, known_handle(stream.ptr))
 
 
 def caching_allocator_alloc(

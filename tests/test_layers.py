@@ -69,6 +69,7 @@ PYTHON = {
     "allocator_settings": {"_core"},
     "allocator": _RECORDING | {"allocator_settings", "failure", "summary_table"},
     "raw_memory": {"allocator", "failure", "stream_handle"},
+    "stream_uses": {"allocator", "stream_handle"},
     "mem_pool": {"allocator", "sole_owner"},
     "simulation": _FLOOR | {"failure", "tracer", "sole_owner"},
     "frameworks": _RECORDING
@@ -155,6 +156,13 @@ def test_python_is_included_only_by_the_bindings_and_the_stack_walk(path):
     included = set(re.findall(r"#include [<\"](nanobind|Python\.h)", path.read_text()))
 
     assert included - allowed == set()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_the_gil_is_given_up_only_in_a_way_that_outlives_the_exit_of_python(path):
+    nanobinds = re.findall(r"nb::gil_scoped_\w+", path.read_text())
+
+    assert nanobinds == [] or path == NATIVE / "testing" / "module.cpp"
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:

@@ -120,7 +120,7 @@ void CupyAllocator::free(std::uint64_t address, int device) {
 
 void CupyAllocator::empty_cache(CachingAllocator& allocator) const {
     const CallSite site = call_site();
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     allocator.empty_cache(site);
 }
 
