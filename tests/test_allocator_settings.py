@@ -3,7 +3,7 @@
 import pytest
 
 from gpuviz import _core
-from gpuviz.allocator_settings import settings_text
+from gpuviz.allocator.settings import settings_text
 
 parse = _core.AllocatorSettings.parse
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz import _core, cupti
-from gpuviz.recorder import Recorder
-from gpuviz.tracer import TracerOptions
+from gpuviz import _core
+from gpuviz.recorder import cupti
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.tracer import TracerOptions
 from tests.recorder.simulated_source import SimulatedSource
 
 

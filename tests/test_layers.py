@@ -35,87 +35,44 @@ TS = {
     "report": {"base", "wire", "model", "render", "view"},
     "lab": {"base", "wire", "model", "formats", "render", "view"},
 }
-_FLOOR = {"errors", "tables", "_core", "manifest", "conformity", "quantities", "escaping"}
-_RECORDING = _FLOOR | {"recording"}
-_READERS = _RECORDING | {"formats", "analysis", "figures"}
-_RECORDERS = {"recorder", "assembly", "replay", "allocator", "frameworks", "feed"}
+# A room, or a module of one where rooms need each other's parts; and what it may import besides.
+_VALUES = {"errors", "quantities", "_core", "recording"}
+_READERS = _VALUES | {"analysis", "formats", "figures"}
+_EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti"}
 PYTHON = {
     "errors": set[str](),
-    "tables": set[str](),
     "quantities": set[str](),
-    "escaping": set[str](),
-    "sole_owner": set[str](),
-    "manifest": {"errors"},
-    "conformity": {"errors", "tables"},
-    "recording": _FLOOR,
-    "formats": _RECORDING | {"analysis", "stream_handle"},
-    "analysis": _RECORDING,
-    "figures": _RECORDING | {"analysis"},
-    "environment": {"escaping"},
-    "stacks": _FLOOR,
-    "source": {"_core"},
-    "tracer": {"_core"},
-    "cupti": {"_core", "tracer"},
-    "recorder_status": set[str](),
-    "store": _RECORDING | {"analysis", "formats"},
-    "stream_handle": {"tables"},
-    "feed": set[str](),
-    "pump": _FLOOR | {"stacks", "source", "store", "stream_handle", "feed"},
-    "failure": {"manifest"},
-    "block_names": _RECORDING | {"analysis"},
-    "post_mortem": _RECORDING | {"analysis", "formats", "failure", "block_names"},
-    "summary_table": set[str](),
-    "device_totals": set[str](),
-    "allocator_settings": {"_core"},
-    "allocator": _RECORDING | {"allocator_settings", "failure", "summary_table"},
-    "raw_memory": {"allocator", "failure", "stream_handle"},
-    "stream_uses": {"allocator", "stream_handle"},
-    "mem_pool": {"allocator", "sole_owner"},
-    "simulation": _FLOOR | {"failure", "tracer", "sole_owner"},
-    "frameworks": _RECORDING
-    | {"allocator", "failure", "source", "stream_handle", "tracer", "cupti"},
-    "stream_ranges": {"_core"},
-    "ranges": {"_core", "tables", "stream_ranges"},
-    "stream_names": {"_core", "stream_handle"},
-    "nvtx": {"_core"},
-    "host_ranges": {
-        "_core",
-        "frameworks",
-        "ranges",
-        "stream_ranges",
-        "stream_names",
-        "nvtx",
-        "tracer",
-    },
-    "recorder": _RECORDING
-    | {"environment", "source", "store", "pump", "feed", "tracer", "recorder_status"}
-    | {"failure", "host_ranges", "post_mortem"},
-    "assembly": {"recorder", "simulation", "source", "tracer"},
-    "replayed_activities": _RECORDING | {"analysis"},
-    "replay": _RECORDING | {"environment", "source", "recorder", "replayed_activities"},
-    "report": _READERS | {"recorder_status"},
+    "recording": {"errors", "_core"},
+    "analysis": _VALUES,
+    "formats": _VALUES | {"analysis"},
+    "figures": _VALUES | {"analysis"},
+    "out_of_memory": _READERS | {"report"},
+    "out_of_memory.failed_request": {"recording"},
+    "allocator": _VALUES | {"out_of_memory.failed_request"},
+    "allocator.non_copyable": set[str](),
+    "simulation": _VALUES
+    | {"analysis", "out_of_memory.failed_request", "recorder"}
+    | {"allocator.non_copyable"},
+    "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failed_request"},
+    "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
+    **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
+    "recorder.device_totals": set[str](),
+    "recorder.status": set[str](),
+    "report": _READERS | {"recorder.status", "out_of_memory"},
     "notebook": _READERS
-    | _RECORDERS
-    | {"report", "recorder_status", "simulation", "device_totals"},
-    "server": {"device_totals"},
-    "diagnosis": _FLOOR | {"assembly", "cupti", "frameworks", "nvtx"},
+    | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
+    "server": {"recorder.device_totals"},
+    "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
-    | _RECORDERS
-    | {"report", "simulation", "summary_table", "diagnosis", "recorder_status"},
-    "cli": {"errors", "commands"},
-    "__main__": {"cli"},
+    | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
+    "__main__": {"commands"},
 }
 # A recording's methods only call what stands above it, and the allocator and the recorder call
 # the framework that the caller uses; both import it when called. A page is made where one is due.
 PYTHON_IN_FUNCTIONS = {
-    "recording": {"analysis", "formats", "report"},
-    "post_mortem": {"report"},
-    "block_names": {"notebook"},
+    "recording": {"analysis", "formats", "report", "out_of_memory"},
+    "out_of_memory": {"notebook"},
     "allocator": {"frameworks"},
-    "raw_memory": {"frameworks"},
-    "assembly": {"frameworks", "simulation"},
-    "host_ranges": {"frameworks"},
-    "stream_names": {"frameworks"},
 }
 
 
@@ -203,8 +160,16 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
         yield from statements(node)
 
 
+def room_of(module: str) -> str:
+    """Return the rule that a module without its leading ``gpuviz.`` falls under."""
+    parts = module.split(".")
+    return next(
+        name for name in (".".join(parts[:2]), parts[0]) if name in PYTHON or name == parts[0]
+    )
+
+
 def layer_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
 
 
 @pytest.mark.parametrize("path", python_files(), ids=relative)
@@ -212,14 +177,17 @@ def test_a_python_file_imports_only_layers_below_it(path):
     layer = layer_of(path)
     if layer == "__init__":
         return
-    known = PYTHON.keys() | {"_core"}
+    room = layer.split(".")[0]
     wrong = set[str]()
     for name, at_import in imports(path):
-        parts = name.split(".")
-        if parts[0] != "gpuviz" or parts[1] not in known:
+        top, _, module = name.partition(".")
+        if top != "gpuviz" or module.split(".")[0] not in PYTHON.keys() | {"_core"}:
             continue
         extra = set() if at_import else PYTHON_IN_FUNCTIONS.get(layer, set())
-        if parts[1] not in PYTHON[layer] | {layer} | extra:
+        allowed = PYTHON[layer] | extra
+        target = room_of(module)
+        own = layer == room and target.split(".")[0] == room
+        if not own and target not in allowed and target.split(".")[0] not in allowed:
             wrong.add(name)
 
     assert wrong == set()

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 import gpuviz
-from gpuviz import _core, allocator
+from gpuviz import _core
+from gpuviz.allocator import memory as allocator
 from gpuviz.frameworks import cupy as framework
 
 MIB = 1 << 20

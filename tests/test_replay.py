@@ -11,10 +11,10 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.manifest import Manifest
-from gpuviz.recorder import Recorder
-from gpuviz.recording import Recording
-from gpuviz.tables import schemas
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 from tests.recorder.simulated_source import SimulatedSource
 
 MIB = 1 << 20

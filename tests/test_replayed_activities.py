@@ -3,9 +3,9 @@
 import pytest
 
 import gpuviz
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.replayed_activities import AT_OTHER_SPEED, NOTE
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.simulation.replayed_activities import AT_OTHER_SPEED, NOTE
 from tests.recording.from_activities import Timeline, rows_of
 
 MIB = 1 << 20

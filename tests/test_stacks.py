@@ -14,11 +14,11 @@ from jupyter_client.manager import start_new_kernel
 
 import gpuviz
 from gpuviz import _core, _testing
-from gpuviz.stacks import FrameResolver
+from gpuviz.recorder.call_stacks import FrameResolver
 
 PROBE = """
 from gpuviz import _core, _testing
-from gpuviz.stacks import FrameResolver
+from gpuviz.recorder.call_stacks import FrameResolver
 session, resolver = _core.Session(stack_depth=256), FrameResolver()
 frames = {}
 def capture():

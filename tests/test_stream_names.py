@@ -7,8 +7,8 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recorder import Recorder
-from gpuviz.stream_names import StreamNames, names
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.stream_names import StreamNames, names
 from tests.recorder.simulated_source import SimulatedSource
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.summary_table import memory_summary_table
+from gpuviz.allocator.summary import memory_summary_table
 
 COLUMNS = ("current", "peak", "allocated", "freed")
 IN_BYTES = [

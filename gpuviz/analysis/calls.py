@@ -5,13 +5,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _VERSION = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _ALLOCATION = re.compile(

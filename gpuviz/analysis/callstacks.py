@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # The demo's programs are the user's, although they come with the package.
 _INSTALLED = re.compile(

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import Places, calls_of, check_by, durations
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "source"]

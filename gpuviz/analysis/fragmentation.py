@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryState
-    from gpuviz.recording import Moment, Recording
+    from gpuviz.recording.recording import Moment, Recording
 
 
 @dataclass(frozen=True, slots=True)

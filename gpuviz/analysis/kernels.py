@@ -12,13 +12,13 @@ from gpuviz.analysis.launches import (
     text_numbers,
     texts,
 )
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 def kernels(

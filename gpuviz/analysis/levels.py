@@ -7,7 +7,7 @@ from gpuviz.analysis.state import initial_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 def levels(recording: "Recording") -> "pa.Table":

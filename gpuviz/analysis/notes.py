@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuviz.manifest import Manifest
+    from gpuviz.recording.manifest import Manifest
 
 
 def notes(manifest: "Manifest") -> tuple[str, ...]:

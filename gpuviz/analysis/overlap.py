@@ -7,12 +7,12 @@ from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.moments import as_ns
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _OTHER, _KERNEL, _COPY = range(3)
 _HOST_WAIT = 2

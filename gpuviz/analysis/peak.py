@@ -8,7 +8,7 @@ from gpuviz.analysis.state import initial_state
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)

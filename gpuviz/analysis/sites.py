@@ -8,7 +8,7 @@ from gpuviz.analysis.state import ALLOCATED, state_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording import Moment, Recording
+    from gpuviz.recording.recording import Moment, Recording
 
 NO_STACK = "(no call stack)"
 

@@ -6,7 +6,7 @@ from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.recording import Moment, Recording
+    from gpuviz.recording.recording import Moment, Recording
 
 _STATES = ("inactive", "active_allocated", "active_pending_free")
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.moments import as_ns
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording import Moment, Recording
+    from gpuviz.recording.recording import Moment, Recording
 
 ALLOCATED = 1
 PENDING_FREE = 2

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # What events cannot tell comes from the live allocator's final counters.
 COUNTED_LIVE = {

@@ -13,13 +13,13 @@ from gpuviz.analysis.launches import (
     text_numbers,
     texts,
 )
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 _KINDS = (*_HOST_WAITS, "memcpy", "pageable_memcpy")

@@ -4,15 +4,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.initial_events import preamble
 from gpuviz.analysis.moments import as_ns
-from gpuviz.analysis.preamble import preamble
 from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
 _MOMENTS = ("device_memory", "memory_operations")

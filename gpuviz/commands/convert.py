@@ -11,7 +11,7 @@ from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # Written as folders.
 _FOLDERS = {"arrow", "parquet"}

@@ -14,7 +14,7 @@ from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 RECORDINGS = Path(str(files("gpuviz.commands") / "recordings"))
 # What every workload fits in at scale 1.
@@ -60,8 +60,8 @@ def _has_gpu() -> bool:
 
 
 def _record(name: str) -> "Recording":
-    from gpuviz.allocator import mem_get_info
-    from gpuviz.assembly import record
+    from gpuviz.allocator.memory import mem_get_info
+    from gpuviz.recorder.record import record
 
     free, _ = mem_get_info()
     scale = min(1.0, free / NEEDED_BYTES)
@@ -74,7 +74,7 @@ def _record(name: str) -> "Recording":
 def _replay(name: str) -> "Recording":
     """Return a new recording of the shipped one's operations, made on the simulated device."""
     from gpuviz import replay
-    from gpuviz.recording import load
+    from gpuviz.recording.recording import load
 
     shipped = load(RECORDINGS / f"{name}.gpuviz")
     device = shipped.table("devices")["name"][0].as_py()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuviz.diagnosis.examination import examine
-from gpuviz.diagnosis.machine import Machine
+from gpuviz.doctor.examination import examine
+from gpuviz.doctor.machine import Machine
 
 if TYPE_CHECKING:
-    from gpuviz.diagnosis.finding import Finding
+    from gpuviz.doctor.finding import Finding
 
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[red]problem[/]"}
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _LEVELS = ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes")
 _ORIGIN = {

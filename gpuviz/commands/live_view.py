@@ -13,7 +13,7 @@ from gpuviz.report.live_numbers import LiveNumbers
 from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
-    from gpuviz.recorder import Recorder
+    from gpuviz.recorder.recorder import Recorder
 
 LINES = 4
 _INTERVAL_S = 0.5

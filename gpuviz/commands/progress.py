@@ -11,7 +11,7 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 ProgressCallback = Callable[[int, int], None]
 """Is told how much is done, and of how much, in whatever unit."""

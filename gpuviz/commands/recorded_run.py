@@ -8,15 +8,15 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.assembly import record
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.record import record
+from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
-    from gpuviz.assembly import AllocatorMode
     from gpuviz.commands.live_view import LiveView
     from gpuviz.frameworks.cupy_start import FirstAllocation
+    from gpuviz.recorder.record import AllocatorMode
     from gpuviz.simulation.gpu import SimulatedGPU
 
 _runs: "list[RecordedRun]" = []

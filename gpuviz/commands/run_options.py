@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from gpuviz.assembly import AllocatorMode
+    from gpuviz.recorder.record import AllocatorMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.progress import reading
 from gpuviz.errors import GpuvizError
-from gpuviz.summary_table import memory_summary_table
 
 
 def run(file: Path, *, device: int | None, abbreviated: bool) -> None:

@@ -9,7 +9,7 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from gpuviz.recording import Moment, Recording
+    from gpuviz.recording.recording import Moment, Recording
 
 _FREE = 0
 

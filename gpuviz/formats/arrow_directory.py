@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.column_units import described, plain_schema
 from gpuviz.formats.whole_folder import write_whole_folder
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.tables import schemas
+from gpuviz.recording.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # Each format: the module and the function that write it, and the suffixes that choose it.
 FORMATS = {

@@ -9,11 +9,11 @@ from pathlib import Path
 from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

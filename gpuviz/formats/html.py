@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuviz.errors import FormatError
 from gpuviz.formats import gpuviz
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 
 SCRIPT_ID = "gpuviz-recording"
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.conformity import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
 from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.validation import conform, without_unknown_ids
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import pyarrow as pa
 
-    from gpuviz.manifest import Manifest
+    from gpuviz.recording.manifest import Manifest
 
 EVENTS = "memory_events"
 # Each names rows of the next.

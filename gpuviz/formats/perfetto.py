@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuviz.formats.trace_rows import Trace
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "Path":

@@ -10,7 +10,7 @@ from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapsho
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # Modules of this package; each has `read(path)`.
 FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.rmm_rows import LogRows, RowError
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,9 +5,9 @@ from array import array
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.manifest import Manifest
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

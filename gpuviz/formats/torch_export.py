@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.formats.torch_manifest import EXTRA, KEPT
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _NS = 1000
 _BLOCK_UNIT = 512

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.manifest import Manifest
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

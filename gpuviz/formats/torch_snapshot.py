@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuviz import _core
-from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
 from gpuviz.formats.torch_tables import SnapshotTables
 from gpuviz.formats.whole_file import check_free, write_whole
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

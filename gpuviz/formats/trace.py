@@ -13,7 +13,7 @@ from gpuviz.formats.trace_rows import Trace, times_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _MAIN_THREAD = "MainThread"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations
 from gpuviz.formats.trace_rows import EventTable, Trace, mapped, present, times_of
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]

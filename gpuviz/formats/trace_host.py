@@ -7,12 +7,12 @@ from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations
 from gpuviz.formats.trace_device import named
 from gpuviz.formats.trace_rows import EventTable, Trace, present, times_of
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 UNKNOWN_THREAD = "unknown thread"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.formats.trace_rows import Texts
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 class Lines:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.formats.trace_rows import Counter, EventTable, Trace, present, times_of
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.formats.trace_lines import Lines
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # Perfetto's user interface sorts tracks by name; these stay together.
 LEVELS = {

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.allocator import (
+from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
     cuda_driver,
@@ -19,15 +19,15 @@ from gpuviz.allocator import (
     set_empty_cache,
     set_new_allocator_hook,
 )
-from gpuviz.cupti import CuptiTracing
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.failure import Failure, explain_error, explain_failure
-from gpuviz.manifest import NOT_LIMITED
+from gpuviz.out_of_memory.failed_request import Failure, explain_error, explain_failure
+from gpuviz.recorder.cupti import CuptiTracing
+from gpuviz.recording.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.tracer import TracerOptions
+    from gpuviz.recorder.tracer import TracerOptions
 
 Allocator = Callable[[int], Any]
 
@@ -122,7 +122,7 @@ def _arguments_of_state() -> dict[str, Any]:
 
 @cache
 def cupy_allocator() -> _core.CupyAllocator:
-    """Return the allocator for CuPy over `gpuviz.allocator.caching_allocator`, one a process.
+    """Return the process's allocator for CuPy, over `allocator.memory.caching_allocator`.
 
     Raises:
         DeviceUnavailableError: There is no CuPy or no usable driver.

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuviz.allocator import cuda_driver
+from gpuviz.allocator.memory import cuda_driver
 from gpuviz.frameworks.cupy import current_device, import_cupy
-from gpuviz.stream_handle import known_handle
+from gpuviz.recording.stream_handle import known_handle
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class CupyEvents:
-    """CUDA events through CuPy; see `gpuviz.stream_ranges.StreamEvents`."""
+    """CUDA events through CuPy; see `gpuviz.recorder.stream_ranges.StreamEvents`."""
 
     def __init__(self) -> None:
         self._cuda = import_cupy().cuda

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.state import ALLOCATED, initial_state, state_at
+from gpuviz.recording.tables import ACTIONS
 from gpuviz.report.summary import DeviceSummary, summarize
-from gpuviz.tables import ACTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.callstacks import Frame
     from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.notebook.holders import Holders
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _DRIVER_CALLS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
 _UNKNOWN = ("", "")

@@ -5,14 +5,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gpuviz.assembly import AllocatorMode, record
 from gpuviz.errors import RecorderError
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.record import AllocatorMode, record
+from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 

@@ -19,8 +19,8 @@ from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.timeline import Timeline
-from gpuviz.recorder import Recorder
-from gpuviz.recording import Recording
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable

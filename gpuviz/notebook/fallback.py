@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuviz.notebook.finished import Finished
-    from gpuviz.recorder import Recorder
+    from gpuviz.recorder.recorder import Recorder
 
 # With more events, making the picture would hold up the next cell.
 _MOST_EVENTS = 200_000

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.recorder_status import RecorderStatus
+from gpuviz.recorder.status import RecorderStatus
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 class Finished:

@@ -21,7 +21,7 @@ from gpuviz.notebook.status import status_text, stopped_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 _ATTRIBUTE = "_gpuviz_magics"

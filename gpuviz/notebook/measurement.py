@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.notebook.cell_result import CellResult, cell_result
 from gpuviz.notebook.holders import Holders
 from gpuviz.notebook.static import as_html, as_text
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from gpuviz.notebook.control import Control
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 class ShownResult:

@@ -12,15 +12,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.device_totals import device_totals
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.vitals import Vitals
+from gpuviz.recorder.device_totals import device_totals
 
 if TYPE_CHECKING:
-    from gpuviz.feed import FeedMessage
-    from gpuviz.recorder import Recorder
+    from gpuviz.recorder.feed import FeedMessage
+    from gpuviz.recorder.recorder import Recorder
 
 TARGET = "gpuviz.notebook"
 INTERVAL_S = 1.0

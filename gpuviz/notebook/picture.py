@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.quantities import format_bytes, format_duration
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _COLUMNS = 560
 _GUTTER = 150

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
-    from gpuviz.recorder import Recorder
-    from gpuviz.recording import Recording
+    from gpuviz.recorder.recorder import Recorder
+    from gpuviz.recording.recording import Recording
 
 
 def status_text(recorder: "Recorder | None") -> str:

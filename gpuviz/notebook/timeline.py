@@ -11,12 +11,12 @@ from weakref import WeakSet, ref
 
 import anywidget
 
-from gpuviz.feed import Feed, FeedMessage
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.comms import answer_while_a_cell_runs
-from gpuviz.recorder import Recorder
-from gpuviz.recording import Recording
+from gpuviz.recorder.feed import Feed, FeedMessage
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording.recording import Recording
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()

@@ -8,7 +8,7 @@ from gpuviz.analysis.state import memory_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.feed import FeedMessage
+    from gpuviz.recorder.feed import FeedMessage
 
 
 class Vitals:

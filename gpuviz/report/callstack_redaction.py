@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.callstacks import Frame
-from gpuviz.tables import schemas
+from gpuviz.recording.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":

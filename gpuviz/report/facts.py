@@ -11,7 +11,7 @@ from gpuviz.report.markup import items
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
 

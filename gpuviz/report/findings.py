@@ -10,7 +10,7 @@ from gpuviz.report.markup import code_and_place, items
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
 _MUCH_UNUSED = 0.25

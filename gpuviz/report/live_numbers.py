@@ -11,8 +11,8 @@ from gpuviz.report.summary import Number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recorder_status import RecorderStatus
-    from gpuviz.recording import Recording
+    from gpuviz.recorder.status import RecorderStatus
+    from gpuviz.recording.recording import Recording
 
 
 class LiveNumbers:

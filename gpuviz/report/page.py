@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.escaping import as_unicode
 from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list
 from gpuviz.report.markup import facts_list, section
@@ -21,7 +21,7 @@ from gpuviz.report.size_model import page_bytes
 from gpuviz.report.summary import DeviceSummary, headline, summarize
 
 if TYPE_CHECKING:
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 

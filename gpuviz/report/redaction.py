@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.manifest import Manifest
 from gpuviz.quantities import format_count
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.tables import DICTIONARIES, schemas
 from gpuviz.report.callstack_redaction import redacted_frames
-from gpuviz.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 NOTE = (
     "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.moments import as_ns
 from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.recording.tables import schemas
 from gpuviz.report.size_model import PageBytes, SizeModel
-from gpuviz.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 # Of the bytes allowed: what a page is tried for, and what it need not come closer to.
 _AIM, _ENOUGH = 0.985, 0.96

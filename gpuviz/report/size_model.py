@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.formats.gpuviz import TABLE_SUFFIX
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 _EVENTS = "memory_events"
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")

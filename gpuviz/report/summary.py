@@ -8,7 +8,7 @@ from gpuviz.quantities import format_bytes, format_count, format_duration, forma
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording import Recording
+    from gpuviz.recording.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
-from gpuviz.failure import explaining
+from gpuviz.allocator.non_copyable import SoleOwner
+from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer
-from gpuviz.sole_owner import SoleOwner
-from gpuviz.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from gpuviz.tracer import TracerOptions
+    from gpuviz.recorder.tracer import TracerOptions
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]

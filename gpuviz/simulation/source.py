@@ -14,7 +14,7 @@ DEVICE = 0
 class SimulatedSource:
     """The allocator of a `SimulatedGPU`, for the time of one recording.
 
-    See `gpuviz.source.Source`.
+    See `gpuviz.recorder.source.Source`.
     """
 
     allocator = "caching"

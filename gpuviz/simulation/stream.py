@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
+from gpuviz.allocator.non_copyable import SoleOwner
 from gpuviz.simulation.source import DEVICE
-from gpuviz.sole_owner import SoleOwner
 
 if TYPE_CHECKING:
     from types import TracebackType

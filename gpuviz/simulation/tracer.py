@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuviz import _core
-    from gpuviz.tracer import TracerOptions
+    from gpuviz.recorder.tracer import TracerOptions
 
 
 class SimulatedTracer:
-    """What a `SimulatedGPU` runs, for the time of one recording; see `gpuviz.tracer.Tracer`."""
+    """What a `SimulatedGPU` runs, for the time of one recording; see `recorder.tracer.Tracer`."""
 
     notes: tuple[str, ...] = ()
 

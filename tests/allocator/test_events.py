@@ -2,7 +2,7 @@ import sys
 from collections import Counter
 
 from gpuviz import _core
-from gpuviz.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS
 
 MIB = 1 << 20
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, DICTIONARIES, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, schemas
 
 STREAMS = 8
 SLOTS = 4096

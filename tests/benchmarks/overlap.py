@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.tables import DICTIONARIES, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import DICTIONARIES, schemas
 from tests.benchmarks.recording import Row, fastest_s
 
 ACTIVITIES = 1_000_000

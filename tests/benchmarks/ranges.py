@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import gpuviz
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 CALLS = 20_000

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from playwright.sync_api import sync_playwright
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import ACTIONS, schemas
 from gpuviz.report.page import write_report
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, schemas
 from tests.benchmarks._large_recording import coded, table
 from tests.browser.conftest import CHROMIUM_ARGUMENTS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 from tests.report.recordings import make_recording
 
 CHROMIUM_ARGUMENTS = [

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.tables import schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 
 MIB = 1 << 20
 US = 1_000

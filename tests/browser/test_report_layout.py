@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording import Recording
-from gpuviz.tables import schemas
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_report
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording import load
+from gpuviz.recording.recording import load
 from tests.browser.stream_recording import make_stream_recording
 from tests.report.recordings import make_recording
 

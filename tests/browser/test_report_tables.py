@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording import Recording, load
+from gpuviz.recording.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 

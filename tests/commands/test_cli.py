@@ -6,10 +6,10 @@ import webbrowser
 import pytest
 
 import gpuviz
-from gpuviz.cli import main
 from gpuviz.commands import demo
+from gpuviz.commands.cli import main
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 from tests.recording.from_activities import Timeline
 from tests.report.recordings import make_recording
 
@@ -44,7 +44,7 @@ def test_help_names_every_command(gpuviz_command):
 def test_help_loads_no_heavy_library():
     heavy = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy")
     code = (
-        "import sys; from gpuviz.cli import commands; "
+        "import sys; from gpuviz.commands.cli import commands; "
         "commands(['--help'], standalone_mode=False); "
         f"sys.stderr.write(str([name for name in {heavy} if name in sys.modules]))"
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gpuviz.commands.doctor import verdict
-from gpuviz.diagnosis.finding import Finding
+from gpuviz.doctor.finding import Finding
 from tests.commands.programs import GPUVIZ, PYTHON, run
 
 NO_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}

@@ -5,9 +5,9 @@ import json
 import pytest
 
 import gpuviz
+from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.report import parse_range, parse_size
 from gpuviz.errors import GpuvizError
-from gpuviz.summary_table import memory_summary_table
 from tests.commands.programs import GPUVIZ, PYTHON, run, said
 from tests.report.recordings import make_recording
 

@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 from tests.commands.programs import GPUVIZ
 from tests.report.recordings import make_recording
 

@@ -3,8 +3,8 @@ from importlib.metadata import version
 import pytest
 
 from gpuviz import _core
-from gpuviz.diagnosis import cupy_build, driver
-from gpuviz.diagnosis.machine import Machine
+from gpuviz.doctor import cupy_build, driver
+from gpuviz.doctor.machine import Machine
 
 VERSION_FILE = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n"

@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuviz.diagnosis import gpu_use, nvml
-from gpuviz.diagnosis.machine import Machine
-from gpuviz.diagnosis.nvml import Gpu
+from gpuviz.doctor import gpu_use, nvml
+from gpuviz.doctor.machine import Machine
+from gpuviz.doctor.nvml import Gpu
 from gpuviz.frameworks.cupy_start import has_driver
 
 GIB = 1 << 30

@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from gpuviz import cupti
-from gpuviz.diagnosis import cupy_build, permissions, profiling
-from gpuviz.diagnosis.machine import Machine
+from gpuviz.doctor import cupy_build, permissions, profiling
+from gpuviz.doctor.machine import Machine
+from gpuviz.recorder import cupti
 
 RUNTIME = cupy_build.runtime_version()
 LIBRARY = f"libcupti.so.{RUNTIME // 1000}"

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from gpuviz.diagnosis import jupyter, variables
-from gpuviz.diagnosis.machine import Machine
+from gpuviz.doctor import jupyter, variables
+from gpuviz.doctor.machine import Machine
 
 
 def told(findings):

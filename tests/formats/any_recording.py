@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import DICTIONARIES
 from tests.recording.from_activities import Timeline, rows_of
 from tests.recording.from_events import rows_table
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.formats import torch_snapshot
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 
 DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parent.parent / "conformance" / "data"

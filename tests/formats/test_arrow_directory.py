@@ -12,8 +12,8 @@ from hypothesis import given, settings
 import gpuviz
 from gpuviz.errors import FormatError, RecordingExistsError
 from gpuviz.formats.arrow_directory import layout, read, write_arrow, write_parquet
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
 from tests.formats.any_recording import any_recording, empty
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

@@ -104,7 +104,7 @@ def fail_to_write(monkeypatch, error):
 
     monkeypatch.setattr("gpuviz._core.write_perfetto_rows", write_half)
     monkeypatch.setattr("gpuviz._core.write_chrome_rows", write_half)
-    monkeypatch.setattr("gpuviz.manifest.Manifest.to_json", fail)
+    monkeypatch.setattr("gpuviz.recording.manifest.Manifest.to_json", fail)
 
 
 def names_in(folder):

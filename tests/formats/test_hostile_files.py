@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpuviz import _core
 from gpuviz.errors import FormatError
 from gpuviz.formats import torch_snapshot
-from gpuviz.recording import load
+from gpuviz.recording.recording import load
 from tests.formats.plain_snapshots import SNAPSHOTS, golden_snapshot, snapshot_bytes
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

@@ -5,8 +5,8 @@ import pytest
 from gpuviz.errors import FormatError
 from gpuviz.formats.part import PartWriter
 from gpuviz.formats.recognition import recognize
-from gpuviz.manifest import Manifest
-from gpuviz.recording import load
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import load
 from tests.formats.plain_snapshots import snapshot_bytes
 from tests.report.recordings import make_recording
 

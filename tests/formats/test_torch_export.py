@@ -5,7 +5,7 @@ import pytest
 from gpuviz import SimulatedGPU, record
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats import rmm_csv, torch_snapshot
-from gpuviz.recording import load
+from gpuviz.recording.recording import load
 from tests.benchmarks import recording as made
 from tests.formats.plain_snapshots import (
     SNAPSHOTS,

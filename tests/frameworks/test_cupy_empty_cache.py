@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuviz import allocator
-from gpuviz.recorder import Recorder
+from gpuviz.allocator import memory as allocator
+from gpuviz.recorder.recorder import Recorder
 from tests.frameworks.simulated_cupy import ClientSource
 
 MIB = 1 << 20

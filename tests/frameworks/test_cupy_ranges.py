@@ -8,7 +8,7 @@ from cupy.cuda import memory
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 

@@ -189,7 +189,7 @@ def observed(pool):
 
 
 def events_of(session):
-    from gpuviz.tables import ACTIONS
+    from gpuviz.recording.tables import ACTIONS
 
     session.stop()
     return [

@@ -5,7 +5,7 @@ from cupy.cuda import memory
 from cupy_backends.cuda.api.runtime import CUDARuntimeError
 
 import gpuviz
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.frameworks.simulated_cupy import ClientSource, ObservedSource
 
 MIB, GIB = 1 << 20, 1 << 30

@@ -14,7 +14,7 @@ from cupy.cuda import memory
 
 from gpuviz import _core
 from gpuviz.frameworks import cupy as framework
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.frameworks.simulated_cupy import ClientSource, ObservedSource, state
 
 GIB = 1 << 30

@@ -6,8 +6,8 @@ import json
 import pytest
 
 import gpuviz
-from gpuviz.diagnosis.examination import examine
-from gpuviz.diagnosis.machine import Machine
+from gpuviz.doctor.examination import examine
+from gpuviz.doctor.machine import Machine
 from tests.commands.programs import GPUVIZ, PYTHON, outcome, run, said
 
 pytestmark = pytest.mark.gpu
@@ -164,8 +164,8 @@ def test_the_doctor_finds_that_this_machine_can_record(folder):
 
 def test_the_doctor_makes_no_context(folder):
     program = (
-        "import ctypes\nfrom gpuviz.diagnosis.examination import examine\n"
-        "from gpuviz.diagnosis.machine import Machine\n"
+        "import ctypes\nfrom gpuviz.doctor.examination import examine\n"
+        "from gpuviz.doctor.machine import Machine\n"
         "list(examine(Machine()))\n"
         "driver = ctypes.CDLL('libcuda.so.1')\n"
         "flags, active = ctypes.c_uint(), ctypes.c_int(-1)\n"

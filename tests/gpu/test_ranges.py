@@ -9,8 +9,8 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.ranges import record_into
-from gpuviz.stream_ranges import StreamRanges
+from gpuviz.recorder.ranges import record_into
+from gpuviz.recorder.stream_ranges import StreamRanges
 
 pytestmark = pytest.mark.gpu
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from gpuviz.formats import torch_snapshot
-from gpuviz.recording import load
+from gpuviz.recording.recording import load
 from tests.formats.plain_snapshots import SNAPSHOTS, accounting, memory, read, snapshot
 from tests.recording.from_events import counted
 

@@ -7,7 +7,7 @@ import pytest
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 from tests.gpu.record_workloads import LARGEST_ROWS, record
 
 

@@ -2,7 +2,7 @@ import comm
 import pytest
 
 from gpuviz.notebook.timeline import Timeline
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.notebook.fake_browser import FakeBrowser, FakeComm
 from tests.recorder.simulated_source import SimulatedSource
 

@@ -2,7 +2,7 @@
 
 import time
 
-from gpuviz.tables import REVISED
+from gpuviz.recording.tables import REVISED
 
 PAUSE_S = 0.002
 

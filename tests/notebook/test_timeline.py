@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpuviz import feed, pump
+from gpuviz.recorder import feed, pump
 from tests.notebook.followed_program import assert_has_all, drain, listeners, run_program
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 import gpuviz
-from gpuviz import _core, allocator
+from gpuviz import _core
+from gpuviz.allocator import memory as allocator
 from gpuviz.frameworks import cupy as framework
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 MIB = 1 << 20

@@ -5,11 +5,11 @@ from html import unescape
 
 import pytest
 
-from gpuviz.analysis.last_moments import last_moments
-from gpuviz.analysis.out_of_memory import failed_rows
-from gpuviz.analysis.verdict_text import TITLES, remedies
-from gpuviz.recording import load
-from gpuviz.report.out_of_memory import build_page
+from gpuviz.out_of_memory.failures import failed_rows
+from gpuviz.out_of_memory.last_moments import last_moments
+from gpuviz.out_of_memory.page import build_page
+from gpuviz.out_of_memory.verdict_text import TITLES, remedies
+from gpuviz.recording.recording import load
 from tests.report.recordings import MIB, SEGMENT, Events, make_recording
 from tests.report.test_page import HOSTILE, Elements, visible_text
 

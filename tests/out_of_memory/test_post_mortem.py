@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz import post_mortem
-from gpuviz.failure import explaining
+from gpuviz.out_of_memory import post_mortem
+from gpuviz.out_of_memory.failed_request import explaining
 from tests.recorder.simulated_source import CAPACITY, SimulatedSource
 
 MIB = 1 << 20

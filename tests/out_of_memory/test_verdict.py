@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz.analysis.verdict import CONTEXT_ALLOWANCE, Circumstances, foreign, verdict
-from gpuviz.manifest import NOT_LIMITED, Manifest
-from gpuviz.recording import Recording
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import schemas
+from gpuviz.out_of_memory.verdict import CONTEXT_ALLOWANCE, Circumstances, foreign, verdict
+from gpuviz.recording.manifest import NOT_LIMITED, Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import schemas
 from tests.recording.from_events import rows_table
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

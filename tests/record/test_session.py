@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz import _core, _testing, tables
+from gpuviz import _core, _testing
+from gpuviz.recording import tables
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 COLUMN_TYPES = {

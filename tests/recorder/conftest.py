@@ -1,6 +1,6 @@
 import pytest
 
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 

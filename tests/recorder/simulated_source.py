@@ -6,7 +6,7 @@ CAPACITY = 1 << 34
 
 
 class SimulatedSource:
-    """One caching allocator for each simulated device; see `gpuviz.source.Source`."""
+    """One caching allocator for each simulated device; see `gpuviz.recorder.source.Source`."""
 
     allocator = "caching"
     allocator_name = "simulated"

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gpuviz import pump
+from gpuviz.recorder import pump
 from tests.recorder.simulated_source import SimulatedSource
 from tests.recorder.test_contents import blocks, current
 

@@ -11,7 +11,7 @@ PRELUDE = """\
 import asyncio, contextlib, io, json, sys
 from IPython.core.interactiveshell import InteractiveShell
 import gpuviz
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 shell = InteractiveShell.instance()

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import gpuviz
-from gpuviz import pump
+from gpuviz.recorder import pump
 from tests.recorder.simulated_source import SimulatedSource
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import gpuviz
 from gpuviz.errors import RecorderError, RecordingExistsError, SpoolError
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 PRELUDE = """\
 import json, os, subprocess, sys, threading, time
 import gpuviz
-from gpuviz.nvtx import VARIABLE
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.nvtx import VARIABLE
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 source = SimulatedSource()

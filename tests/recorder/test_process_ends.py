@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PRELUDE = """\
 import os, sys, time
 from pathlib import Path
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 from tests.recorder.simulated_source import SimulatedSource
 
 path = Path(sys.argv[1])

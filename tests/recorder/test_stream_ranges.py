@@ -8,10 +8,10 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.ranges import record_into
-from gpuviz.recorder import Recorder
-from gpuviz.stream_ranges import ANCHOR_LIFE_NS, StreamRanges
-from gpuviz.tracer import NoTracer
+from gpuviz.recorder.ranges import record_into
+from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.stream_ranges import ANCHOR_LIFE_NS, StreamRanges
+from gpuviz.recorder.tracer import NoTracer
 from tests.recorder.simulated_source import SimulatedSource
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from gpuviz.analysis.overlap import DeviceOverlap
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.tables import schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 
 
 def rows_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.stream_handle import stream_row
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import ACTIONS, schemas
 
 # What both the live allocator and the events of a recording count.
 COUNTED = (

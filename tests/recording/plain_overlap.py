@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from gpuviz.recording import Recording
+from gpuviz.recording.recording import Recording
 
 ALLOCATING = {"cuMemAlloc_v2"}
 BLOCKING = {"cuStreamSynchronize", "cuMemcpyDtoH_v2"}

@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gpuviz._core import MemoryState
-from gpuviz.analysis.preamble import preamble
+from gpuviz.analysis.initial_events import preamble
 from gpuviz.analysis.state import memory_columns
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
 from tests.recording.from_events import rows_table
 from tests.recording.plain_memory import PlainMemory
 from tests.recording.test_memory_state import any_events, consistent_events
@@ -43,7 +43,7 @@ def recording_of(rows, **manifest):
 
 
 def recording_schemas():
-    from gpuviz.tables import schemas
+    from gpuviz.recording.tables import schemas
 
     return schemas()
 

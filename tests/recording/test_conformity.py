@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gpuviz.conformity import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import read_stream
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording, load
-from gpuviz.tables import ACTIONS, DEFAULTS, DICTIONARIES, REVISED, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording, load
+from gpuviz.recording.tables import ACTIONS, DEFAULTS, DICTIONARIES, REVISED, schemas
+from gpuviz.recording.validation import NonconformingTableError
 from tests.recording.from_events import one_line_stacks, rows_table
 
 ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500, "stack": 3}

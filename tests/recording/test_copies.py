@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz.tables import DICTIONARIES
+from gpuviz.recording.tables import DICTIONARIES
 from tests.recording.from_activities import Timeline
 from tests.recording.plain_summary import activity_rows, floor_median, groups, typical
 

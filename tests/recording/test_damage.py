@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuviz.errors import FormatError
-from gpuviz.manifest import VERSION
-from gpuviz.recording import Recording, load
-from gpuviz.tables import schemas
+from gpuviz.recording.manifest import VERSION
+from gpuviz.recording.recording import Recording, load
+from gpuviz.recording.tables import schemas
 from tests.report.recordings import make_recording
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.state import memory_columns
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
 from tests.recording.from_events import COUNTED, one_line_stacks, rows_table
 from tests.recording.plain_memory import PlainMemory
 

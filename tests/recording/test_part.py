@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats.last_flush import LAST_FLUSH
 from gpuviz.formats.part import PartWriter
-from gpuviz.manifest import Manifest
-from gpuviz.recording import load
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import load
 from tests.recording.from_events import one_line_stacks, rows_table
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

@@ -6,9 +6,9 @@ import pytest
 
 import gpuviz.errors
 from gpuviz.formats.part import PartWriter
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording, load
-from gpuviz.tables import ACTIONS, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording, load
+from gpuviz.recording.tables import ACTIONS, schemas
 
 MIB = 1 << 20
 

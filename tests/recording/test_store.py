@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz.manifest import Manifest
-from gpuviz.recording import Recording
-from gpuviz.store import Store
+from gpuviz.recorder.store import Store
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
 from tests.recording.from_events import one_line_stacks, rows_table
 from tests.recording.test_memory_state import any_events
 

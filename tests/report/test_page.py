@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gpuviz.recording import load
+from gpuviz.recording.recording import load
+from gpuviz.recording.tables import schemas
 from gpuviz.report.page import build_page, write_report
-from gpuviz.tables import schemas
 from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 HOSTILE = """</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>\n{{script}}"""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gpuviz.recording import Recording, load
+from gpuviz.recording.recording import Recording, load
+from gpuviz.recording.tables import schemas
 from gpuviz.report.redaction import redact
-from gpuviz.tables import schemas
 from tests.report.recordings import make_recording
 
 SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuviz.recording import Recording, load
+from gpuviz.recording.recording import Recording, load
 from tests.report.recordings import MIB, SEGMENT, Events, make_recording
 
 RECORDINGS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings"

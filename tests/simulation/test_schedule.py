@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz import _core, tables
+from gpuviz import _core
+from gpuviz.recording import tables
 from tests.simulation.brute_force import BruteForce
 
 SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))

@@ -1,7 +1,7 @@
 import { ColumnTable } from "../wire/column_table.ts";
 import type { EventColumns } from "./torch_event_table.ts";
 
-// As in gpuviz/stream_handle.py: CU_STREAM_PER_THREAD has as many streams as there are threads.
+// As in gpuviz/recording/stream_handle.py: CU_STREAM_PER_THREAD has as many streams as there are threads.
 const PER_THREAD = 2;
 const TAGS = 8;
 const HANDLES_OF_A_THREAD = 256;

@@ -2,7 +2,7 @@ import { RowsByKey } from "../base/rows_by_key.ts";
 import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
 const COPY_KINDS = [
   "",

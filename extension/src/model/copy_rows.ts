@@ -4,7 +4,7 @@ import { timesOf, type Times } from "./kernel_rows.ts";
 import type { Place, Places } from "./places.ts";
 import type { Work } from "./work.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = [
   "",
   "host_to_device",

@@ -1,6 +1,6 @@
 import type { Wholes } from "../base/growing.ts";
 
-/** In the order of `ACTIONS` in gpuviz/tables.py. */
+/** In the order of `ACTIONS` in gpuviz/recording/tables.py. */
 export const ACTIONS = [
   "alloc",
   "free_requested",

@@ -2,7 +2,7 @@ import { RowsByKey } from "../base/rows_by_key.ts";
 import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 export const ACCESS_MODES = ["unknown", "read", "write", "read_write"] as const;
 
 /** Which launch got a pointer into which block, in the order they came. */

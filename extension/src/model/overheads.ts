@@ -1,6 +1,6 @@
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = [
   "unknown",
   "driver_compiler",

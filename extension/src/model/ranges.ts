@@ -1,7 +1,7 @@
 import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = ["range", "cell", "nvtx"] as const;
 export const RangeKind = { range: 0, cell: 1, nvtx: 2 } as const;
 

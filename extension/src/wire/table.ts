@@ -16,7 +16,7 @@ export interface RecordedTables {
   /** How many leading rows of `memory_events` tell what existed when the recording began. */
   readonly initialEvents: number;
   readonly durationNs: number;
-  /** What is true of the recording as a whole, as `gpuviz.manifest` has it. */
+  /** What is true of the recording as a whole, as `gpuviz.recording.manifest` has it. */
   readonly manifest: Readonly<Record<string, unknown>>;
   /** How many rows a table has; 0 where the recording has no such table. */
   rowsOf(name: string): number;

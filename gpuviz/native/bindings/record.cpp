@@ -69,7 +69,7 @@ nb::list strings(const Session& session, std::uint32_t first_id) {
 }
 
 nb::dict dropped_by_action(const Session& session) {
-    const nb::object names = nb::module_::import_("gpuviz.tables").attr("ACTIONS");
+    const nb::object names = nb::module_::import_("gpuviz.recording.tables").attr("ACTIONS");
     const ActionCounts counts = session.dropped();
     nb::dict named;
     for (std::size_t action = 0; action < action_count; ++action) {

@@ -5,7 +5,7 @@
 
 #include "record/columns.hpp"
 
-// Rows of the tables of gpuviz/tables.py that tell what the GPU and the host did. Times are
+// Rows of the tables of gpuviz/recording/tables.py that tell what the GPU and the host did. Times are
 // nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
 namespace gpuviz {
 

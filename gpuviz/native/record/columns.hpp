@@ -11,7 +11,7 @@
 
 namespace gpuviz {
 
-// A column of a table: its name (gpuviz/tables.py) and the member of a row that it holds.
+// A column of a table: its name (gpuviz/recording/tables.py) and the member of a row that it holds.
 template <typename Row, typename Value>
 struct Field {
     const char* name;

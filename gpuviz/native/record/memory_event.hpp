@@ -5,7 +5,7 @@
 namespace gpuviz {
 
 // The actions of torch.cuda.memory's device traces, record_stream and empty_cache.
-// The order is the dictionary of the `action` column; see gpuviz/tables.py.
+// The order is the dictionary of the `action` column; see gpuviz/recording/tables.py.
 enum class Action : std::int8_t {
     alloc,
     free_requested,

@@ -11,7 +11,7 @@ from traitlets.config import Config
 
 import gpuviz
 from gpuviz.notebook.control import shared_control
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ import re
 import pytest
 
 import gpuviz
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 
 def test_the_last_expression_is_shown_and_stored_and_the_result_follows(shell):

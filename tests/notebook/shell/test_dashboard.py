@@ -11,7 +11,7 @@ import pytest
 import gpuviz
 from gpuviz.notebook.charts import CHARTS
 from gpuviz.notebook.refresher import Refresher
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 MIB = 1 << 20
 

@@ -1,7 +1,7 @@
 import pytest
 
 import gpuviz
-from gpuviz.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 
 def callbacks(shell):

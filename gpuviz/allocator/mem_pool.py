@@ -1,0 +1,62 @@
+"""Private pools: memory of its own for a part of a program."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gpuviz.allocator.memory import caching_allocator, chosen_device, memory_snapshot
+from gpuviz.allocator.non_copyable import SoleOwner
+
+
+class MemPool(SoleOwner):
+    """Memory of its own for what is allocated on one device inside `use_mem_pool`.
+
+    It goes back to the device when the object is gone and no array uses it.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+        use_on_oom: Let other allocations have this memory rather than fail.
+        no_split: Serve each request from a segment of its own.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+
+    def __init__(
+        self,
+        device: int | None = None,
+        *,
+        use_on_oom: bool = False,
+        no_split: bool = False,
+    ) -> None:
+        self.device = chosen_device(device)
+        self._allocator = caching_allocator(self.device)
+        self._number = self._allocator.create_pool(use_on_oom=use_on_oom, no_split=no_split)
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """``(0, n)``; n counts the device's pools from 1."""
+        return (0, self._number)
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """Return this pool's segments, in the shape of `memory_snapshot`."""
+        return [s for s in memory_snapshot(self.device) if s["segment_pool_id"] == self.id]
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self._allocator.release_pool(self._number)
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool) -> Iterator[None]:
+    """Let this thread's allocations on the pool's device come from it inside the ``with`` block.
+
+    Pools nest; the innermost serves. Arrays may outlive the block.
+    """
+    allocator = caching_allocator(pool.device)
+    _, number = pool.id
+    allocator.begin_pool(number)
+    try:
+        yield
+    finally:
+        allocator.end_pool(number)

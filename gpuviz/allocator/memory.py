@@ -1,0 +1,275 @@
+"""torch.cuda's memory functions over the caching allocator of this process.
+
+There is one `gpuviz._core.CachingAllocator` for each device, made at first use, which lives as long
+as the process, since arrays may. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`.
+"""
+
+import gc
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from gpuviz import _core
+from gpuviz.allocator.settings import settings_text
+from gpuviz.allocator.summary import memory_summary_table
+from gpuviz.errors import DeviceUnavailableError
+
+SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
+
+
+class _Process:
+    """The allocators of this process, by device."""
+
+    def __init__(self) -> None:
+        self.allocators: dict[int, _core.CachingAllocator] = {}
+        self.on_new: Callable[[int, _core.CachingAllocator], None] | None = None
+        self.empty_cache: Callable[[_core.CachingAllocator], None] | None = None
+        self.settings: _core.AllocatorSettings | None = None
+
+    def current_settings(self) -> _core.AllocatorSettings:
+        if self.settings is None:
+            text = os.environ.get(SETTINGS_VARIABLE, "")
+            try:
+                self.settings = _core.AllocatorSettings.parse(text)
+            except ValueError as error:
+                raise ValueError(f"{SETTINGS_VARIABLE}={text!r}: {error}") from None
+        return self.settings
+
+
+_process = _Process()
+
+
+@cache
+def cuda_driver() -> _core.CudaDriver:
+    """Return the CUDA driver.
+
+    Raises:
+        DeviceUnavailableError: There is no driver, it is too old, or it finds no GPU.
+    """
+    try:
+        return _core.CudaDriver.open()
+    except _core.DeviceError as error:
+        raise DeviceUnavailableError(
+            f"{error} Loading recordings, reports and `gpuviz demo` work without one.",
+        ) from None
+
+
+def _open_device(device: int) -> _core.Device:
+    return _core.CudaDevice(cuda_driver(), device)
+
+
+def caching_allocator(device: int) -> _core.CachingAllocator:
+    """Return the caching allocator of a device, made at the first call.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+        ValueError: ``GPUVIZ_ALLOC_CONF`` has an unknown key or a bad value.
+    """
+    allocator = _process.allocators.get(device)
+    if allocator is None:
+        allocator = _core.CachingAllocator(_open_device(device), _process.current_settings())
+        allocator.set_last_resort(partial(_collect_garbage, allocator))
+        _process.allocators[device] = allocator
+        if _process.on_new is not None:
+            _process.on_new(device, allocator)
+    return allocator
+
+
+def _collect_garbage(allocator: _core.CachingAllocator) -> bool:
+    """Free arrays in reference cycles, as CuPy's own pool does before it gives up."""
+    before = allocator.memory_stats()["active.all.freed"]
+    gc.collect()
+    return allocator.memory_stats()["active.all.freed"] != before
+
+
+def caching_allocators() -> dict[int, _core.CachingAllocator]:
+    """Return the caching allocators made so far, by device."""
+    return dict(_process.allocators)
+
+
+def set_new_allocator_hook(hook: Callable[[int, _core.CachingAllocator], None] | None) -> None:
+    """Call ``hook(device, allocator)`` for every allocator there is and for each new one."""
+    _process.on_new = hook
+    if hook is not None:
+        for device, allocator in caching_allocators().items():
+            hook(device, allocator)
+
+
+def chosen_device(device: int | None) -> int:
+    """Return ``device``, or CuPy's current device for None.
+
+    Raises:
+        DeviceUnavailableError: There is no CuPy or no usable driver to ask.
+    """
+    if device is not None:
+        return device
+    from gpuviz.frameworks.cupy import current_device
+
+    return current_device()
+
+
+def _reported_device(device: int | None) -> int:
+    """Return the same, but 0 where nothing has been allocated and any device tells the same."""
+    return chosen_device(device) if _process.allocators else device or 0
+
+
+def set_empty_cache(call: Callable[[_core.CachingAllocator], None] | None) -> None:
+    """Let `empty_cache` make ``call``, which knows where it is made; the allocator's for None."""
+    _process.empty_cache = call
+
+
+def _existing(device: int | None) -> _core.CachingAllocator | None:
+    return _process.allocators.get(_reported_device(device))
+
+
+def memory_stats(device: int | None = None) -> dict[str, int]:
+    """Return the statistics of a device's allocator under the keys of ``torch.cuda.memory_stats``.
+
+    Bytes and counts, as ``<metric>.<all|small_pool|large_pool>.<current|peak|allocated|freed>`` and
+    single counters. Empty before the first allocation, like torch's.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+    """
+    allocator = _existing(device)
+    return {} if allocator is None else allocator.memory_stats()
+
+
+def memory_stats_as_nested_dict(device: int | None = None) -> dict[str, Any]:
+    """Return `memory_stats` with a dictionary for each part of a key: ``["segment"]["all"]...``."""
+    nested: dict[str, Any] = {}
+    for key, value in memory_stats(device).items():
+        inner, (*parts, last) = nested, key.split(".")
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return nested
+
+
+def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> str:
+    """Return `memory_stats` as the table that ``torch.cuda.memory_summary`` prints.
+
+    Args:
+        device: Its ordinal; CuPy's current device by default.
+        abbreviated: Leave out the lines for the small and the large pool.
+    """
+    ordinal = _reported_device(device)
+    return memory_summary_table(memory_stats(ordinal), ordinal, abbreviated=abbreviated)
+
+
+def memory_allocated(device: int | None = None) -> int:
+    """Return the bytes that live arrays occupy, rounded as the allocator rounds."""
+    return memory_stats(device).get("allocated_bytes.all.current", 0)
+
+
+def max_memory_allocated(device: int | None = None) -> int:
+    """Return the peak of `memory_allocated` since the start or `reset_peak_memory_stats`."""
+    return memory_stats(device).get("allocated_bytes.all.peak", 0)
+
+
+def memory_reserved(device: int | None = None) -> int:
+    """Return the bytes that the allocator holds from the device, in use or cached."""
+    return memory_stats(device).get("reserved_bytes.all.current", 0)
+
+
+def max_memory_reserved(device: int | None = None) -> int:
+    """Return the peak of `memory_reserved` since the start or `reset_peak_memory_stats`."""
+    return memory_stats(device).get("reserved_bytes.all.peak", 0)
+
+
+def memory_snapshot(device: int | None = None) -> list[dict[str, Any]]:
+    """Return the segments and their blocks as they are now, in the shape of torch's snapshots.
+
+    Args:
+        device: Only this one; all devices by default.
+    """
+    allocators = _process.allocators
+    chosen = sorted(allocators) if device is None else [d for d in (device,) if d in allocators]
+    return [segment for d in chosen for segment in allocators[d].memory_snapshot()]
+
+
+def reset_peak_memory_stats(device: int | None = None) -> None:
+    """Let every peak start again from the current value."""
+    allocator = _existing(device)
+    if allocator is not None:
+        allocator.reset_peak_stats()
+
+
+def reset_accumulated_memory_stats(device: int | None = None) -> None:
+    """Set every ``allocated`` and ``freed`` total and every counter to 0."""
+    allocator = _existing(device)
+    if allocator is not None:
+        allocator.reset_accumulated_stats()
+
+
+def empty_cache() -> None:
+    """Give all cached memory that no array uses back to the devices; waits for pending frees."""
+    for allocator in caching_allocators().values():
+        (_process.empty_cache or _core.CachingAllocator.empty_cache)(allocator)
+
+
+def mem_get_info(device: int | None = None) -> tuple[int, int]:
+    """Return the free and the total memory of a device in bytes, other processes included.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+    return caching_allocator(chosen_device(device)).device.memory_info()
+
+
+def list_gpu_processes(device: int | None = None) -> str:
+    """Return which processes use a device's memory, one line each, for a person to read.
+
+    Raises:
+        DeviceUnavailableError: There is no usable driver.
+    """
+    ordinal = chosen_device(device)
+    lines = [
+        f"process {process:>10} uses {used / (1 << 20):>10.1f} MiB of GPU memory"
+        for process, used in caching_allocator(ordinal).device.processes()
+    ]
+    return "\n".join([f"GPU:{ordinal}", *(lines or ["no processes are running"])])
+
+
+def set_per_process_memory_fraction(fraction: float, device: int | None = None) -> None:
+    """Limit what the allocator may hold to a fraction of the device's memory; 1.0 lifts it.
+
+    Raises:
+        TypeError: ``fraction`` is not a float.
+        ValueError: ``fraction`` is not within [0, 1].
+    """
+    if not isinstance(fraction, float):
+        raise TypeError(f"fraction must be a float, got {type(fraction).__name__}")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be within [0, 1], got {fraction}")
+    caching_allocator(chosen_device(device)).set_memory_fraction(fraction)
+
+
+def get_per_process_memory_fraction(device: int | None = None) -> float:
+    """Return the fraction set by `set_per_process_memory_fraction`, 1.0 without one."""
+    allocator = _existing(device)
+    return 1.0 if allocator is None else allocator.memory_fraction
+
+
+def set_allocator_settings(settings: str) -> None:
+    """Change the allocator's settings, for all devices, from now on.
+
+    Args:
+        settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
+            ``"expandable_segments:True"``. As in torch, options that are not named stay, but
+            ``max_split_size_mb``, ``max_non_split_rounding_mb``, ``roundup_power2_divisions`` and
+            ``garbage_collection_threshold``, which go back to their defaults.
+
+    Raises:
+        ValueError: An unknown key or a bad value; the message names it.
+    """
+    parsed = _process.current_settings().updated(settings)
+    _process.settings = parsed
+    for allocator in caching_allocators().values():
+        allocator.apply_settings(parsed)
+
+
+def get_allocator_settings() -> str:
+    """Return the settings that differ from their defaults, as one text."""
+    return settings_text(_process.current_settings())

@@ -1,0 +1,88 @@
+"""Events that lead to a state: what stands for those that were dropped before it."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.state import PENDING_FREE
+from gpuviz.recording.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz._core import MemoryState
+
+INACTIVE = 0
+
+_ACTION = {name: code for code, name in enumerate(ACTIONS)}
+
+
+def preamble(state: "MemoryState") -> "pa.Table":
+    """Return ``memory_events`` that lead to ``state``: its segments and its live blocks.
+
+    Each event has the time, stack, stream and pool of the one that made the segment or block;
+    which range it was in is not known any more.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    segments = _segment_events(state.segments())
+    blocks = state.blocks()
+    live = blocks["state"] != INACTIVE
+    pending = blocks["state"] == PENDING_FREE
+    parts = [
+        segments,
+        _block_events(blocks, live, "alloc"),
+        _block_events(blocks, pending, "free_requested"),
+    ]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in segments}
+    order = np.argsort(columns["time"], kind="stable")
+    schema = schemas()["memory_events"]
+    return pa.table(
+        [
+            pa.DictionaryArray.from_arrays(pa.array(columns["action"][order]), pa.array(ACTIONS))
+            if field.name == "action"
+            else pa.array(columns[field.name][order], field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    count = len(segments["address"])
+    nothing = np.zeros(count, np.int64)
+    mapped, allocated = _ACTION["segment_map"], _ACTION["segment_alloc"]
+    return {
+        "time": segments["time"],
+        "action": np.where(segments["is_expandable"], mapped, allocated).astype(np.int8),
+        **{name: segments[name] for name in ("address", "size", "device", "stream", "pool")},
+        "requested_size": nothing,
+        "stack": segments["stack"],
+        "thread": nothing,
+        "range": nothing,
+    }
+
+
+def _block_events(blocks: dict[str, Any], chosen: Any, action: str) -> dict[str, Any]:
+    import numpy as np
+
+    columns = {
+        name: blocks[name][chosen]
+        for name in (
+            "time",
+            "address",
+            "size",
+            "requested_size",
+            "device",
+            "stream",
+            "pool",
+            "stack",
+            "thread",
+        )
+    }
+    count = len(columns["time"])
+    return columns | {
+        "action": np.full(count, _ACTION[action], np.int8),
+        "range": np.zeros(count, np.int64),
+    }

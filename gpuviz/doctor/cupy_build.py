@@ -1,0 +1,74 @@
+"""Whether CuPy is there, and built for what the driver serves."""
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import distributions
+
+from gpuviz.doctor.driver import cuda_version
+from gpuviz.doctor.finding import Finding
+from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy import import_cupy
+
+OLDEST_CUPY = 13
+NEWEST_CUDA = 13
+
+
+def installed() -> list[tuple[str, str]]:
+    """Return name and version of every distribution of CuPy that is installed."""
+    found = {
+        (each.metadata["Name"].lower(), each.version)
+        for each in distributions()
+        if re.fullmatch(r"cupy(-cuda\d+x|-rocm-[\d-]+)?", (each.metadata["Name"] or "").lower())
+    }
+    return sorted(found)
+
+
+def runtime_version() -> int:
+    """Return the version of the CUDA runtime that CuPy uses; 0 if there is no CuPy."""
+    try:
+        return int(import_cupy().cuda.runtime.runtimeGetVersion())
+    except (DeviceUnavailableError, RuntimeError):
+        return 0
+
+
+def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iterator[Finding]:
+    """Yield whether CuPy can be used.
+
+    Args:
+        driver: The CUDA version of the driver; 0 if there is none.
+        packages: What `installed` returns.
+        runtime: What `runtime_version` returns.
+    """
+    extra = "cuda12" if driver and driver // 1000 < NEWEST_CUDA else "cuda13"
+    install = f"pip install 'gpuviz[{extra}]'"
+    names = ", ".join(f"{name} {version}" for name, version in packages)
+    if not runtime:
+        found = f"{names} cannot be imported" if names else "not installed"
+        yield Finding("CuPy", "problem", found, "gpuviz records CuPy's memory.", install)
+        return
+    if len(packages) > 1:
+        meaning = "They overwrite each other's files, and which one is imported is left to chance."
+        yield Finding("CuPy", "warning", names, meaning, "Uninstall all of them but one.")
+    else:
+        yield _version(names or "built from source", packages, install)
+    yield _match(driver, runtime, install)
+
+
+def _version(names: str, packages: list[tuple[str, str]], install: str) -> Finding:
+    for _, version in packages:
+        if int(version.partition(".")[0]) < OLDEST_CUPY:
+            meaning = f"gpuviz is made for CuPy {OLDEST_CUPY} and newer."
+            return Finding("CuPy", "warning", names, meaning, f"{install} --upgrade")
+    return Finding("CuPy", "ok", names)
+
+
+def _match(driver: int, runtime: int, install: str) -> Finding:
+    found = f"CuPy's runtime {cuda_version(runtime)}"
+    if not driver:
+        return Finding("CUDA", "ok", found)
+    found += f", the driver's {cuda_version(driver)}"
+    if runtime // 1000 > driver // 1000:
+        meaning = "The driver is too old for this runtime: CuPy fails at its first call."
+        return Finding("CUDA", "problem", found, meaning, f"Update the driver, or {install}.")
+    newer = "The runtime's minor version is newer, which CUDA allows." if runtime > driver else ""
+    return Finding("CUDA", "ok", found, newer)

@@ -1,0 +1,54 @@
+"""All questions about a machine, in order."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuviz.doctor import (
+    attempt,
+    cupy_build,
+    driver,
+    gpu_use,
+    jupyter,
+    nvml,
+    permissions,
+    profiling,
+    variables,
+)
+from gpuviz.doctor.finding import Finding
+from gpuviz.doctor.machine import Machine
+
+
+def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
+    """Yield what there is to say about whether a machine can record.
+
+    Args:
+        machine: Where to look.
+        use_gpu: Whether to make a CUDA context and record for a moment.
+    """
+    yield _platform()
+    served = driver.driver_version()
+    yield from driver.findings(machine)
+    packages = cupy_build.installed()
+    runtime = cupy_build.runtime_version()
+    yield from cupy_build.findings(served, packages, runtime)
+    yield from permissions.findings(machine)
+    gpus = nvml.gpus()
+    if runtime:
+        users = [] if isinstance(gpus, str) else [pid for gpu in gpus for pid, _ in gpu.processes]
+        tools = profiling.tools_of(machine.root / "proc", users)
+        yield from profiling.findings(runtime, has_driver=bool(served), tools=tools)
+    yield from gpu_use.findings(machine, gpus, has_driver=bool(served))
+    yield from variables.findings(machine)
+    yield from jupyter.findings(machine, jupyter.installed())
+    if use_gpu:
+        yield from attempt.findings()
+
+
+def _platform() -> Finding:
+    found = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    found += f" in {Path(sys.prefix)}"
+    if sys.platform != "linux":
+        return Finding("platform", "problem", found, "gpuviz records on Linux.")
+    return Finding("platform", "ok", found)

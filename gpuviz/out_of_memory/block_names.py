@@ -1,0 +1,39 @@
+"""What a program calls the arrays in its blocks of memory."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.state import ALLOCATED, state_at
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+_MOST_BLOCKS = 5000
+MOST_NAMES = 6
+
+
+def names_by_stack(recording: "Recording", device: int) -> dict[int, tuple[str, ...]]:
+    """Return the names of arrays in the largest live blocks, by the stack that allocated them.
+
+    Names are those of the program's main module. Those in its functions are not asked for: up to
+    Python 3.12 a frame that was asked keeps what it was asked for alive.
+
+    Args:
+        recording: Whose blocks at its end are looked for.
+        device: Ordinal.
+    """
+    import numpy as np
+
+    from gpuviz.notebook.holders import Holders
+
+    holders = Holders(vars(sys.modules["__main__"]))
+    blocks = state_at(recording).blocks()
+    rows = np.flatnonzero((blocks["device"] == device) & (blocks["state"] == ALLOCATED))
+    rows = rows[np.argsort(-blocks["size"][rows].astype(np.int64), kind="stable")][:_MOST_BLOCKS]
+    names: dict[int, tuple[str, ...]] = {}
+    columns = (blocks[column][rows].tolist() for column in ("stack", "address", "size"))
+    for stack, address, size in zip(*columns, strict=True):
+        found = holders.of(address, size)
+        if found:
+            names[stack] = (names.get(stack, ()) + found)[:MOST_NAMES]
+    return names

@@ -1,0 +1,193 @@
+"""What lies in the segments of a device, as a request for memory meets it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.state import ALLOCATED, PENDING_FREE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuviz._core import MemoryState
+
+INACTIVE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FreeMemory:
+    """What one pool has for one stream, in bytes.
+
+    Attributes:
+        pool: An id of ``pools``.
+        stream: An id of ``streams``.
+        name: Both as a reader knows them.
+        reserved: In its segments.
+        free: In free blocks.
+        largest: In the largest free block.
+        pending: In blocks that wait for other streams.
+    """
+
+    pool: int
+    stream: int
+    name: str
+    reserved: int
+    free: int
+    largest: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Live blocks whose free would let a request fit between their neighbours.
+
+    Attributes:
+        bytes: Of all of them.
+        stacks: The stacks that allocated them and their bytes, most first.
+        blocks: How many they are.
+    """
+
+    bytes: int
+    stacks: tuple[tuple[int, int], ...]
+    blocks: int
+
+
+class Layout:
+    """The segments and blocks of one device in a state.
+
+    Attributes:
+        reserved: Bytes of the segments.
+        outside_segments: Bytes of live blocks in no known segment, as under an allocator that does
+            not tell its segments.
+    """
+
+    def __init__(self, state: "MemoryState", device: int) -> None:
+        import numpy as np
+
+        all_segments, all_blocks = state.segments(), state.blocks()
+        first = int(np.searchsorted(all_segments["device"], device))
+        self._segments = _of_device(all_segments, device)
+        blocks = _of_device(all_blocks, device)
+        inside = blocks["segment"] >= 0
+        self._allocated = blocks["state"] == ALLOCATED
+        self._sizes = blocks["size"].astype(np.int64)
+        self._all = blocks
+        self._blocks = {name: column[inside] for name, column in blocks.items()}
+        self._blocks["size"] = self._sizes[inside]
+        self._blocks["segment"] = self._blocks["segment"] - first
+        self._segments["size"] = self._segments["size"].astype(np.int64)
+        self.reserved = int(self._segments["size"].sum())
+        self.outside_segments = int(self._sizes[~inside].sum())
+
+    def totals(self) -> dict[str, int]:
+        """Return what was allocated, active, reserved and pending, as `OutOfMemory` has it."""
+        allocated = int(self._sizes[self._allocated].sum())
+        pending = int(self._sizes[self._all["state"] == PENDING_FREE].sum())
+        return {
+            "allocated": allocated,
+            "allocated_blocks": int(self._allocated.sum()),
+            "active": allocated + pending,
+            "reserved": self.reserved,
+            "pending": pending,
+        }
+
+    def met_by(self, pool: int, stream: int) -> dict[str, int]:
+        """Return what a request in a pool for a stream meets, as `Circumstances` has it."""
+        import numpy as np
+
+        blocks, segments = self._blocks, self._segments
+        own = (blocks["pool"] == pool) & (blocks["stream"] == stream)
+        free, pending = blocks["state"] == INACTIVE, blocks["state"] == PENDING_FREE
+        runs, run_is_own = self._runs(own)
+        in_use = np.zeros(len(segments["size"]), bool)
+        in_use[blocks["segment"][blocks["state"] == ALLOCATED]] = True
+        waits = np.zeros(len(segments["size"]), bool)
+        waits[blocks["segment"][pending]] = True
+        in_default_pool = segments["pool"] < 2  # noqa: PLR2004 - see `gpuviz.recording.tables`
+        return {
+            "own_block": _largest(blocks["size"][own & free]),
+            "own_run": _largest(runs[run_is_own]),
+            "any_run": _largest(runs),
+            "pending_segments": int(segments["size"][~in_use & waits & in_default_pool].sum()),
+            "idle_segments": int(segments["size"][~in_use].sum()),
+            "cached": int(blocks["size"][free].sum()),
+            "pending": int(blocks["size"][pending].sum()),
+        }
+
+    def free_memory(self, name: "Callable[[int, int], str]") -> tuple[FreeMemory, ...]:
+        """Return what each pool has for each stream, named by ``name``, most free bytes first."""
+        segments, blocks = self._segments, self._blocks
+        keys = zip(segments["pool"].tolist(), segments["stream"].tolist(), strict=True)
+        rows = []
+        for pool, stream in sorted(set(keys)):
+            of_segment = (segments["pool"] == pool) & (segments["stream"] == stream)
+            of_block = (blocks["pool"] == pool) & (blocks["stream"] == stream)
+            free = blocks["size"][of_block & (blocks["state"] == INACTIVE)]
+            waiting = blocks["size"][of_block & (blocks["state"] == PENDING_FREE)]
+            rows.append(
+                FreeMemory(
+                    pool=pool,
+                    stream=stream,
+                    name=name(pool, stream),
+                    reserved=int(segments["size"][of_segment].sum()),
+                    free=int(free.sum()),
+                    largest=_largest(free),
+                    pending=int(waiting.sum()),
+                ),
+            )
+        return tuple(sorted(rows, key=lambda row: -row.free))
+
+    def least_obstacle(self, pool: int, stream: int, size: int) -> Obstacle | None:
+        """Return the fewest live bytes in neighbouring blocks that have ``size`` bytes together.
+
+        Only in segments of one pool and stream: there a request can be served where they were.
+        None if no segment is that large. Blocks that wait for another stream count as free.
+        """
+        import numpy as np
+
+        blocks = self._blocks
+        own = (blocks["pool"] == pool) & (blocks["stream"] == stream)
+        sizes, segment = blocks["size"][own], blocks["segment"][own]
+        in_use = blocks["state"][own] == ALLOCATED
+        ends = np.cumsum(sizes)
+        live = np.concatenate([[0], np.cumsum(np.where(in_use, sizes, 0))])
+        # The shortest run from each block on; a longer one has no fewer live bytes.
+        last = np.searchsorted(ends, ends - sizes + size)
+        first = np.flatnonzero(last < len(ends))
+        first = first[segment[first] == segment[last[first]]]
+        if not len(first):
+            return None
+        best = first[np.argmin(live[last[first] + 1] - live[first])]
+        chosen = np.arange(best, last[best] + 1)
+        chosen = chosen[in_use[chosen]]
+        return _obstacle(blocks["stack"][own][chosen].tolist(), sizes[chosen].tolist())
+
+    def _runs(self, own: Any) -> tuple[Any, Any]:
+        """Return the size of each run of blocks that are not in use, and whether it is ``own``."""
+        import numpy as np
+
+        blocks = self._blocks
+        idle = np.flatnonzero(blocks["state"] != ALLOCATED)
+        if not len(idle):
+            return np.zeros(0, np.int64), np.zeros(0, bool)
+        segment = blocks["segment"][idle]
+        begins = np.ones(len(idle), bool)
+        begins[1:] = (np.diff(idle) != 1) | (np.diff(segment) != 0)
+        starts = np.flatnonzero(begins)
+        return np.add.reduceat(blocks["size"][idle], starts), own[idle[starts]]
+
+
+def _obstacle(stacks: list[int], sizes: list[int]) -> Obstacle:
+    by_stack: dict[int, int] = {}
+    for stack, size in zip(stacks, sizes, strict=True):
+        by_stack[stack] = by_stack.get(stack, 0) + size
+    most_first = sorted(by_stack.items(), key=lambda item: -item[1])
+    return Obstacle(sum(sizes), tuple(most_first), len(sizes))
+
+
+def _of_device(columns: dict[str, Any], device: int) -> dict[str, Any]:
+    chosen = columns["device"] == device
+    return {name: column[chosen] for name, column in columns.items()}
+
+
+def _largest(sizes: Any) -> int:
+    return int(sizes.max(initial=0))

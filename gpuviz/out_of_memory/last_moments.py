@@ -1,0 +1,93 @@
+"""A recording cut to the state at one event and what happened just before."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.state import initial_state
+from gpuviz.quantities import format_count
+from gpuviz.recording.tables import ACTIVITY_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recording.recording import Recording
+
+EVENTS = "memory_events"
+MOST_ROWS = 20_000
+
+
+def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -> "Recording":
+    """Return what lived after a row of ``memory_events``, and what led there, with that row last.
+
+    Args:
+        recording: The recording.
+        row: The last row to keep.
+        most_rows: How many events may be kept before it, and how many rows of activities each; of
+            older events only what still lives is known, as of what existed before a recording.
+    """
+    tables = dict(recording.tables)
+    events = tables[EVENTS]
+    end = events["time"][row].as_py()
+    first = max(recording.manifest.initial_events, row + 1 - most_rows)
+    initial = recording.manifest.initial_events
+    if first > initial:
+        tables[EVENTS], initial = _from(recording, first, row + 1)
+    else:
+        tables[EVENTS] = events.slice(0, row + 1)
+    manifest = replace(
+        recording.manifest,
+        complete=False,
+        duration_ns=end,
+        initial_events=initial,
+        notes=(*recording.manifest.notes, _note(recording, first, row)),
+        tables={},
+    )
+    for name in (*ACTIVITY_TABLES, "device_memory", "ranges"):
+        tables[name] = _newest(tables[name], end, most_rows)
+    tables = _without_unnamed(tables)
+    return type(recording)(tables, replace(manifest, events=tables[EVENTS].num_rows))
+
+
+def _note(recording: "Recording", first: int, row: int) -> str:
+    note = "It ends at the request for memory that failed."
+    initial = recording.manifest.initial_events
+    if first == initial:
+        return note
+    return (
+        f"{note} It has the state of memory then and the last {format_count(row + 1 - first)} "
+        f"of {format_count(row + 1 - initial)} events."
+    )
+
+
+def _from(recording: "Recording", first: int, end: int) -> "tuple[pa.Table, int]":
+    import pyarrow as pa
+
+    state = initial_state(recording)
+    state.apply(recording.memory_columns, recording.manifest.initial_events, first)
+    before = preamble(state)
+    kept = recording.tables[EVENTS].slice(first, end - first)
+    return pa.concat_tables([before, kept]).unify_dictionaries(), before.num_rows
+
+
+def _newest(table: "pa.Table", end: int, most_rows: int) -> "pa.Table":
+    if "time" in table.schema.names:
+        table = table.filter(plain(table["time"]) <= end)
+    return table.slice(max(0, table.num_rows - most_rows))
+
+
+def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
+    """Return the tables with the call stacks and frames that some row still names, and no other."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def only(table: str, ids: "list[pa.ChunkedArray]") -> "pa.Table":
+        used = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.uint32())
+        return tables[table].filter(pc.is_in(tables[table]["id"], value_set=used.unique()))
+
+    tables["stacks"] = only("stacks", [tables[EVENTS]["stack"], tables["api_calls"]["stack"]])
+    tables["frames"] = only("frames", [pc.list_flatten(tables["stacks"]["frames"])])
+    used: Any = tables["activities"]["launch"]
+    tables["launch_configurations"] = only("launch_configurations", [used])
+    return tables

@@ -1,0 +1,164 @@
+"""One HTML page about a request for memory that failed."""
+
+import base64
+import re
+from html import escape
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.sites import NO_STACK
+from gpuviz.out_of_memory.verdict_text import remedies
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+from gpuviz.report.facts import began
+from gpuviz.report.holders import frames_list, holders_table
+from gpuviz.report.markup import table
+from gpuviz.report.page import _policy, _saved, _static
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuviz.out_of_memory.cached_memory import FreeMemory
+    from gpuviz.out_of_memory.failures import OutOfMemory
+    from gpuviz.recording.recording import Recording
+
+_MOST_STACKS = 20
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def build_page(
+    recording: "Recording",
+    failed: "OutOfMemory",
+    names: "Mapping[int, tuple[str, ...]]" = MappingProxyType({}),
+) -> str:
+    """Return the text of a page about a failure, which embeds the recording.
+
+    Nothing from the recording can run in it or leave its element.
+
+    Args:
+        recording: Up to the failure, which is its last event: `gpuviz.out_of_memory.last_moments`.
+        failed: That failure.
+        names: What the program calls its arrays, by the stack that allocated them.
+    """
+    script, style = _static("report.js"), _static("report.css")
+    notes = "\n".join(f'<p class="gpuviz-label">{escape(note)}</p>' for note in recording.notes)
+    parts = {
+        "policy": _policy(script, style),
+        "title": escape(
+            f"Out of memory: {format_bytes(failed.requested)} on {_device(recording, failed)}"
+        ),
+        "style": style,
+        "verdict": escape(failed.summary),
+        "help": "\n".join(f"<li>{escape(each)}</li>" for each in remedies(failed)),
+        "notes": notes,
+        "numbers": _numbers(failed),
+        "facts": _facts(recording, failed),
+        "stack": frames_list(recording, failed.stack),
+        "sites": holders_table(recording, failed.device, names),
+        "free": _free_table(failed) + _obstacle(recording, failed),
+        "device": str(failed.device),
+        "recording": base64.b64encode(_saved(recording)).decode(),
+        "script": script,
+    }
+    template = files("gpuviz.report").joinpath("out_of_memory.html").read_text(encoding="utf-8")
+    return _PLACE.sub(lambda place: parts[place[1]], template)
+
+
+def _device(recording: "Recording", failed: "OutOfMemory") -> str:
+    rows = recording.table("devices").to_pylist()
+    name = next((row["name"] for row in rows if row["id"] == failed.device), "")
+    return f"device {failed.device}" + (f" ({name})" if name else "")
+
+
+def _numbers(failed: "OutOfMemory") -> str:
+    met = failed.met
+    blocks = format_counted(failed.allocated_blocks, "block")
+    largest = max((each.largest for each in failed.free), default=0)
+    limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
+    total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
+    numbers = [
+        ("Asked for", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
+        ("In live blocks", format_bytes(failed.allocated), blocks),
+        ("Free in segments", format_bytes(met.cached), f"largest block {format_bytes(largest)}"),
+        ("Waiting for other streams", format_bytes(failed.pending), "freed, not reusable yet"),
+        ("Reserved", format_bytes(failed.reserved), limit),
+        ("Left on the device", _known(failed.device_free), total),
+        ("Used outside this allocator", _known(failed.outside), _others(failed)),
+        (
+            "Wanted from the device",
+            format_bytes(failed.segment_size),
+            "the segment that was refused",
+        ),
+    ]
+    return "\n".join(
+        f'<div class="gpuviz-number"><dt>{name}</dt><dd class="gpuviz-number__value">{value}</dd>'
+        f'<dd class="gpuviz-number__detail">{detail}</dd></div>'
+        for name, value, detail in numbers
+    )
+
+
+def _known(size: int | None) -> str:
+    return "unknown" if size is None else format_bytes(size)
+
+
+def _others(failed: "OutOfMemory") -> str:
+    if failed.other_processes is None:
+        return "other processes, libraries, CUDA's context"
+    return f"{format_bytes(failed.other_processes)} by other processes"
+
+
+def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
+    manifest = recording.manifest
+    threads = recording.table("threads").to_pylist()
+    thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
+    facts = {
+        "Line": _line(recording, failed.stack),
+        "For": failed.place,
+        "When": f"{format_duration(failed.time_ns)} after the start of the recording",
+        "Thread": f"{thread} ({failed.thread})" if thread else str(failed.thread),
+        "Program": " ".join(manifest.program),
+        "Allocator": manifest.allocator_name,
+        "Settings": manifest.settings or "defaults",
+        "Recording began": began(recording),
+    }
+    return "\n".join(
+        f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
+    )
+
+
+def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:
+    found = failed.obstacle
+    if found is None or not 0 < found.bytes < failed.size:
+        return ""
+    lines = "".join(
+        f"<li>{format_bytes(size)} by {escape(_line(recording, stack))}</li>"
+        for stack, size in found.stacks[:_MOST_STACKS]
+    )
+    return (
+        f"<h3>What stands between free memory</h3>\n<p>Without these {format_bytes(found.bytes)} "
+        f'the request would fit where they are:</p>\n<ul class="gpuviz-findings">{lines}</ul>'
+    )
+
+
+def _line(recording: "Recording", stack: int) -> str:
+    frame = recording.call_stacks.user_frame(stack)
+    return NO_STACK if frame is None else f"{frame.source.strip()}  {frame.site}".strip()
+
+
+def _free_table(failed: "OutOfMemory") -> str:
+    if not failed.free:
+        return "<p>This allocator does not tell its segments.</p>"
+    headings = ("Pool and stream", "Reserved", "Free", "Largest free block", "Waiting for streams")
+    head = "".join(f'<th scope="col">{name}</th>' for name in headings)
+    rows = "\n".join(_free_row(failed, each) for each in failed.free)
+    return table("Memory by pool and stream", head, rows)
+
+
+def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> str:
+    is_own = (each.pool, each.stream) == (failed.pool, failed.stream)
+    name = f"{each.name} — the request's own" if is_own else each.name
+    sizes = (each.reserved, each.free, each.largest, each.pending)
+    cells = "".join(
+        f'<td title="{format_count(size)} B">{format_bytes(size)}</td>' for size in sizes
+    )
+    return f"<tr><td>{escape(name)}</td>{cells}</tr>"

@@ -1,0 +1,194 @@
+"""Pages about the first requests for memory that fail while a recorder records."""
+
+import os
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuviz.errors import RecordingExistsError
+from gpuviz.formats.whole_file import write_whole
+from gpuviz.out_of_memory.block_names import names_by_stack
+from gpuviz.out_of_memory.failures import failed_rows, last_failure
+from gpuviz.out_of_memory.last_moments import last_moments
+from gpuviz.out_of_memory.request import failure_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpuviz.out_of_memory.failed_request import Failure
+    from gpuviz.recording.recording import Recording
+
+MOST_PAGES = 3
+# A page takes well under a second; more than this and something holds what it needs.
+PATIENCE_S = 20.0
+# Of a table of activities on disk; it is no part of the verdict.
+MOST_BYTES = 64 << 20
+
+
+class PostMortem:
+    """Writes a page about each of the first failures, and counts the rest. Any thread may use it.
+
+    A page is written by a thread of its own while the one that failed waits, so that it stands on
+    disk before the program goes on, whatever happens then. That thread holds none of the program's
+    locks and not much of its stack; should it ever wait for one, the program goes on without it.
+
+    Args:
+        so_far: Returns what was recorded until now, everything pushed before included.
+        path: Of the recording: the pages go beside it. Into a temporary folder without one.
+
+    Attributes:
+        pages: The pages written, the first failure's first.
+        count: How many requests failed.
+        told: What allocators told of failures, as `gpuviz.recording.manifest.Manifest.failures`.
+    """
+
+    def __init__(self, so_far: "Callable[[], Recording]", path: Path | None) -> None:
+        self._so_far = so_far
+        self._path = None if path is None else path.absolute()
+        self._lock = threading.Lock()
+        self._writers: set[int] = set()
+        self._turn = threading.Lock()
+        self.pages: list[Path] = []
+        self.count = 0
+        self.told: dict[str, Mapping[str, int]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of all failures; nothing without one."""
+        if not self.count:
+            return ()
+        requests = "1 request" if self.count == 1 else f"{self.count} requests"
+        first = f"; the first: {self.pages[0]}" if self.pages else ""
+        return (f"{requests} for memory failed{first}",)
+
+    def explain(self, failure: "Failure") -> str:
+        """Return what to add to the text of a failure's exception; never raises an Exception."""
+        if threading.get_ident() in self._writers:
+            return ""
+        with self._lock:
+            self.count += 1
+            number = self.count
+        if number > MOST_PAGES:
+            return self._counted(number)
+        outcome: list[str] = []
+        writer = threading.Thread(
+            target=self._write,
+            args=(failure, outcome),
+            name="gpuviz-post-mortem",
+            daemon=True,
+        )
+        try:
+            writer.start()
+        except RuntimeError as error:
+            return _failed(error)
+        writer.join(PATIENCE_S)
+        if not outcome:
+            return f"(The state at that moment was not written within {PATIENCE_S:.0f} s.)"
+        return outcome[0]
+
+    def _counted(self, number: int) -> str:
+        first = f"; the first: {self.pages[0]}" if self.pages else ""
+        return (
+            f"(Request number {number} to fail in this recording; the state is written for the "
+            f"first {MOST_PAGES} only{first})"
+        )
+
+    def _write(self, failure: "Failure", outcome: list[str]) -> None:
+        self._writers.add(threading.get_ident())
+        try:
+            with self._turn:
+                outcome.append(self._written(failure))
+        except Exception as error:  # noqa: BLE001 - the program has its own error to deal with
+            outcome.append(_failed(error))
+        finally:
+            self._writers.discard(threading.get_ident())
+
+    def _written(self, failure: "Failure") -> str:
+        from gpuviz.out_of_memory.page import build_page
+
+        recording = self._so_far()
+        row = _row_of(failure, recording)
+        if row is None:
+            return self._without_event(recording)
+        time_ns = recording.tables["memory_events"]["time"][row].as_py()
+        self.told[failure_key(failure.device, time_ns)] = dict(failure.told)
+        manifest = replace(recording.manifest, failures=dict(self.told))
+        moment = last_moments(replace(recording, manifest=manifest), row)
+        failed = last_failure(moment)
+        try:
+            page = self._kept(build_page(moment, failed, _names(moment, failure.device)).encode())
+        except Exception as error:  # noqa: BLE001 - the verdict is known all the same
+            return f"{failed.summary} {_failed(error)}"
+        self.pages.append(page)
+        return f"{failed.summary} The state at that moment: {page}"
+
+    def _without_event(self, recording: "Recording") -> str:
+        if recording.manifest.dropped:
+            return "(The state at that moment is not known: its event was lost to a full buffer.)"
+        # Of an allocator that is not recorded.
+        with self._lock:
+            self.count -= 1
+        return ""
+
+    def _kept(self, page: bytes) -> Path:
+        """Write a page to a name that is free, so that it survives this process; return it."""
+        if self._path is None:
+            return _write_to_temporary("oom", page)
+        try:
+            return _write_durably(self._path.parent, f"{self._path.stem}.oom", page)
+        except OSError:
+            return _write_to_temporary(f"{self._path.stem}.oom", page)
+
+
+def _row_of(failure: "Failure", recording: "Recording") -> int | None:
+    events = recording.tables["memory_events"]
+    wanted = (failure.device, failure.thread, failure.requested)
+    for row in reversed(failed_rows(recording)):
+        found = (events[name][row].as_py() for name in ("device", "thread", "requested_size"))
+        if tuple(found) == wanted:
+            return row
+    return None
+
+
+def _names(moment: "Recording", device: int) -> dict[int, tuple[str, ...]]:
+    """Return what the program calls its arrays; nothing where it changes them meanwhile."""
+    with suppress(Exception):
+        return names_by_stack(moment, device)
+    return {}
+
+
+def _write_to_temporary(name: str, page: bytes) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="gpuviz-"))
+    try:
+        return _write_durably(folder, name, page)
+    except OSError:
+        folder.rmdir()
+        raise
+
+
+def _write_durably(folder: Path, name: str, page: bytes) -> Path:
+    def write(file: BinaryIO) -> None:
+        file.write(page)
+        file.flush()
+        os.fsync(file.fileno())
+
+    for number in count(1):
+        try:
+            path = write_whole(folder / f"{name}-{number}.html", write, overwrite=False)
+        except RecordingExistsError:
+            continue
+        break
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return path.absolute()
+
+
+def _failed(error: Exception) -> str:
+    return f"(The state at that moment could not be written: {type(error).__name__}: {error})"

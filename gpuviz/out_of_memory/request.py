@@ -1,0 +1,109 @@
+"""What is known of a failed request beside its event."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+MIB = 1 << 20
+_SMALL = MIB
+_SMALL_SEGMENT = 2 * MIB
+_LARGE_SEGMENT = 20 * MIB
+_LARGE = 10 * MIB
+
+
+class Request:
+    """What the event, the manifest and the samples of device memory tell of a failed request.
+
+    Attributes:
+        device_total: Bytes of the device; 0 where unknown.
+        device_free: What the device had left; None where unknown.
+        segment_size: What the device was asked for.
+        limit: What the allocator may reserve; None where nothing limits it, or it is unknown.
+        limits_are_known: Whether the manifest tells.
+        splits_are_limited: Whether ``max_split_size_mb`` is set.
+        other_processes: What other processes held; None where unknown.
+    """
+
+    def __init__(self, recording: "Recording", event: Mapping[str, Any]) -> None:
+        manifest = recording.manifest
+        self._told = manifest.failures.get(failure_key(event["device"], event["time"]), {})
+        self.device_total = self._told.get("device_total") or _total(recording, event["device"])
+        self.device_free = self._device_free(recording, event)
+        told_size = self._told.get("segment_size", 0)
+        self.segment_size = told_size or wanted_segment(event["size"], recording)
+        limit = self._told.get("limit")
+        self.limits_are_known = limit is not None
+        self.limit = None if limit in {None, NOT_LIMITED} else limit
+        self.splits_are_limited = _option(manifest.settings, "max_split_size_mb") is not None
+        others = self._told.get("other_processes", UNKNOWN)
+        self.other_processes = None if others == UNKNOWN else others
+
+    def _device_free(self, recording: "Recording", event: Mapping[str, Any]) -> int | None:
+        free = self._told.get("device_free", UNKNOWN)
+        if free != UNKNOWN:
+            return int(free)
+        # An observed allocator does not say what the device had left.
+        if recording.manifest.allocator != "observe":
+            return int(event["address"])
+        used = _last_sample(recording, event["device"], event["time"])
+        return None if used is None or not self.device_total else self.device_total - used
+
+
+def failure_key(device: int, time_ns: int) -> str:
+    """Return under which key the manifest tells more of a failed request."""
+    return f"{device}:{time_ns}"
+
+
+class Places:
+    """Names pools and streams of a recording as a reader knows them."""
+
+    def __init__(self, recording: "Recording") -> None:
+        streams = recording.tables["streams"].to_pylist()
+        self._streams = {row["id"]: row["name"] for row in streams}
+        self._is_observed = recording.manifest.allocator == "observe"
+
+    def name(self, pool: int, stream: int) -> str:
+        """Return the name of a pool and of the stream that its memory is for."""
+        stream_name = self._streams.get(stream, "unknown stream")
+        if self._is_observed:
+            return f"the program's allocator, {stream_name}"
+        owner, kind = pool // 2, "large" if pool % 2 else "small"
+        pool_name = f"private pool {owner}" if owner else "default pool"
+        return f"{pool_name} ({kind} blocks), {stream_name}"
+
+
+def wanted_segment(size: int, recording: "Recording") -> int:
+    """Return what the device is asked for when no cached block serves ``size`` rounded bytes.
+
+    As in torch: 2 MiB up to 1 MiB, ``large_segment_size_mb`` below 10 MiB, else whole 2 MiB. Any
+    other allocator is taken to ask for what it needs.
+    """
+    if recording.manifest.allocator == "observe":
+        return size
+    if size <= _SMALL:
+        return _SMALL_SEGMENT
+    if size < _LARGE:
+        megabytes = _option(recording.manifest.settings, "large_segment_size_mb")
+        return _LARGE_SEGMENT if megabytes is None else max(size, megabytes * MIB)
+    return -(-size // _SMALL_SEGMENT) * _SMALL_SEGMENT
+
+
+def _option(settings: str, name: str) -> int | None:
+    found = re.search(rf"(?:^|,)\s*{name}:(\d{{1,12}})\s*(?:,|$)", settings)
+    return int(found[1]) if found else None
+
+
+def _total(recording: "Recording", device: int) -> int:
+    rows = recording.tables["devices"].to_pylist()
+    return max((row["total_memory"] for row in rows if row["id"] == device), default=0)
+
+
+def _last_sample(recording: "Recording", device: int, time_ns: int) -> int | None:
+    samples = recording.tables["device_memory"].to_pylist()
+    seen = [row["used"] for row in samples if row["device"] == device and row["time"] <= time_ns]
+    return seen[-1] if seen else None

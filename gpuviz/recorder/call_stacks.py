@@ -1,0 +1,218 @@
+"""Turns captured call stacks into rows of ``stacks`` and ``frames``, as their user sees them."""
+
+import linecache
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import CodeType
+from typing import TypedDict
+
+from gpuviz.recording.escaping import as_unicode
+
+# Modules that run a user's code without being part of it.
+_RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
+_RUNPY_FILENAME = "<frozen runpy>"
+# ipykernel's, and Colab's of its own.
+_KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
+# Commands host a program; those of the demo play the user.
+_COMMANDS = ("gpuviz", "commands")
+_DEMO_PROGRAMS = (*_COMMANDS, "workloads")
+_IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
+
+Stack = Sequence[tuple[CodeType, int]]
+"""Pairs of code object and instruction offset in bytes, innermost first."""
+
+
+class StackRow(TypedDict):
+    """Row of the table ``stacks``."""
+
+    id: int
+    frames: list[int]
+
+
+class FrameRow(TypedDict):
+    """Row of the table ``frames``."""
+
+    id: int
+    name: str
+    filename: str
+    line: int
+    cell: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What all frames of a code object share."""
+
+    code: CodeType  # held, so that its id stays its own
+    filename: str
+    cell: int
+    is_module: bool
+    is_gpuviz: bool
+    is_command: bool
+    is_runner: bool
+
+    def row(self, frame_id: int, line: int) -> FrameRow:
+        source = linecache.getline(self.code.co_filename, line).strip()
+        name = "<module>" if self.is_module else self.code.co_qualname
+        return FrameRow(
+            id=frame_id,
+            name=as_unicode(name),
+            filename=as_unicode(self.filename),
+            line=line,
+            cell=self.cell,
+            source=as_unicode(source),
+        )
+
+
+class FrameResolver:
+    """Numbers the frames of a recording and gives their rows, each once.
+
+    Frames outside the user's code are left out: everything outside the module of the notebook cell
+    or script, the machinery that runs it, and gpuviz's own innermost frames. A stack without any
+    frame of the user's has no frames.
+
+    Attributes:
+        next_stack: The id of the stack that the next row describes, from 1.
+    """
+
+    def __init__(self) -> None:
+        self.next_stack = 1
+        self._codes: dict[int, _Code] = {}
+        self._cell_in_cell: dict[str, int] = {}
+        self._frame_ids: dict[tuple[int, int], int] = {}
+        self._row_ids: dict[tuple[str, str, int, int], int] = {}
+
+    def resolve(self, stacks: Iterable[Stack]) -> tuple[list[StackRow], list[FrameRow]]:
+        """Return a row for each stack, in order, and the rows of frames not met before.
+
+        Reads the lines of source files that are new to Python's ``linecache``.
+
+        Args:
+            stacks: The stacks ``next_stack``, ``next_stack + 1``, ...
+        """
+        stack_rows: list[StackRow] = []
+        frame_rows: list[FrameRow] = []
+        for stack in stacks:
+            frames = [
+                self._frame_id(code, instruction, frame_rows)
+                for code, instruction in self._user_part(stack)
+            ]
+            stack_rows.append(StackRow(id=self.next_stack, frames=frames))
+            self.next_stack += 1
+        return stack_rows, frame_rows
+
+    def _frame_id(self, code: CodeType, instruction: int, new_rows: list[FrameRow]) -> int:
+        key = (id(code), instruction)
+        if key not in self._frame_ids:
+            row = self._code(code).row(len(self._row_ids) + 1, _line(code, instruction))
+            content = (row["name"], row["filename"], row["line"], row["cell"])
+            if content not in self._row_ids:
+                self._row_ids[content] = row["id"]
+                new_rows.append(row)
+            self._frame_ids[key] = self._row_ids[content]
+        return self._frame_ids[key]
+
+    def _user_part(self, stack: Stack) -> Stack:
+        codes: list[_Code] = []
+        cell = 0
+        for code, _ in reversed(stack):
+            codes.append(self._code(code, cell))
+            if codes[-1].is_module:
+                cell = cell or codes[-1].cell
+        codes.reverse()
+        end = _outermost_of_user(codes) + 1
+        start = 0
+        while start < end and codes[start].is_gpuviz:
+            start += 1
+        return stack[start:end]
+
+    def _code(self, code: CodeType, outer_cell: int = 0) -> _Code:
+        """Return the description of a code object that a cell, if not 0, has led to."""
+        known = self._codes.get(id(code))
+        if known is not None:
+            return known
+        cell = _cell_of(code.co_filename)
+        # A cell magic may run its body as a cell with another number than the one on the screen.
+        if cell and _is_module(code):
+            self._cell_in_cell[code.co_filename] = outer_cell
+        cell = self._cell_in_cell.get(code.co_filename) or cell
+        self._codes[id(code)] = described = _describe(code, cell)
+        return described
+
+
+def _outermost_of_user(codes: Sequence[_Code]) -> int:
+    """Return the position of the user's outermost frame, -1 if there is none."""
+    hosts = [i for i, code in enumerate(codes) if code.is_command]
+    codes = codes[: hosts[0]] if hosts else codes
+    modules = [i for i, code in enumerate(codes) if code.is_module]
+    # The innermost cell: a cell magic runs its body as a cell within the cell.
+    for i in modules:
+        if codes[i].cell:
+            return i
+    for i in reversed(modules):
+        if i + 1 < len(codes) and codes[i + 1].is_runner and not codes[i].is_runner:
+            return i
+    end = len(codes) - 1
+    while end >= 0 and codes[end].is_runner:
+        end -= 1
+    return end
+
+
+def _describe(code: CodeType, cell: int) -> _Code:
+    filename = code.co_filename
+    is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
+    return _Code(
+        code=code,
+        filename=f"In [{cell}]" if cell else filename,
+        cell=cell,
+        is_module=_is_module(code),
+        is_gpuviz=is_gpuviz,
+        is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
+        is_runner=is_gpuviz
+        or filename == _RUNPY_FILENAME
+        or PurePath(filename).name in _KERNEL_LAUNCHERS
+        or any(_within(filename, name) for name in _RUNNERS),
+    )
+
+
+def _is_module(code: CodeType) -> bool:
+    # IPython up to 8.4 called the module of a cell `<cell line: 1>`.
+    return code.co_name == "<module>" or code.co_name.startswith("<cell line:")
+
+
+def _has_folders(filename: str, folders: tuple[str, ...]) -> bool:
+    return f"/{'/'.join(folders)}/" in filename
+
+
+def _within(filename: str, module_name: str) -> bool:
+    """Return whether a file is that of a loaded module or in that of a loaded package."""
+    module = sys.modules.get(module_name)
+    if module is None:
+        return False
+    packages = getattr(module, "__path__", None)
+    if packages is None:
+        return filename == getattr(module, "__file__", None)
+    return any(filename.startswith(f"{package}/") for package in packages)
+
+
+def _cell_of(filename: str) -> int:
+    """Return the execution count of the cell that was compiled under a name, 0 if none was."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    # A kernel's cells are files that never existed; only its compiler knows their numbers.
+    names = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    if filename in names:
+        return int(names[filename])
+    terminal_cell = _IPYTHON_INPUT.match(filename)
+    return int(terminal_cell[1]) if terminal_cell else 0
+
+
+def _line(code: CodeType, instruction: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno

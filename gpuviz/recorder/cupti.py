@@ -1,0 +1,132 @@
+"""The tracer of GPU activities: where CUPTI is, and what happens without it."""
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz import _core
+
+if TYPE_CHECKING:
+    from gpuviz.recorder.tracer import TracerOptions
+
+_told: set[str] = set()
+
+
+class CuptiTracing:
+    """GPU activities of this process, whoever causes them; see `gpuviz.recorder.tracer.Tracer`.
+
+    Where CUPTI cannot be used the recording goes on without activities, and the user is told why:
+    by a ``RuntimeWarning``, once a process, and by `notes`.
+
+    Args:
+        cuda_major: The major version of the CUDA runtime in use, whose CUPTI is preferred.
+        options: What to record.
+    """
+
+    def __init__(self, cuda_major: int, options: "TracerOptions") -> None:
+        self._cuda_major = cuda_major
+        self._options = options
+        self._tracer: _core.CuptiTracer | None = None
+        self._problem = ""
+
+    def begin(self, session: _core.Session) -> None:
+        """Record activities into the session from now on, if that is possible."""
+        try:
+            self._tracer = self._started(session)
+        except RuntimeError as error:
+            self._problem = f"Only memory is recorded, no streams: {error}"
+            if self._problem not in _told:
+                _told.add(self._problem)
+                warnings.warn(self._problem, RuntimeWarning, stacklevel=2)
+
+    def end(self) -> None:
+        """Return when all that the GPU has completed is recorded."""
+        if self._tracer is not None:
+            self._tracer.stop()
+
+    def flush(self) -> None:
+        """Let what is complete reach the session now."""
+        if self._tracer is not None:
+            self._tracer.flush()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether activities are, or were, recorded."""
+        return self._tracer is not None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know, in sentences."""
+        if self._tracer is None:
+            return (self._problem,) if self._problem else ()
+        if self._tracer.launches and not self._tracer.records:
+            return ("Another tool took over CUPTI's buffers: GPU activities are missing.",)
+        return ()
+
+    def abandon(self) -> None:
+        """In the child of a fork: CUDA cannot be used there."""
+        if self._tracer is not None:
+            self._tracer.abandon_after_fork()
+
+    def _started(self, session: _core.Session) -> _core.CuptiTracer:
+        tracer = _core.CuptiTracer(
+            str(find_cupti(self._cuda_major)),
+            session,
+            launch_sites=self._options.launch_sites,
+            stacks=self._options.stacks,
+            api_calls=self._options.api_calls,
+            graph_nodes=self._options.graph_nodes,
+        )
+        tracer.start()
+        return tracer
+
+
+def find_cupti(cuda_major: int) -> Path:
+    """Return the path of libcupti of a CUDA major version.
+
+    One that the process has loaded already comes first: a second one would be refused. Then where
+    CUDA's wheels and ``cuda-pathfinder`` have it, then the toolkit's folders.
+
+    Raises:
+        RuntimeError: There is none; the text says what to install.
+    """
+    name = f"libcupti.so.{cuda_major}"
+    for path in (*_loaded(), *_of_pathfinder(name), *_of_wheels(name), *_of_toolkits(name)):
+        return path
+    raise RuntimeError(
+        f"CUPTI ({name}) was not found: `pip install nvidia-cuda-cupti"
+        f"{'-cu12' if cuda_major == 12 else ''}`, or set CUDA_PATH to a CUDA toolkit.",  # noqa: PLR2004
+    )
+
+
+def _loaded() -> Iterator[Path]:
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        path = line.partition("/")[2]
+        if Path(path).name.startswith("libcupti.so"):
+            yield Path("/", path)
+
+
+def _of_pathfinder(name: str) -> Iterator[Path]:
+    try:
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        found = Path(pathfinder.load_nvidia_dynamic_lib("cupti").abs_path)
+    except (ImportError, AttributeError, RuntimeError):
+        return
+    if found.name == name:
+        yield found
+
+
+def _of_wheels(name: str) -> Iterator[Path]:
+    for folder in sys.path:
+        yield from sorted(Path(folder).glob(f"nvidia/*/lib/{name}"))
+
+
+def _of_toolkits(name: str) -> Iterator[Path]:
+    known = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    for toolkit in dict.fromkeys(filter(None, known)):
+        for folder in ("extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib"):
+            yield from sorted(Path(toolkit, folder).glob(name))

@@ -1,0 +1,272 @@
+"""The thread that moves finished columns of a session into a store."""
+
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recording.escaping import as_unicode
+from gpuviz.recording.stream_handle import stream_row
+from gpuviz.recording.tables import DICTIONARIES, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz import _core
+    from gpuviz.recorder.feed import Feed
+    from gpuviz.recorder.source import Source
+    from gpuviz.recorder.store import Store
+
+# A killed process loses what came after the last drain: well under a second.
+INTERVAL_S = 0.5
+# While somebody watches.
+WATCHED_INTERVAL_S = 0.1
+
+
+class Pump:
+    """Drains a session twice a second, on a thread of its own; ten times while somebody watches.
+
+    What is stored goes to ``feed`` too. An error never ends it: what could not be stored is counted
+    and noted, and it goes on.
+    ``before_drain`` is called first each time, to give the session what comes by being asked for.
+
+    Attributes:
+        cpu_ns: CPU time of draining, on whichever thread.
+        lost: Events that were drained and could not be stored.
+        lost_activities: The same of rows of all other tables.
+        notes: What went wrong, a sentence for each kind.
+    """
+
+    def __init__(
+        self,
+        session: "_core.Session",
+        source: "Source",
+        store: "Store",
+        feed: "Feed",
+        *,
+        before_drain: "Callable[[], None]" = lambda: None,
+    ) -> None:
+        self._session = session
+        self._before_drain = before_drain
+        self._source = source
+        self._store = store
+        self._feed = feed
+        self._resolver = FrameResolver()
+        self._strings_seen = 0
+        self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._stopped = False
+        self._woken = threading.Event()
+        # A message to a notebook must find the context of a cell (ipykernel 7.0 fails without).
+        self._thread = threading.Thread(
+            target=copy_context().run,
+            args=(self._run,),
+            name="gpuviz-pump",
+            daemon=True,
+        )
+        self.cpu_ns = 0
+        self.lost = 0
+        self.lost_activities = 0
+        self.notes: list[str] = []
+
+    def start(self) -> None:
+        """Begin to drain."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Drain what is left, and nothing from then on; the session must have stopped before."""
+        self._stopping = True
+        self.wake()
+        self._thread.join()
+        self.drain()
+        with self._lock:
+            self._stopped = True
+            self._feed.close()
+
+    def wake(self) -> None:
+        """Drain at once, and then at the pace that is due: somebody may have begun to watch."""
+        self._woken.set()
+
+    def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
+        """Store tables that are known before the first event."""
+        for name, table in tables.items():
+            for batch in table.to_batches():
+                self._keep(name, batch)
+            if name in self._ids_seen:
+                self._ids_seen[name].update(table["id"].to_pylist())
+
+    def drain(self) -> int:
+        """Move everything that the session has, and return how many events that were."""
+        with self._lock:
+            if self._stopped:
+                return 0
+            began = time.thread_time_ns()
+            try:
+                return self._drain()
+            finally:
+                self.cpu_ns += time.thread_time_ns() - began
+
+    def _run(self) -> None:
+        while True:
+            self._woken.wait(WATCHED_INTERVAL_S if self._feed.listeners else INTERVAL_S)
+            self._woken.clear()
+            if self._stopping:
+                return
+            self.drain()
+
+    def _drain(self) -> int:
+        with self._noting("Ranges on streams could not be asked for"):
+            self._before_drain()
+        chunks = deque(self._session.take(flush=True))
+        tables = self._session.take_tables(flush=True)
+        moved = 0
+        with self._noting("Events could not be stored"):
+            try:
+                self._append_names()
+                while chunks:
+                    self._append_events(chunks[0])
+                    moved += len(chunks.popleft()["time"])
+            finally:
+                self.lost += sum(len(chunk["time"]) for chunk in chunks)
+        with self._noting("Activities could not be stored"):
+            self._append_tables(tables)
+        with self._noting("The devices could not be asked"):
+            self._append_new("devices", self._source.devices())
+            self._append_device_memory()
+        with self._noting("Events could not be written"):
+            self._store.flush()
+        self._feed.publish()
+        return moved
+
+    @contextmanager
+    def _noting(self, what: str) -> "Iterator[None]":
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the program that is recorded must go on
+            note = f"{what}: {type(error).__name__}: {error}"
+            if all(not known.startswith(what) for known in self.notes):
+                self.notes.append(note)
+
+    def _append_names(self) -> None:
+        # What rows name is written before them.
+        self._append_strings()
+        self._append_streams()
+        self._append_stacks()
+
+    def _append_events(self, chunk: "dict[str, Any]") -> None:
+        self._append_new("pools", pool_rows(chunk["pool"]))
+        self._append_new("threads", thread_rows(chunk["thread"]))
+        self._keep("memory_events", batch("memory_events", chunk))
+
+    def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
+        chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)
+        try:
+            while chunks:
+                name, chunk = chunks[0]
+                if "thread" in chunk:
+                    self._append_new("threads", thread_rows(chunk["thread"]))
+                self._keep(name, batch(name, chunk))
+                chunks.popleft()
+        finally:
+            self.lost_activities += sum(len(next(iter(chunk.values()))) for _, chunk in chunks)
+
+    def _append_strings(self) -> None:
+        texts = self._session.strings(self._strings_seen + 1)
+        self._append(
+            "strings",
+            [
+                {"id": number, "text": text}
+                for number, text in enumerate(texts, self._strings_seen + 1)
+            ],
+        )
+        self._strings_seen += len(texts)
+
+    def _append_streams(self) -> None:
+        self._append("streams", [stream_row(*row) for row in self._session.changed_streams()])
+
+    def _append_stacks(self) -> None:
+        stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
+        stack_rows, frame_rows = self._resolver.resolve(stacks)
+        self._append("frames", frame_rows)
+        self._append("stacks", stack_rows)
+
+    def _append_device_memory(self) -> None:
+        now = time.monotonic_ns() - self._session.start_ns
+        self._append(
+            "device_memory",
+            [
+                {"time": now, "device": device, "used": used}
+                for device, used in self._source.sample()
+            ],
+        )
+
+    def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
+        seen = self._ids_seen[table]
+        new = [row for row in rows if row["id"] not in seen]
+        self._append(table, new)
+        seen.update(row["id"] for row in new)
+
+    def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
+        import pyarrow as pa
+
+        if rows:
+            self._keep(table, pa.RecordBatch.from_pylist(rows, schemas()[table]))
+
+    def _keep(self, table: str, batch: "pa.RecordBatch") -> None:
+        with self._feed.lock:
+            self._store.append(table, batch)
+            self._feed.take(table, batch)
+
+
+def import_libraries() -> None:
+    """Let pyarrow import what it imports at its first conversion, pandas for one.
+
+    Later would be within the recorded time, and too late while the interpreter exits.
+    """
+    import pyarrow as pa
+
+    pa.RecordBatch.from_pylist([{"id": 0, "name": ""}], schemas()["threads"])
+
+
+def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
+    """Return the columns of a native chunk as a batch of ``table``, without copying."""
+    import pyarrow as pa
+
+    schema = schemas()[table]
+    columns = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(chunk[field.name]),
+            pa.array(DICTIONARIES[table, field.name]),
+        )
+        if (table, field.name) in DICTIONARIES
+        else pa.array(chunk[field.name], field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def pool_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+    """Return a row of ``pools`` for each id that occurs; see `gpuviz.recording.tables`."""
+    return [
+        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        for pool in _distinct(ids)
+    ]
+
+
+def thread_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+    """Return a row of ``threads`` for each id that occurs; unnamed where it has ended already."""
+    names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
+    return [{"id": thread, "name": names.get(thread, "")} for thread in _distinct(ids)]
+
+
+def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[int]:
+    import numpy as np
+
+    return [int(number) for number in np.unique(ids)]

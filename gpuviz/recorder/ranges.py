@@ -1,0 +1,142 @@
+"""`gpuviz.range`: names what a stretch of a program does."""
+
+import functools
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+
+from gpuviz import _core
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from gpuviz.recorder.stream_ranges import StreamRange
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RANGE, CELL, _NVTX = (
+    DICTIONARIES["ranges", "kind"].index(kind) for kind in ("range", "cell", "nvtx")
+)
+_get_ident = threading.get_ident
+
+
+class range:  # noqa: A001, N801 - the name that CUDA's users know
+    """A named stretch of the program: what happens in it is recorded as being in it.
+
+    Use it in ``with``, or as a decorator of a function or an ``async def`` function, while
+    recording or not. Ranges nest; one object may be entered again, and by several threads at once.
+    Inside coroutines, each ``with`` should make an object of its own.
+
+    Args:
+        name: Shown wherever the range is.
+        stream: A CuPy stream on which the range is measured too, from the end of the work that is
+            queued before it to the end of what is queued within. It is then an activity of its own;
+            where CUPTI records streams, the launches within tell the same, and there is none.
+
+    Raises:
+        TypeError: ``name`` is not a str, or ``stream`` no stream.
+    """
+
+    __slots__ = ("_name", "_open", "_stream")
+
+    _session: ClassVar[_core.Session | None] = None
+    _begin_on_stream: ClassVar["BeginOnStream | None"] = None
+
+    def __init__(self, name: str, *, stream: Any = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, got {name!r}")
+        if stream is not None and not hasattr(stream, "ptr"):
+            raise TypeError(f"stream must be a cupy.cuda.Stream, got {stream!r}")
+        self._name = name.encode(errors="backslashreplace")
+        self._stream = stream
+        # The open ones of each thread, innermost last.
+        self._open: dict[int, list[_Open]] = {}
+
+    def __enter__(self) -> Self:
+        session = range._session
+        if session is None:
+            return self
+        measured = None
+        if self._stream is not None and range._begin_on_stream is not None:
+            measured = range._begin_on_stream(self._name, self._stream)
+        number = _core.begin_range(session, self._name, RANGE)
+        self._open.setdefault(_get_ident(), []).append((session, number, measured))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._open:
+            return
+        entered = self._take_innermost()
+        if entered is not None:
+            session, number, measured = entered
+            _core.end_range(session, number)
+            if measured is not None:
+                measured.end()
+
+    def __call__(self, function: Function) -> Function:
+        """Return the function with each of its calls in a range of this name and stream."""
+        import inspect
+
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"gpuviz.range cannot decorate the generator function {function!r}, whose body "
+                "runs outside its call; use `with gpuviz.range(...)` inside it",
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def call_async(*args: Any, **keywords: Any) -> Any:
+                if range._session is None:
+                    return await function(*args, **keywords)
+                with self._again():
+                    return await function(*args, **keywords)
+
+            return cast("Function", call_async)
+
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            if range._session is None:
+                return function(*args, **keywords)
+            with self._again():
+                return function(*args, **keywords)
+
+        return cast("Function", call)
+
+    def __repr__(self) -> str:
+        return f"gpuviz.range({self._name.decode()!r})"
+
+    def _again(self) -> Self:
+        other = object.__new__(type(self))
+        other._name, other._stream, other._open = self._name, self._stream, {}
+        return other
+
+    def _take_innermost(self) -> "_Open | None":
+        """The innermost one of this thread; of any, if a generator moved to another thread."""
+        own = _get_ident()
+        for thread in (own, *self._open):
+            try:
+                stack = self._open[thread]
+                entered = stack.pop()
+            except (KeyError, IndexError):
+                continue
+            if not stack and thread == own:
+                self._open.pop(thread, None)
+            return entered
+        return None
+
+
+_Open = tuple[_core.Session, int, "StreamRange | None"]
+BeginOnStream = Callable[[bytes, Any], "StreamRange | None"]
+
+
+def record_into(session: _core.Session | None, begin_on_stream: BeginOnStream | None) -> None:
+    """Let every range begin in this session from now on; None: in none.
+
+    Ranges with a stream are passed to ``begin_on_stream``, their name as UTF-8, unless it is None.
+    """
+    range._session, range._begin_on_stream = session, begin_on_stream  # noqa: SLF001

@@ -1,0 +1,347 @@
+"""What `gpuviz.record` returns, and the one owner of a native session."""
+
+import atexit
+import os
+import threading
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from gpuviz import _core
+from gpuviz.errors import RecorderError
+from gpuviz.out_of_memory.failed_request import set_failure_listener
+from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
+from gpuviz.recorder.environment import environment_fields, iso_time
+from gpuviz.recorder.feed import Feed, Listener
+from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.pump import Pump, import_libraries
+from gpuviz.recorder.status import RecorderStatus
+from gpuviz.recorder.store import Store
+from gpuviz.recorder.tracer import NoTracer
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from gpuviz.recorder.source import Source
+    from gpuviz.recorder.tracer import Tracer
+
+DEFAULT_MAX_EVENTS = 10_000_000
+STACK_DEPTH = 64
+_ABANDONED = "This process is a fork of the one that records; ask the recorder there"
+
+
+class Recorder:
+    """Records memory events between `start` and `stop`, or inside a ``with`` block.
+
+    One recorder makes one recording, and one recorder can be active in a process at a time.
+    `start`, `stop` and the rest may be called from any thread. An active recorder needs no
+    reference: it records until `stop`, or until the interpreter exits.
+
+    Attributes:
+        before_start: Called with each recorder that is started, before anything else happens; it
+            may stop another one. For whoever records in the background.
+    """
+
+    before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
+
+    _active: "Recorder | None" = None
+    # Held from the first to the last step of every start and stop in this process.
+    _lifecycle = threading.RLock()
+
+    def __init__(  # noqa: PLR0913 - what a recording is made of
+        self,
+        source: "Source",
+        path: Path | None,
+        *,
+        stacks: bool,
+        max_events: int,
+        tracer: "Tracer | None" = None,
+        launch_blocks: bool = False,
+    ) -> None:
+        check_max_events(max_events)
+        self._tracer = tracer or NoTracer()
+        self._source = source
+        self._path = path
+        self._max_events = max_events
+        self._stack_depth = STACK_DEPTH if stacks else 0
+        self._launch_blocks = launch_blocks
+        self._session = self._new_session()
+        self._ranges = HostRanges(self._session, self._tracer)
+        self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
+        self._event_cost_ns = 0.0
+        self._store: Store | None = None
+        self._pump: Pump | None = None
+        self._feed = Feed(self._contents, lambda: self.elapsed_ns)
+        self._is_abandoned = False
+        self._notes: tuple[str, ...] = ()
+        self._initial_events = 0
+        self._duration_ns = 0
+
+    def _new_session(self) -> _core.Session:
+        return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
+
+    def start(self) -> None:
+        """Begin recording.
+
+        Raises:
+            RecorderError: This recorder has been started before, or another one is active.
+            RecordingExistsError: There is a file at the path already.
+            SpoolError: The path's folder does not exist or cannot be written.
+            DeviceUnavailableError: There is no CuPy, no GPU or no usable driver.
+        """
+        with Recorder._lifecycle:
+            if self._store is not None:
+                raise RecorderError(
+                    "This recorder has been started before; make another with record()",
+                )
+            if Recorder.before_start is not None:
+                Recorder.before_start(self)
+            if Recorder._active is not None:
+                raise RecorderError("Another recorder is active in this process; stop it first")
+            import_libraries()
+            self._event_cost_ns = self._session.measure_event_cost_ns()
+            self._begin()
+            Recorder._active = self
+            atexit.register(self._stop_at_exit)
+
+    def _begin(self) -> None:
+        store = Store(self._path, self._manifest(complete=False), self._max_events)
+        pump = Pump(
+            self._session,
+            self._source,
+            store,
+            self._feed,
+            before_drain=self._ranges.poll,
+        )
+        try:
+            pump.append_known(self._source.tables())
+            self._session.start()
+            self._ranges.begin()
+            self._source.describe(self._session)
+            self._initial_events = pump.drain()
+            store.describe(self._manifest(complete=False))
+            try:
+                self._source.begin(self._session)
+                self._tracer.begin(self._session)
+                pump.start()
+            except BaseException:
+                self._tracer.end()
+                self._source.end()
+                raise
+        except BaseException:
+            self._ranges.end()
+            self._session.stop()
+            store.discard()
+            self._session = self._new_session()
+            self._ranges = HostRanges(self._session, self._tracer)
+            self._feed.restart()
+            raise
+        self._store, self._pump = store, pump
+        self._feed.restart()
+        set_failure_listener(self._post_mortem.explain)
+
+    def stop(self) -> Recording:
+        """End recording, restore what was there before, and return the recording.
+
+        A disk that failed is told by one ``RuntimeWarning``.
+
+        Raises:
+            RecorderError: It does not record.
+        """
+        with Recorder._lifecycle:
+            if self._is_abandoned:
+                raise RecorderError(_ABANDONED)
+            if self._store is None or self._pump is None or Recorder._active is not self:
+                raise RecorderError("This recorder does not record; start() it first")
+            Recorder._active = None
+            set_failure_listener(None)
+            atexit.unregister(self._stop_at_exit)
+            try:
+                try:
+                    self._tracer.end()
+                finally:
+                    self._notes = self._source.end()
+            finally:
+                self._ranges.end()
+                self._session.stop()
+                self._pump.stop()
+                recording = self._store.finish(self._manifest(complete=True))
+                self._duration_ns = recording.duration_ns
+        if self._store.failure is not None:
+            warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
+        return recording
+
+    def __enter__(self) -> Self:
+        """Begin recording."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End recording, also when the block raised."""
+        if Recorder._active is self:
+            self.stop()
+
+    @classmethod
+    def active(cls) -> "Recorder | None":
+        """Return the recorder that records in this process now, None if none does."""
+        return cls._active
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Where the recording is on its own time axis, its length once stopped; 0 before."""
+        if self._store is None:
+            return 0
+        return self._duration_ns or self._manifest(complete=False).duration_ns
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether it records now."""
+        return Recorder._active is self
+
+    @property
+    def recording(self) -> Recording:
+        """The recording; while it goes on, what was recorded until now.
+
+        Raises:
+            RecorderError: It has not been started.
+        """
+        if self._is_abandoned:
+            raise RecorderError(_ABANDONED)
+        if self._store is None or self._pump is None:
+            raise RecorderError("Nothing is recorded yet: start() the recorder first")
+        self._tracer.flush()
+        return self._drained()
+
+    def _drained(self, most_bytes: int | None = None) -> Recording:
+        assert self._store is not None  # noqa: S101
+        assert self._pump is not None  # noqa: S101
+        self._pump.drain()
+        return self._store.so_far(self._manifest(complete=False), most_bytes)
+
+    @property
+    def out_of_memory_pages(self) -> tuple[Path, ...]:
+        """The pages written about requests for memory that failed, the first failure's first."""
+        return tuple(self._post_mortem.pages)
+
+    def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
+        """Give a listener everything that is recorded, until now and from now on, while it is.
+
+        Args:
+            listener: Is called with each message, from any thread; it must not block.
+            since: The number of the last message that it has; -1 if none.
+
+        Returns:
+            What ends it; to be called any number of times.
+        """
+        if self._pump is not None:
+            self._pump.drain()
+        unsubscribe = self._feed.subscribe(listener, since)
+        if self._pump is not None:
+            self._pump.wake()
+        return unsubscribe
+
+    def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
+        if self._store is None:
+            return {}, 0
+        tables, initial_events = self._store.contents()
+        return tables, self._initial_events if initial_events is None else initial_events
+
+    def status(self) -> RecorderStatus:
+        """Return counts, sizes and costs as of now."""
+        store = self._store
+        return RecorderStatus(
+            recording=self.is_recording,
+            streams=self._tracer.is_active,
+            events=self._session.events,
+            activities=self._session.activities,
+            dropped=self._dropped,
+            dropped_activities=self._dropped_activities,
+            dropped_oldest=0 if store is None else store.dropped_oldest,
+            bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
+            bytes_on_disk=0 if store is None else store.bytes_on_disk,
+            own_cost_ns=self._own_cost_ns(),
+            notes=(*self._all_notes(), *self._post_mortem.notes),
+        )
+
+    @property
+    def _dropped(self) -> int:
+        return self._session.dropped + (0 if self._pump is None else self._pump.lost)
+
+    @property
+    def _dropped_activities(self) -> int:
+        lost = 0 if self._pump is None else self._pump.lost_activities
+        return self._session.dropped_activities + lost
+
+    def _own_cost_ns(self) -> int:
+        pump_ns = 0 if self._pump is None else self._pump.cpu_ns
+        in_program_ns = int(self._event_cost_ns * self._session.events)
+        return in_program_ns + self._session.collector_cpu_ns + pump_ns
+
+    def _all_notes(self) -> tuple[str, ...]:
+        failure = None if self._store is None else self._store.failure
+        lost = () if self._pump is None else tuple(self._pump.notes)
+        failed = () if failure is None else (failure,)
+        return (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
+
+    def _manifest(self, *, complete: bool) -> Manifest:
+        start_unix_ns = self._session.wall_start_ns or time.time_ns()
+        began = self._session.start_ns
+        fields = environment_fields() | dict(self._source.manifest_fields())
+        duration_ns = time.monotonic_ns() - began if began else 0
+        return Manifest(
+            created=iso_time(start_unix_ns),
+            start_unix_ns=start_unix_ns,
+            duration_ns=fields.pop("duration_ns", duration_ns),
+            complete=complete,
+            events=self._session.events - (0 if self._pump is None else self._pump.lost),
+            dropped=self._dropped,
+            dropped_activities=self._dropped_activities,
+            initial_events=self._initial_events,
+            own_cost_ns=self._own_cost_ns(),
+            allocator=self._source.allocator,
+            allocator_name=self._source.allocator_name,
+            failures=dict(self._post_mortem.told),
+            notes=self._all_notes(),
+            **fields,
+        )
+
+    def _stop_at_exit(self) -> None:
+        if self.is_recording:
+            self.stop()
+
+    def _abandon(self) -> None:
+        """Forget everything in the child of a fork, where the recorder's threads do not exist."""
+        self._is_abandoned = True
+        self._tracer.abandon()
+        self._ranges.abandon_after_fork()
+        self._session.abandon_after_fork()
+
+
+def _abandon_active() -> None:
+    # A thread that does not exist in the child may hold the old one.
+    Recorder._lifecycle = threading.RLock()  # noqa: SLF001
+    if Recorder._active is not None:  # noqa: SLF001
+        Recorder._active._abandon()  # noqa: SLF001
+        Recorder._active = None  # noqa: SLF001
+        set_failure_listener(None)
+
+
+os.register_at_fork(after_in_child=_abandon_active)
+
+
+def check_max_events(max_events: int) -> None:
+    """Raise a ValueError unless at least one event may be kept."""
+    if max_events < 1:
+        raise ValueError(f"max_events must be at least 1, got {max_events}")

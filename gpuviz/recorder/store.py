@@ -1,0 +1,244 @@
+"""Where the batches of a recording go while it is made: a file on disk, or bounded memory."""
+
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuviz import _core
+from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.state import memory_columns
+from gpuviz.errors import RecordingExistsError, SpoolError
+from gpuviz.formats import gpuviz
+from gpuviz.formats.part import EVENTS, PartWriter
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import ACTIVITY_TABLES, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import pyarrow as pa
+
+    from gpuviz.recording.manifest import Manifest
+
+
+class Store:
+    """The batches of a recording that is being made. Any thread may call it.
+
+    Without a path, and after the disk failed, the newest ``max_events`` events are kept in memory,
+    and about as many rows of each table of activities.
+    What the dropped ones had left is described by events before the oldest one kept, so that every
+    state after it can still be rebuilt.
+
+    Attributes:
+        dropped_oldest: Events that were dropped.
+        dropped_oldest_activities: Rows of activities and of CUDA calls that were dropped.
+        bytes_in_memory: Bytes of the batches in memory.
+        failure: Why the disk is no longer written to; None while it is.
+
+    Raises:
+        RecordingExistsError: Something is at ``path`` or at ``<path>.part``.
+        SpoolError: The folder of ``path`` is missing or cannot be written.
+    """
+
+    def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
+        if path is not None and not path.parent.is_dir():
+            raise SpoolError(
+                f"{path}: there is no folder {path.parent}; make it, or record to another path",
+            )
+        self._part = None if path is None else PartWriter(path, manifest)
+        self._max_events = max_events
+        self._batches: dict[str, deque[pa.RecordBatch]] = {}
+        self._events_in_memory = 0
+        self._state_before = _core.MemoryState()
+        self._finished: Recording | None = None
+        self._lock = threading.RLock()
+        self.dropped_oldest = 0
+        self.dropped_oldest_activities = 0
+        self.bytes_in_memory = 0
+        self.failure: str | None = None
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """Bytes of the growing files, or of the finished one; 0 without a path."""
+        if self._part is None:
+            return 0
+        total = 0
+        for file in [self._part.path, *self._part.directory.glob("*")]:
+            # A file may be renamed or removed at any time by the thread that writes.
+            with suppress(FileNotFoundError):
+                total += file.stat().st_size
+        return total
+
+    def append(self, table: str, batch: "pa.RecordBatch") -> None:
+        """Take the next rows of a table."""
+        with self._lock:
+            if self._part is not None and self.failure is None:
+                self._part.append(table, batch)
+                return
+            self._batches.setdefault(table, deque()).append(batch)
+            self.bytes_in_memory += batch.nbytes
+            if table == EVENTS:
+                self._events_in_memory += batch.num_rows
+                self._drop_oldest()
+            elif table in ACTIVITY_TABLES:
+                self._drop_oldest_rows(self._batches[table])
+
+    def flush(self) -> None:
+        """Let what was appended survive a kill of this process; a failing disk is noted."""
+        with self._lock:
+            if self._part is None or self.failure is not None:
+                return
+            try:
+                self._part.flush()
+            except SpoolError as error:
+                self.failure = str(error)
+
+    def describe(self, manifest: "Manifest") -> None:
+        """Keep what is known of the recording by now, for whoever loads an unfinished one."""
+        with self._lock:
+            if self._part is not None and self.failure is None:
+                self._part.describe(manifest)
+
+    def finish(self, manifest: "Manifest") -> Recording:
+        """Return the recording, which is then at its path unless the disk failed."""
+        with self._lock:
+            self._finished = self._at_path(manifest) or self._in_memory(manifest)
+            self._batches.clear()
+            return self._finished
+
+    def so_far(self, manifest: "Manifest", most_bytes: int | None = None) -> Recording:
+        """Return what was recorded until now, or the finished recording.
+
+        Args:
+            manifest: Of what was recorded until now.
+            most_bytes: Tables of activities with more on disk are not read, and a note says so.
+        """
+        with self._lock:
+            if self._finished is not None:
+                return self._finished
+            left_out = self._too_large(most_bytes)
+            if left_out:
+                note = f"Too long to be read at this moment, and left out: {', '.join(left_out)}."
+                manifest = replace(manifest, notes=(*manifest.notes, note))
+            return self._in_memory(manifest, left_out)
+
+    def _too_large(self, most_bytes: int | None) -> list[str]:
+        if most_bytes is None or self._part is None:
+            return []
+        return [name for name in ACTIVITY_TABLES if self._part.bytes_on_disk(name) > most_bytes]
+
+    def discard(self) -> None:
+        """Leave nothing behind; for a recording that could not begin."""
+        if self._part is not None:
+            self._part.discard()
+
+    def _at_path(self, manifest: "Manifest") -> Recording | None:
+        self.flush()
+        if self._part is None or self.failure is not None:
+            return None
+        try:
+            # Not by `load`: classes made while Python exits, as those of other formats would be,
+            # let it forget that an interrupt ended the program.
+            return gpuviz.read(self._part.finish(manifest))
+        except (SpoolError, RecordingExistsError) as error:
+            self.failure = f"{error}; the recording is in memory only, save() it to another path"
+            return None
+
+    def contents(
+        self, leave_out: "Collection[str]" = ()
+    ) -> "tuple[Mapping[str, pa.Table], int | None]":
+        """Return all rows so far but those of ``leave_out``, and how many make up for dropped ones.
+
+        Those are the leading events. That number is None where none were dropped.
+        """
+        with self._lock:
+            if self._finished is not None:
+                return self._finished.tables, self._finished.manifest.initial_events
+            spooled = self._spooled(leave_out)
+            before = self._events_before()
+            tables = {
+                name: _concatenated(
+                    [before if name == EVENTS else None, spooled.get(name)],
+                    () if name in leave_out else self._batches.get(name, ()),
+                    schema,
+                )
+                for name, schema in schemas().items()
+            }
+            return tables, None if before is None else before.num_rows
+
+    def _in_memory(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
+        tables, initial_events = self.contents(leave_out)
+        if initial_events is not None:
+            manifest = replace(manifest, initial_events=initial_events)
+        if self.failure is not None and self.failure not in manifest.notes:
+            manifest = replace(manifest, notes=(*manifest.notes, self.failure))
+        kept = replace(
+            manifest,
+            events=tables[EVENTS].num_rows,
+            dropped_oldest=self.dropped_oldest,
+            dropped_oldest_activities=self.dropped_oldest_activities,
+        )
+        return Recording(tables, kept)
+
+    def _spooled(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
+        if self._part is None:
+            return {}
+        self.flush()
+        try:
+            tables = self._part.tables(leave_out)
+        except SpoolError as error:
+            self.failure = str(error)
+            tables = self._part.tables(leave_out)
+        if self.dropped_oldest:
+            tables.pop(EVENTS, None)
+        return tables
+
+    def _drop_oldest(self) -> None:
+        batches = self._batches[EVENTS]
+        while self._events_in_memory > self._max_events and len(batches) > 1:
+            if self.dropped_oldest == 0:
+                # Events on disk are older than all in memory: none may stay when newer ones go.
+                for spooled in self._spooled().get(EVENTS, _no_events()).to_batches():
+                    self._drop(spooled)
+            oldest = batches.popleft()
+            self._events_in_memory -= oldest.num_rows
+            self.bytes_in_memory -= oldest.nbytes
+            self._drop(oldest)
+
+    def _drop_oldest_rows(self, batches: "deque[pa.RecordBatch]") -> None:
+        rows = sum(batch.num_rows for batch in batches)
+        while rows > self._max_events and len(batches) > 1:
+            oldest = batches.popleft()
+            rows -= oldest.num_rows
+            self.bytes_in_memory -= oldest.nbytes
+            self.dropped_oldest_activities += oldest.num_rows
+
+    def _drop(self, batch: "pa.RecordBatch") -> None:
+        import pyarrow as pa
+
+        self.dropped_oldest += batch.num_rows
+        self._state_before.apply(memory_columns(pa.Table.from_batches([batch])))
+
+    def _events_before(self) -> "pa.Table | None":
+        if self.dropped_oldest == 0:
+            return None
+        return preamble(self._state_before)
+
+
+def _no_events() -> "pa.Table":
+    return schemas()[EVENTS].empty_table()
+
+
+def _concatenated(
+    parts: "list[pa.Table | None]",
+    batches: "deque[pa.RecordBatch] | tuple[()]",
+    schema: "pa.Schema",
+) -> "pa.Table":
+    import pyarrow as pa
+
+    known = [part for part in parts if part is not None]
+    kept = pa.Table.from_batches(list(batches), schema)
+    return pa.concat_tables([*(part.cast(schema) for part in known), kept]).unify_dictionaries()

@@ -1,0 +1,58 @@
+"""The handles under which streams are known, and how their users know them."""
+
+import threading
+from typing import Any
+
+from gpuviz.recording.tables import DICTIONARIES
+
+# CU_STREAM_PER_THREAD: one handle for as many streams as there are threads.
+PER_THREAD = 2
+_TAG_BITS = 0x7
+
+
+def known_handle(handle: int) -> int:
+    """Return the handle under which native code knows a raw one.
+
+    A per-thread default stream has a handle of its own for each thread, here for the calling one;
+    see ``per_thread_stream`` in native/device/cuda_device.hpp.
+    """
+    return threading.get_native_id() << 8 | PER_THREAD if handle == PER_THREAD else handle
+
+
+def stream_kind(handle: int) -> str:
+    """Return the kind of a stream as far as its handle tells, in the words of ``streams``."""
+    if handle in {0, 1}:
+        return "default"
+    return "per_thread_default" if handle & _TAG_BITS == PER_THREAD else "unknown"
+
+
+def stream_name(handle: int) -> str:
+    """Return how users know a stream of such a handle."""
+    if handle in {0, 1}:
+        return "default stream"
+    if handle & _TAG_BITS == PER_THREAD:
+        return f"per-thread default stream of thread {handle >> 8}"
+    return f"stream {handle:#x}"
+
+
+def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
+    number: int,
+    device: int,
+    handle: int,
+    name: str = "",
+    kind: int = 0,
+    priority: int = 0,
+    created: int = 0,
+    destroyed: int = -1,
+) -> dict[str, Any]:
+    """Return a row of ``streams``; what is not known is filled in as far as the handle tells."""
+    return {
+        "id": number,
+        "device": device,
+        "handle": handle,
+        "name": name or stream_name(handle),
+        "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
+        "priority": priority,
+        "created": created,
+        "destroyed": destroyed,
+    }

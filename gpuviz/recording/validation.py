@@ -1,0 +1,172 @@
+"""Whether tables are those of a recording."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.recording.tables import DEFAULTS, REFERENCES, REVISED, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+
+class NonconformingTableError(ValueError):
+    """A table lacks a column, or has another type or value than expected."""
+
+    def __init__(self, table: str, problem: str) -> None:
+        super().__init__(table, problem)
+        self.table = table
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"table {self.table}: {self.problem}"
+
+
+def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+    """Return the tables with exactly the expected types, absent ones empty, unknown ones kept.
+
+    Of rows that were written again the last one stays, where the first one was. Text may come as
+    any of Arrow's text types, with or without dictionary. Columns that are not expected stay, after
+    the expected ones.
+
+    Raises:
+        NonconformingTableError: A column is missing, has another type, or has nulls.
+    """
+    conforming = {
+        name: _conforming_table(name, tables[name], schema) if name in tables else _empty(schema)
+        for name, schema in schemas().items()
+    }
+    return conforming | {name: table for name, table in tables.items() if name not in conforming}
+
+
+def check_references(tables: "Mapping[str, pa.Table]") -> None:
+    """Check that all that is named by an id exists, and that no size is negative.
+
+    Raises:
+        NonconformingTableError: The first that does not; the text has the value.
+    """
+    import pyarrow.compute as pc
+
+    events = tables["memory_events"]
+    for column in ("size", "requested_size", "device"):
+        smallest = pc.min(events[column]).as_py()
+        if smallest is not None and smallest < 0:
+            problem = f"column {column} has {smallest}, expected at least 0"
+            raise NonconformingTableError("memory_events", problem)
+    for table, column, target in REFERENCES:
+        used = tables[table][column]
+        if column == "frames":
+            used = pc.list_flatten(used)
+        _check_ids(table, column, used, target, tables[target]["id"])
+
+
+def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+    """Return the tables with 0 in place of ids that name nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    repaired = dict(tables)
+    for table, column, target in REFERENCES:
+        if column == "frames":
+            continue
+        used = repaired[table][column]
+        known = pc.is_in(used, value_set=tables[target]["id"].combine_chunks())
+        ids = pc.if_else(known, used, pa.scalar(0, pa.uint32()))
+        position = repaired[table].schema.get_field_index(column)
+        repaired[table] = repaired[table].set_column(position, column, ids)
+    return repaired
+
+
+def _check_ids(
+    table: str,
+    column: str,
+    used: "pa.ChunkedArray",
+    target: str,
+    known: "pa.ChunkedArray",
+) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    distinct = pc.unique(used)
+    known_or_none = pa.concat_arrays([*known.chunks, pa.array([0], pa.uint32())])
+    unknown = distinct.filter(pc.invert(pc.is_in(distinct, value_set=known_or_none)))
+    if len(unknown):
+        problem = f"column {column} has id {unknown[0].as_py()}, which {target} does not have"
+        raise NonconformingTableError(table, problem)
+
+
+def _empty(schema: "pa.Schema") -> "pa.Table":
+    return schema.empty_table()
+
+
+def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    import pyarrow as pa
+
+    columns = {}
+    for field in schema:
+        positions = table.schema.get_all_field_indices(field.name)
+        if not positions and (name, field.name) in DEFAULTS:
+            value = pa.scalar(DEFAULTS[name, field.name])
+            filled = pa.array([value] * table.num_rows, value.type)
+            columns[field.name] = pa.chunked_array([filled]).cast(field.type)
+            continue
+        if len(positions) != 1:
+            problem = f"expected one column {field.name}, found {len(positions)}"
+            raise NonconformingTableError(name, problem)
+        column = table.column(positions[0])
+        columns[field.name] = _conforming_column(name, field, column)
+        if _has_nulls(columns[field.name]):
+            problem = f"column {field.name} has nulls, expected a value in every row"
+            raise NonconformingTableError(name, problem)
+    known = pa.table(columns, schema=schema)
+    for position, field in enumerate(table.schema):
+        if field.name not in columns:
+            known = known.append_column(field, table.column(position))
+    return _last_of_each_id(known) if name in REVISED else known
+
+
+def _last_of_each_id(table: "pa.Table") -> "pa.Table":
+    import numpy as np
+
+    ids = table["id"].to_numpy()
+    _, first = np.unique(ids, return_index=True)
+    if len(first) == len(ids):
+        return table
+    _, last_from_end = np.unique(ids[::-1], return_index=True)
+    return table.take(len(ids) - 1 - last_from_end[np.argsort(first)])
+
+
+def _conforming_column(
+    name: str,
+    field: "pa.Field",
+    column: "pa.ChunkedArray",
+) -> "pa.ChunkedArray":
+    import pyarrow as pa
+
+    if column.type == field.type:
+        return column
+    if not (_is_text(column.type) and _is_text(field.type)):
+        problem = f"column {field.name} has type {column.type}, expected {field.type}"
+        raise NonconformingTableError(name, problem)
+    try:
+        plain = column.cast(pa.utf8())
+        is_dictionary = pa.types.is_dictionary(field.type)
+        return plain.dictionary_encode().cast(field.type) if is_dictionary else plain
+    except pa.ArrowInvalid as error:
+        problem = f"column {field.name} is no {field.type} ({error})"
+        raise NonconformingTableError(name, problem) from None
+
+
+def _has_nulls(column: "pa.ChunkedArray") -> bool:
+    import pyarrow as pa
+
+    if column.null_count or not pa.types.is_dictionary(column.type):
+        return bool(column.null_count)
+    return any(chunk.dictionary.null_count for chunk in column.chunks)
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))

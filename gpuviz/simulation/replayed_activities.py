@@ -1,0 +1,255 @@
+"""What the GPU did in a recording, beside a replay of its memory events."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+# The memory operations are not among them: segments are the replay's own.
+CARRIED = (
+    "strings",
+    "streams",
+    "launch_configurations",
+    "ranges",
+    "activities",
+    "api_calls",
+    "synchronizations",
+    "overheads",
+)
+NOTE = "GPU activities and ranges are the recording's own; memory events are replayed."
+AT_OTHER_SPEED = "GPU activities and ranges are left out: a replay has them at speed 1 only."
+LOST_EVENTS = (
+    "GPU activities and ranges are left out: the replay lost events, so they fit no longer."
+)
+
+_OUTCOMES = [ACTIONS.index(name) for name in ("alloc", "oom")]
+_ASKED = [*_OUTCOMES, ACTIONS.index("free_requested"), ACTIONS.index("record_stream")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a replay asks of one device's allocator: allocations, frees and stream uses.
+
+    Attributes:
+        rows: The row of the recording's ``memory_events`` that each was read from.
+        blocks: The number of its block.
+        allocates: Whether it is an allocation.
+    """
+
+    rows: "NDArray[Any]"
+    blocks: "NDArray[Any]"
+    allocates: "NDArray[Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The rows of a replay's ``memory_events``, and those of the recording that they repeat."""
+
+    rows: "NDArray[Any]"
+    origins: "NDArray[Any]"
+
+
+def has_activities(recording: Recording) -> bool:
+    """Return whether a recording has anything that a replay does not make anew."""
+    return any(recording.tables[name].num_rows for name in ("activities", "api_calls", "ranges"))
+
+
+def with_activities(
+    replayed: Recording,
+    recording: Recording,
+    asked: "Mapping[int, Asked]",
+) -> Recording:
+    """Return a replay at speed 1 on the recording's clock, with the recording's activities.
+
+    Memory events get the times, ranges and ids of streams of the events that they repeat; those
+    that the allocator made by itself stay between the same two. Where a stream's handle was used
+    again they name the last stream that had it. ``launch_blocks`` get the replay's addresses.
+
+    Args:
+        replayed: The replay.
+        recording: What was replayed.
+        asked: What was replayed of it, by device.
+    """
+    if not has_activities(recording):
+        return replayed
+    pairs = {device: _pairs(replayed, device, each) for device, each in asked.items()}
+    aligned = {device: each for device, each in pairs.items() if each is not None}
+    if len(aligned) < len(pairs):
+        return noted(replayed, LOST_EVENTS)
+    tables = dict(replayed.tables) | {name: recording.tables[name] for name in CARRIED}
+    tables["memory_events"] = _memory_events(replayed, recording, aligned)
+    tables["device_memory"] = _device_memory(replayed, recording, aligned)
+    tables["launch_blocks"] = _launch_blocks(replayed, recording, aligned)
+    origin = recording.manifest
+    manifest = replace(
+        replayed.manifest,
+        duration_ns=origin.duration_ns,
+        dropped_activities=origin.dropped_activities,
+        dropped_oldest_activities=origin.dropped_oldest_activities,
+    )
+    return noted(Recording(tables, manifest), NOTE)
+
+
+def noted(recording: Recording, note: str) -> Recording:
+    """Return a recording with one more note."""
+    manifest = recording.manifest
+    return replace(recording, manifest=replace(manifest, notes=(*manifest.notes, note)))
+
+
+def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
+    """Return what repeats what; None if the replay does not have all that was asked for."""
+    import numpy as np
+
+    events = replayed.tables["memory_events"]
+    actions = codes(events["action"], ACTIONS)
+    rows = np.flatnonzero((plain(events["device"]) == device) & np.isin(actions, _ASKED))
+    outcomes = actions[rows][np.isin(actions[rows], _OUTCOMES)]
+    if len(outcomes) != asked.allocates.sum():
+        return None
+    # What failed in the replay is not freed there.
+    failed = asked.blocks[asked.allocates][outcomes == ACTIONS.index("oom")]
+    origins = asked.rows[asked.allocates | ~np.isin(asked.blocks, failed)]
+    return _Pairs(rows, origins) if len(origins) == len(rows) else None
+
+
+def _memory_events(
+    replayed: Recording,
+    recording: Recording,
+    aligned: "Mapping[int, _Pairs]",
+) -> "pa.Table":
+    import numpy as np
+
+    events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
+    times = _retimed(events, replayed, recording, aligned)
+    ranges = np.zeros(events.num_rows, np.uint32)
+    for pairs in aligned.values():
+        ranges[pairs.rows] = plain(before["range"])[pairs.origins]
+        times[pairs.rows] = _ascending(before, pairs.origins)
+    streams = _stream_ids(replayed, recording)[plain(events["stream"])]
+    return _with(events, time=times, range=ranges, stream=streams)
+
+
+def _device_memory(
+    replayed: Recording,
+    recording: Recording,
+    aligned: "Mapping[int, _Pairs]",
+) -> "pa.Table":
+    samples = replayed.tables["device_memory"]
+    return _with(samples, time=_retimed(samples, replayed, recording, aligned))
+
+
+def _retimed(
+    table: "pa.Table",
+    replayed: Recording,
+    recording: Recording,
+    aligned: "Mapping[int, _Pairs]",
+) -> "NDArray[Any]":
+    """Return the times of a replay's rows on the recording's clock, not below 0."""
+    import numpy as np
+
+    times, devices = plain(table["time"]).copy(), plain(table["device"])
+    events = replayed.tables["memory_events"]
+    for device, pairs in aligned.items():
+        if len(pairs.rows):
+            at = np.maximum.accumulate(plain(events["time"])[pairs.rows])
+            later = _ascending(recording.tables["memory_events"], pairs.origins) - at
+            here = devices == device
+            times[here] += np.rint(np.interp(times[here], at, later)).astype(np.int64)
+    result: NDArray[Any] = np.maximum(times, 0)
+    return result
+
+
+def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the times of rows in the order in which they happened, whatever a clock said."""
+    import numpy as np
+
+    ascending: NDArray[Any] = np.maximum.accumulate(plain(events["time"])[rows])
+    return ascending
+
+
+def _stream_ids(replayed: Recording, recording: Recording) -> "NDArray[Any]":
+    """Return the recording's id of each stream of a replay, by id."""
+    import numpy as np
+
+    used = set(recording.tables["memory_events"]["stream"].unique().to_pylist())
+    known = {
+        (row["device"], row["handle"]): row["id"]
+        for row in recording.tables["streams"].to_pylist()
+        if row["id"] in used
+    }
+    rows = replayed.tables["streams"].to_pylist()
+    ids = np.zeros(1 + max((row["id"] for row in rows), default=0), np.uint32)
+    for row in rows:
+        ids[row["id"]] = known.get((row["device"], row["handle"]), 0)
+    return ids
+
+
+def _launch_blocks(
+    replayed: Recording,
+    recording: Recording,
+    aligned: "Mapping[int, _Pairs]",
+) -> "pa.Table":
+    """Return the recording's rows at the replay's addresses, without those of unknown blocks."""
+    import numpy as np
+
+    table = recording.tables["launch_blocks"]
+    calls = calls_of(recording, plain(table["correlation"]))
+    table = table.filter(calls >= 0)
+    launched = plain(recording.tables["api_calls"]["time"])[calls[calls >= 0]]
+    events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
+    origins = np.concatenate([[], *(each.origins for each in aligned.values())]).astype(np.int64)
+    rows = np.concatenate([[], *(each.rows for each in aligned.values())]).astype(np.int64)
+    alloc = ACTIONS.index("alloc")
+    allocated = codes(before["action"], ACTIONS)[origins] == alloc
+    origins, rows = origins[allocated], rows[allocated]
+    addresses, times = (plain(before[name])[origins] for name in ("address", "time"))
+    blocks = plain(table["block"])
+    latest = _latest(addresses, times, blocks, launched)
+    known = latest >= 0
+    # An allocation that failed in the replay has no address there.
+    known[known] = codes(events["action"], ACTIONS)[rows[latest[known]]] == alloc
+    moved = plain(events["address"])[rows[latest[known]]]
+    offsets = plain(table["address"])[known] - blocks[known]
+    return _with(table.filter(known), block=moved, address=moved + offsets)
+
+
+def _latest(
+    addresses: "NDArray[Any]",
+    times: "NDArray[Any]",
+    wanted: "NDArray[Any]",
+    moments: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the position of the last allocation of each wanted address until a moment, or -1."""
+    import numpy as np
+
+    both = np.concatenate([addresses, wanted])
+    is_wanted = np.arange(len(both)) >= len(addresses)
+    order = np.lexsort((is_wanted, np.concatenate([times, moments]), both))
+    # Of the rows sorted so far, the last allocation; -1 before the first.
+    last = np.where(is_wanted[order], -1, np.arange(len(both)))
+    last = np.maximum.accumulate(last)
+    found = np.where(last >= 0, order[last], -1)
+    found[(found >= 0) & (both[found] != both[order])] = -1
+    result = np.empty(len(both), np.int64)
+    result[order] = found
+    return result[len(addresses) :]
+
+
+def _with(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
+    """Return a table with other values in some columns."""
+    import pyarrow as pa
+
+    for name, values in columns.items():
+        field = table.schema.field(name)
+        position = table.schema.get_field_index(name)
+        table = table.set_column(position, field, pa.array(values, field.type))
+    return table
