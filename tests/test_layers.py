@@ -16,14 +16,22 @@ TYPESCRIPT = ROOT / "extension" / "src"
 CPP = {
     "device": set[str](),
     "record": set[str](),
+    "state": {"record"},
+    "analysis": set[str](),
     "allocator": {"device", "record"},
-    "activity": {"record", "device"},
+    "cupti": {"device", "record"},
+    "nvtx": {"record"},
+    "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
-    "trace": set[str](),
-    "formats": {"record", "allocator"},
-    "bindings": {"device", "record", "allocator", "activity", "replay", "trace", "formats"},
-    "testing": {"device", "record", "allocator", "activity", "replay"},
+    "formats": {"record", "state", "allocator"},
+    "python": {"record", "allocator"},
+    "cupy": {"device", "record", "allocator", "python"},
+    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
+    | {"simulation", "replay", "formats", "python", "cupy"},
+    "testing": {"device", "record", "allocator", "cupti", "replay", "python"},
 }
+# Those that may include the headers of Python and nanobind.
+CPP_PYTHON = {"python", "cupy", "bindings", "testing"}
 TS = {
     "base": set[str](),
     "wire": {"base"},
@@ -101,18 +109,18 @@ def test_a_native_file_includes_only_layers_below_it(path):
 
 
 @pytest.mark.parametrize("path", cpp_files(), ids=relative)
-def test_python_is_included_only_by_the_bindings_and_the_stack_walk(path):
-    if path.relative_to(NATIVE).parts[0] in {"bindings", "testing"}:
-        allowed = {"nanobind", "Python.h"}
-    elif path == NATIVE / "testing" / "module.cpp":
-        allowed = {"nanobind"}
-    elif path == NATIVE / "record" / "python_stack.cpp":
-        allowed = {"Python.h"}
-    else:
-        allowed = set[str]()
-    included = set(re.findall(r"#include [<\"](nanobind|Python\.h)", path.read_text()))
+def test_python_is_included_only_by_the_rooms_that_serve_it(path):
+    included = re.findall(r"#include [<\"](?:nanobind|Python\.h)", path.read_text())
 
-    assert included - allowed == set()
+    assert not included or path.relative_to(NATIVE).parts[0] in CPP_PYTHON
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_a_native_file_declares_its_names_in_the_namespace_of_its_room(path):
+    opened = set(re.findall(r"^namespace (gpuviz\S*) \{", path.read_text(), re.MULTILINE))
+
+    if path.suffix == ".hpp" or opened:
+        assert opened == {"gpuviz::" + path.relative_to(NATIVE).parts[0]}
 
 
 @pytest.mark.parametrize("path", cpp_files(), ids=relative)

@@ -1,4 +1,4 @@
-#include "activity/overlap.hpp"
+#include "analysis/overlap.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,12 +13,14 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using analysis::Lane;
 
 namespace {
 
@@ -84,7 +86,7 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
     TableView activity(activities);
     TableView call(calls);
     TableView synchronization(synchronizations);
-    const ActivityRows activity_rows{
+    const analysis::ActivityRows activity_rows{
         .time = activity.column<std::int64_t>("time"),
         .end = activity.column<std::int64_t>("end"),
         .work = activity.column<std::uint8_t>("work"),
@@ -92,14 +94,14 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
         .stream = activity.column<std::uint32_t>("stream"),
         .correlation = activity.column<std::uint32_t>("correlation"),
     };
-    const HostCallRows call_rows{
+    const analysis::HostCallRows call_rows{
         .time = call.column<std::int64_t>("time"),
         .end = call.column<std::int64_t>("end"),
         .kind = call.column<std::uint8_t>("kind"),
         .thread = call.column<std::uint32_t>("thread"),
         .correlation = call.column<std::uint32_t>("correlation"),
     };
-    const SynchronizationRows synchronization_rows{
+    const analysis::SynchronizationRows synchronization_rows{
         .time = synchronization.column<std::int64_t>("time"),
         .end = synchronization.column<std::int64_t>("end"),
         .kind = synchronization.column<std::uint8_t>("kind"),
@@ -109,7 +111,7 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
     };
     std::vector<Lane> lanes;
     {
-        const GilRelease unlocked;
+        const python::GilRelease unlocked;
         lanes = overlap(activity_rows, call_rows, synchronization_rows, start, end);
     }
     nb::typed<nb::list, LaneFields> rows;
@@ -128,4 +130,4 @@ void bind_overlap(nb::module_& m) {
         "3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -6,7 +6,7 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 namespace {
 
@@ -89,4 +89,4 @@ std::uint64_t CudaDriver::total_memory(int ordinal) const {
     return total;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device
