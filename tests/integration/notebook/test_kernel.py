@@ -86,9 +86,9 @@ def test_the_numbers_of_a_dashboard_move_while_a_cell_runs_and_somebody_looks(ke
     )
 
     numbers = {value for value in busy.widget_values if "Allocated" in value}
-    live, fallback = shown.bundles[:2]
+    live, static_output = shown.bundles[:2]
     assert "application/vnd.jupyter.widget-view+json" in live
-    assert set(fallback) == {"text/plain", "text/html"}
+    assert set(static_output) == {"text/plain", "text/html"}
     assert [value for value in hidden.widget_values if "Allocated" in value] == []
     assert 2 <= len(numbers) <= 8
     assert "gpuviz-dashboard" not in unloaded.bundles[-1]["text/plain"]

@@ -1,4 +1,4 @@
-"""The dashboard's buttons, numbers, charts and fallback; the timeline is a stand-in."""
+"""The dashboard's buttons, numbers, charts and static output; the timeline is a stand-in."""
 
 import re
 import threading
@@ -212,7 +212,7 @@ def test_a_closed_dashboard_says_so_and_how_to_get_another(shell, dashboard):
     assert shown.shown == []
 
 
-def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_fallback_everywhere(
+def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_static_output_everywhere(
     shell, monkeypatch
 ):
     parent = {"metadata": {"cellId": "one"}}
@@ -226,24 +226,27 @@ def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_fallback_everywh
     shell.run("%unload_ext gpuviz")
 
     assert [[bundle["text/plain"] for bundle in each[:2]] for each in bundles] == 3 * [
-        ["gpuviz dashboard: live in a notebook, else as below.", "gpuviz: nothing is recorded yet."]
+        [
+            "gpuviz dashboard: live in a notebook; otherwise see below.",
+            "gpuviz: nothing has been recorded yet.",
+        ]
     ]
     assert alive
 
 
-def test_the_fallback_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
+def test_the_static_output_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
     first = shell.run("%gpuviz start --simulated gpu\nboard._ipython_display_()")
     shown = shell.run("x = gpu.empty(1 << 20)").shown
 
-    live, fallback, _ = first.shown
+    live, static_output, _ = first.shown
     assert "live in a notebook" in live["text/plain"]
-    assert fallback["text/plain"].startswith("gpuviz: ")
+    assert static_output["text/plain"].startswith("gpuviz: ")
     [refreshed] = shown
     assert "1.00 MiB held by x" in refreshed["text/plain"]
     assert "its end is missing" not in refreshed["text/plain"]
     assert len(refreshed["text/html"].encode()) <= 100_000
-    assert dashboard._fallback.live_class in refreshed["text/html"]
-    assert dashboard._fallback.live_class in dashboard._dom_classes
+    assert dashboard._static_output.live_class in refreshed["text/html"]
+    assert dashboard._static_output.live_class in dashboard._dom_classes
 
 
 def test_a_terminal_is_not_told_again_after_each_cell(shell, dashboard, capsys):

@@ -1,4 +1,4 @@
-"""What a saved notebook shows: text and HTML that need no kernel and no script."""
+"""Text and HTML of a cell result, which need neither kernel nor script."""
 
 from collections.abc import Iterator
 from html import escape
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 LARGEST = 100_000
 _LONGEST_LINE = 160
 
-# JupyterLab's colours where there are any; else what is readable on light and dark. Its own style
-# for tables asks for the class to be said twice.
+# JupyterLab's colours where available, else colours readable on light and dark. The doubled class
+# outweighs JupyterLab's own table style.
 _STYLE = """<style>
 .gpuviz-result{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;
 line-height:1.45;color:var(--jp-ui-font-color1,inherit);max-width:760px;
@@ -36,7 +36,7 @@ color:inherit;font-size:inherit;max-width:none;white-space:normal;line-height:1.
 :is([data-jp-theme-light="false"],.vscode-dark) .gpuviz-picture{
 filter:invert(.93) hue-rotate(180deg)}
 </style>"""
-# Said again in the elements: JupyterLab drops styles of a notebook that it does not trust.
+# Repeated inline: JupyterLab removes style elements from untrusted notebooks.
 _CELL = 'style="text-align:left;vertical-align:top"'
 
 
@@ -56,7 +56,7 @@ def as_text(result: "CellResult") -> str:
 
 
 def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
-    """Return the result of a cell as HTML of at most `LARGEST` bytes; all its texts are escaped."""
+    """Return the result of a cell as HTML of at most `LARGEST` bytes; all texts are escaped."""
     notes = "".join(
         f'<div class="gpuviz-result__note">{escape(_cut(note))}</div>' for note in result.notes
     )
@@ -102,7 +102,7 @@ def _row(fact: Fact) -> str:
 
 
 def _line(line: "CodeLine") -> str:
-    # An empty <code> would be seen as a small grey box.
+    # An empty <code> would show as a small grey box.
     source = f" <code>{escape(_cut(line.source))}</code>" if line.source else ""
     site = f' <span class="gpuviz-result__site">{escape(_cut(line.site))}</span>'
     return f"<div><span>{escape(_cut(line.text))}</span>{source}{site if line.site else ''}</div>"

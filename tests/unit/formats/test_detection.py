@@ -1,8 +1,9 @@
-"""Files and folders are told by what is in them."""
+"""Formats of files and folders are detected by their content."""
 
 import pytest
 
 from gpuviz.errors import FormatError
+from gpuviz.formats.detection import detect
 from gpuviz.formats.part import PartWriter
 from gpuviz.formats.recognition import recognize
 from gpuviz.recording.manifest import Manifest
@@ -34,8 +35,8 @@ def paths(tmp_path):
 @pytest.mark.parametrize(
     "name", ["gpuviz", "html", "rmm_csv", "torch_snapshot", "part", "arrow_directory"]
 )
-def test_a_format_is_told_by_content(name, paths):
-    assert recognize(paths[name]) == name
+def test_a_format_is_detected_by_its_content(name, paths):
+    assert detect(paths[name]) == name
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_anything_else_is_refused_by_name_with_what_is_read(content, tmp_path):
     path.write_bytes(content)
 
     with pytest.raises(FormatError, match=r"run\.gpuviz: not a gpuviz recording; expected a \.gpu"):
-        recognize(path)
+        detect(path)
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path):
@@ -76,3 +77,8 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path):
 def test_a_path_where_nothing_is_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing")
+
+
+def test_the_former_name_works_for_one_version(paths):
+    with pytest.warns(DeprecationWarning, match=r"is now gpuviz\.formats\.detection\.detect"):
+        assert recognize(paths["html"]) == "html"

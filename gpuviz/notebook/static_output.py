@@ -1,4 +1,4 @@
-"""What stands under a dashboard in a notebook that is only read."""
+"""Static output of a dashboard, for notebooks that are only read."""
 
 import secrets
 from contextlib import suppress
@@ -10,9 +10,9 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.getipython import get_ipython
 from IPython.display import display, publish_display_data, update_display
 
+from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
 from gpuviz.notebook.holders import Holders
-from gpuviz.notebook.static import as_html, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,20 +20,19 @@ if TYPE_CHECKING:
     from gpuviz.notebook.finished import Finished
     from gpuviz.recorder.recorder import Recorder
 
-# With more events, making the picture would hold up the next cell.
+# With more events, drawing the picture would delay the next cell.
 _MOST_EVENTS = 200_000
-_NOTHING = "gpuviz: nothing is recorded yet."
+_NOTHING = "gpuviz: nothing has been recorded yet."
 
 
-class Fallback:
-    """A picture and text of a recording, in an output of its own, refreshed when cells end.
+class StaticOutput:
+    """A picture and text of a recording in an output of their own, refreshed when a cell ends.
 
-    Where the live view is on the page and has something to show, the picture is hidden: a style
-    asks for the class that the live view has. So the view itself is never shown anew, which would
-    lose its zoom.
+    Where the page has a live view with something to show, a style rule on the view's class hides
+    the picture. The view itself is never displayed again, which would reset its zoom.
 
     Args:
-        recorder: Returns the recorder to show, None if there is none.
+        recorder: Returns the recorder to show, or None.
 
     Attributes:
         live_class: The class of the live view.
@@ -48,8 +47,8 @@ class Fallback:
         self.live_class = f"gpuviz-live-{self._id}"
 
     def display(self, widget: Any) -> None:
-        """Show a widget, and below it what is seen where it is not."""
-        text = {"text/plain": "gpuviz dashboard: live in a notebook, else as below."}
+        """Show a widget, and below it the output for pages without it."""
+        text = {"text/plain": "gpuviz dashboard: live in a notebook; otherwise see below."}
         bundle = widget._repr_mimebundle_() | text
         publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's
         is_first = not self._is_displayed
@@ -62,7 +61,7 @@ class Fallback:
             self._shell.events.register("post_run_cell", self._cell_ended)
 
     def refresh(self) -> None:
-        """Show what is recorded by now."""
+        """Show what has been recorded so far."""
         if self._is_displayed and not self._is_terminal:
             update_display(  # type: ignore[no-untyped-call] # IPython's
                 self._bundle(), raw=True, display_id=self._id
@@ -70,11 +69,11 @@ class Fallback:
 
     @property
     def _is_terminal(self) -> bool:
-        # Only there IPython's own publisher is in use; it would print all of it once more.
+        # Only a terminal uses IPython's own publisher, which would print everything again.
         return self._shell is not None and type(self._shell.display_pub) is DisplayPublisher
 
     def close(self) -> None:
-        """Refresh no more."""
+        """Stop refreshing."""
         shell, self._shell = self._shell, None
         self._is_displayed = False
         if shell is not None:
@@ -94,10 +93,10 @@ class Fallback:
             return {"text/plain": _NOTHING, "text/html": self._hidden(escape(_NOTHING))}
         recording = recorder.recording
         if recorder.is_recording:
-            # That its end is missing would be no news.
+            # A recording in progress is always incomplete; the note would be noise.
             recording = replace(recording, manifest=replace(recording.manifest, complete=True))
         if recording.table("memory_events").num_rows > _MOST_EVENTS:
-            text = f"gpuviz: {recording!r}; too long to be drawn after each cell."
+            text = f"gpuviz: {recording!r}; too long to draw after each cell."
             return {"text/plain": text, "text/html": self._hidden(escape(text))}
         names = {} if self._shell is None else self._shell.user_ns
         result = cell_result(
@@ -110,7 +109,7 @@ class Fallback:
         return {"text/plain": as_text(result), "text/html": self._hidden(as_html(result))}
 
     def _hidden(self, html: str) -> str:
-        own = f"gpuviz-fallback-{self._id}"
+        own = f"gpuviz-static-{self._id}"
         live = f".{self.live_class}"
         shown = f"body:has({live}):not(:has({live} [data-state=absent]))"
         style = f"<style>{shown} .{own}{{display:none}}</style>"

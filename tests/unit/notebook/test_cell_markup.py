@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.notebook.cell_markup import LARGEST, as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
 from gpuviz.notebook.holders import Holders
 from gpuviz.notebook.picture import _COLUMNS, _column_maxima, _covered, picture, svg
-from gpuviz.notebook.static import LARGEST, as_html, as_text
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 
