@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.allocator.memory import caching_allocator, caching_allocators, chosen_device
-from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.stream_handle import known_handle
 
 if TYPE_CHECKING:
