@@ -1,4 +1,4 @@
-"""How sizes, times and counts are written, as in extension/src/base/format.ts."""
+"""Text form of sizes, times and counts, as in extension/src/base/format.ts."""
 
 from decimal import ROUND_HALF_UP, Decimal
 

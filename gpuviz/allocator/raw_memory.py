@@ -1,4 +1,4 @@
-"""Memory by its address."""
+"""Allocation and free of raw memory by address."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a reader of a recording's numbers should know."""
+"""Notes on what a recording lacks."""
 
 from typing import TYPE_CHECKING
 

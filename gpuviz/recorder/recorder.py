@@ -1,4 +1,4 @@
-"""What `gpuviz.record` returns, and the one owner of a native session."""
+"""`Recorder`: starts and stops a recording, and owns the native session."""
 
 import atexit
 import os

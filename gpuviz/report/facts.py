@@ -1,4 +1,4 @@
-"""What ran, on what, and what the recording of it lacks."""
+"""Facts about program, machine and completeness of a recording."""
 
 from datetime import UTC, datetime
 from html import escape

@@ -1,4 +1,4 @@
-"""What stands out in a recording and needs no judgement, with the numbers it rests on."""
+"""Findings of a report, with the numbers behind them."""
 
 from dataclasses import dataclass
 from html import escape

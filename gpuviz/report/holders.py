@@ -1,4 +1,4 @@
-"""The lines of the program that hold memory at the end of a recording, as a table."""
+"""Table of the lines that hold memory at the end of a recording."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Pieces of the page as HTML; what they are given is text, and stays text."""
+"""HTML fragments of a page; all input is escaped."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""One HTML page that shows a recording and holds it."""
+"""The HTML report."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""A recording without the words of the program that was recorded: numbers only."""
+"""Removal of names, paths and source text from a recording."""
 
 import re
 from dataclasses import replace

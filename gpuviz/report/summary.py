@@ -1,4 +1,4 @@
-"""The numbers and findings at the head of a report."""
+"""Headline numbers and findings of a report."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A GPU without a GPU: programs that look like CuPy's, and run and are recorded on any machine."""
+"""`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
 import os
