@@ -1,4 +1,4 @@
-"""What a recorder needs of whatever makes memory events."""
+"""Interface of sources of memory events."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol

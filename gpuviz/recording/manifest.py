@@ -1,4 +1,4 @@
-"""The manifest of a recording: what is true of all of it."""
+"""The manifest: facts about a recording as a whole."""
 
 import json
 from collections.abc import Mapping

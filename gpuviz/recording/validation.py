@@ -1,4 +1,4 @@
-"""Whether tables are those of a recording."""
+"""Validation of a recording's tables."""
 
 from typing import TYPE_CHECKING
 

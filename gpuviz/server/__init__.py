@@ -1,4 +1,4 @@
-"""What the Jupyter server adds to JupyterLab's panel: the devices of its machine, by process."""
+"""The Jupyter server extension."""
 
 from typing import TYPE_CHECKING
 

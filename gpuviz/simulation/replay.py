@@ -1,4 +1,4 @@
-"""Replay: a recording's operations again, on gpuviz's allocator over a simulated device."""
+"""`gpuviz.replay`: repeats a recording's operations on a simulated device."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

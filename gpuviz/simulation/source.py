@@ -1,4 +1,4 @@
-"""What a recorder needs of a simulated GPU."""
+"""Memory events of a simulated GPU."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -47,13 +47,13 @@ PYTHON = {
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
-    "out_of_memory.failed_request": {"recording"},
-    "allocator": _VALUES | {"out_of_memory.failed_request"},
+    "out_of_memory.failure_report": {"recording"},
+    "allocator": _VALUES | {"out_of_memory.failure_report"},
     "allocator.non_copyable": set[str](),
     "simulation": _VALUES
-    | {"analysis", "out_of_memory.failed_request", "recorder"}
+    | {"analysis", "out_of_memory.failure_report", "recorder"}
     | {"allocator.non_copyable"},
-    "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failed_request"},
+    "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
     "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.device_totals": set[str](),
