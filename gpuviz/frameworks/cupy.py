@@ -149,6 +149,7 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
             "name": driver.device_name(device),
             "total_memory": driver.total_memory(device),
             "kind": "cuda",
+            "uuid": driver.device_uuid(device),
         }
         for device in sorted(devices)
     ]
@@ -191,6 +192,8 @@ class CachingSource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = "cupy"
+    memory = "device"
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks
@@ -278,6 +281,8 @@ class ObservingSource:
     """
 
     allocator = "observe"
+    framework = "cupy"
+    memory = ""
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks

@@ -303,6 +303,7 @@ class Recorder:
         return Manifest(
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
+            start_monotonic_ns=began,
             duration_ns=fields.pop("duration_ns", duration_ns),
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),

@@ -24,6 +24,14 @@ class Source(Protocol):
     def allocator_name(self) -> str:
         """The allocator as its users know it, for example ``cupy.cuda.MemoryPool``."""
 
+    @property
+    def framework(self) -> str:
+        """The framework whose memory it is; see ``pools`` in `gpuviz.recording.tables`."""
+
+    @property
+    def memory(self) -> str:
+        """The kind of that memory, empty if unknown; see ``pools``."""
+
     def tables(self) -> "dict[str, pa.Table]":
         """Return tables that are known before: call stacks that are not captured, for example."""
 

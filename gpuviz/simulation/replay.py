@@ -50,6 +50,8 @@ class _ReplaySource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
 
     def __init__(self, recording: Recording, settings: str | None) -> None:
         self._recording = recording
