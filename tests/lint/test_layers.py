@@ -28,12 +28,11 @@ TS = {
     "base": set[str](),
     "wire": {"base"},
     "model": {"base", "wire"},
-    "formats": {"base", "wire", "model"},
     "render": {"base"},
     "view": {"base", "wire", "model", "render"},
     "widget": {"base", "wire", "model", "render", "view"},
     "report": {"base", "wire", "model", "render", "view"},
-    "lab": {"base", "wire", "model", "formats", "render", "view"},
+    "lab": {"base", "wire", "model", "render", "view"},
 }
 # A room, or a module of one where rooms need each other's parts; and what it may import besides.
 _VALUES = {"errors", "quantities", "_core", "recording"}
@@ -62,6 +61,7 @@ PYTHON = {
     "notebook": _READERS
     | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
     "server": {"recorder.device_totals"},
+    "server.convert": {"errors", "recording"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
     | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
