@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { AddressMap, type AddressRange } from "./address_map.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("ranges are found as a plain list finds them", () => {
   const random = seeded(11);

@@ -24,6 +24,10 @@ export class ColumnTable implements Table {
     return first === undefined ? 0 : lengthOf(first);
   }
 
+  has(name: string): boolean {
+    return this.#columns === undefined || name in this.#columns;
+  }
+
   numbers(name: string): Float64Array<ArrayBuffer> {
     const column = this.#column(name) ?? new Float64Array();
     return column instanceof Float64Array ? column : this.#fail(name, "numbers");
