@@ -1,0 +1,133 @@
+"""The measures of overlap in plain Python: one nanosecond after the other."""
+
+from collections import Counter
+from typing import Any
+
+from gpuviz.recording.recording import Recording
+
+ALLOCATING = {"cuMemAlloc_v2"}
+BLOCKING = {"cuStreamSynchronize", "cuMemcpyDtoH_v2"}
+HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
+
+Row = dict[str, Any]
+
+
+class PlainOverlap:
+    """What ran in a recording at a nanosecond, and why nothing did; times are small."""
+
+    def __init__(self, recording: Recording) -> None:
+        names = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+        self.activities = [
+            row | {"end": max(row["time"], row["end"]), "row": number}
+            for number, row in enumerate(recording.table("activities").to_pylist())
+            if row["kind"] != "range"
+        ]
+        self.calls = [
+            row | {"name": names[row["name"]]} for row in recording.table("api_calls").to_pylist()
+        ]
+        self.synchronizations = recording.table("synchronizations").to_pylist()
+
+    def lane(self, device: int, stream: int | None, start: int | None, end: int | None) -> Row:
+        """Return the numbers of a device, or of one of its streams."""
+        of_device = [row for row in self.activities if row["device"] == device]
+        rows = [row for row in of_device if stream in (None, row["stream"])]
+        start = min(row["time"] for row in of_device) if start is None else start
+        end = max(row["end"] for row in of_device) if end is None else end
+        end = max(start, end)
+        sums: Counter[str] = Counter()
+        for now in range(start, end):
+            sums.update(self._moment(rows, now))
+        return {"start": start, "end": end, "count": count(rows, start, end)} | sums
+
+    def causes(self, device: int, stream: int | None) -> dict[int, tuple[str, int]]:
+        """Return why nothing ran in each idle nanosecond, and the row of what ended it, or -1."""
+        of_device = [row for row in self.activities if row["device"] == device]
+        rows = [row for row in of_device if stream in (None, row["stream"])]
+        start, end = (min(r["time"] for r in of_device), max(r["end"] for r in of_device))
+        return {
+            now: (self._cause(rows, now), self._following(rows, now).get("row", -1))
+            for now in range(start, end)
+            if not any(row["time"] <= now < row["end"] for row in rows)
+        }
+
+    def _moment(self, rows: list[Row], now: int) -> dict[str, int]:
+        running = [row["kind"] for row in rows if row["time"] <= now < row["end"]]
+        if not running:
+            return {f"idle_{self._cause(rows, now)}_ns": 1}
+        kernels, copies = running.count("kernel"), running.count("memcpy")
+        return {
+            "sum_ns": len(running),
+            "busy_ns": 1,
+            "kernel_ns": kernels > 0,
+            "copy_ns": copies > 0,
+            "kernel_copy_ns": kernels > 0 and copies > 0,
+            "kernel_kernel_ns": kernels > 1,
+        }
+
+    def _cause(self, rows: list[Row], now: int) -> str:
+        following = self._following(rows, now)
+        call = self._call(following["correlation"]) if following else None
+        if call and call["time"] <= now < self._completion(following):
+            return "dependency"
+        if any(during(each, now) and each["name"] in ALLOCATING for each in self.calls):
+            return "allocation"
+        if call and now < call["time"] and self._blocked(call["thread"], now):
+            return "synchronization"
+        return "host" if call and now < call["end"] else "unknown"
+
+    def _following(self, rows: list[Row], now: int) -> Row:
+        """Return what begins next, nothing if nothing does."""
+        later = [row for row in rows if row["time"] > now]
+        return min(later, key=lambda row: row["time"]) if later else {}
+
+    def _call(self, correlation: int) -> Row | None:
+        found = (each for each in self.calls if each["correlation"] == correlation != 0)
+        return next(found, None)
+
+    def _blocked(self, thread: int, now: int) -> bool:
+        calls = (each for each in self.calls if each["thread"] == thread and during(each, now))
+        if any(each["name"] in BLOCKING for each in calls):
+            return True
+        waits = (row for row in self.synchronizations if row["kind"] in HOST_WAITS)
+        for wait in waits:
+            call = self._call(wait["correlation"])
+            blocks = call and call["thread"] == thread and not call["name"].endswith("Query")
+            if blocks and during(wait, now):
+                return True
+        return False
+
+    def _completion(self, following: Row) -> int:
+        """Return when all was done that the activity's stream had been told to wait for."""
+        latest = -1
+        for wait in self.synchronizations:
+            if wait["kind"] != "stream_wait_event" or wait["stream"] != following["stream"]:
+                continue
+            if wait["correlation"] < following["correlation"] and wait["event_sync_id"]:
+                latest = max(latest, self._completion_of(wait["event_sync_id"]))
+        return latest
+
+    def _completion_of(self, event_sync_id: int) -> int:
+        for record in self.synchronizations:
+            if record["kind"] != "event_record" or record["event_sync_id"] != event_sync_id:
+                continue
+            ends = [record["time"]] if record["time"] else self._ends_before(record)
+            if ends:
+                return max(ends)
+        return -1
+
+    def _ends_before(self, record: Row) -> list[int]:
+        return [
+            row["end"]
+            for row in self.activities
+            if row["stream"] == record["stream"] and 0 < row["correlation"] < record["correlation"]
+        ]
+
+
+def during(row: Row, now: int) -> bool:
+    return row["time"] <= now < row["end"]
+
+
+def count(rows: list[Row], start: int, end: int) -> int:
+    empty = [row for row in rows if row["time"] == row["end"] and start <= row["time"] <= end]
+    ran = [row for row in rows if max(row["time"], start) < min(row["end"], end)]
+    return len(empty) + len(ran)
