@@ -1,5 +1,5 @@
-// Reads the pickles whose paths come line by line; tests/formats drive it. Answers a line of JSON for
-// each: the tables of a snapshot, or after "value " the plain value.
+// Reads the pickles whose paths come line by line; tests/integration/formats drive it. Answers a line
+// of JSON for each: the tables of a snapshot, or after "value " the plain value.
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 

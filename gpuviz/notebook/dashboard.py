@@ -14,10 +14,10 @@ from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.control import Control, shared_control
-from gpuviz.notebook.fallback import Fallback
 from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
+from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording.recording import Recording
@@ -72,9 +72,9 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._place = ipywidgets.VBox()
         row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick)
-        self._fallback = Fallback(lambda: self.recorder)
+        self._static_output = StaticOutput(lambda: self.recorder)
         super().__init__([row, self._message, self._numbers, self._place, self._charts])
-        self.add_class(self._fallback.live_class)
+        self.add_class(self._static_output.live_class)
         self.refresh()
         self._refresher.start()
 
@@ -122,7 +122,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         """Take the view out of the notebook; what is recorded goes on being recorded."""
         self._refresher.stop()
         self._follow(None)
-        self._fallback.close()
+        self._static_output.close()
         self._charts.close()
         close_parts(self)
         super().close()
@@ -135,7 +135,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             sys.stdout.write("This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n")
             return
         self._control.add_view(self, running_cell()[0])
-        self._fallback.display(self)
+        self._static_output.display(self)
 
     def _recording(self) -> "Recording | None":
         return None if self.recorder is None else self.recorder.recording
@@ -200,7 +200,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             text = str(error)
         self._message.value = escape(text)
         self.refresh()
-        self._fallback.refresh()
+        self._static_output.refresh()
 
     def _start(self) -> str:
         self._control.start_again()

@@ -3,9 +3,9 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
 from gpuviz.notebook.holders import Holders
-from gpuviz.notebook.static import as_html, as_text
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:

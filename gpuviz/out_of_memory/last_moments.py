@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
-from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_count
 from gpuviz.recording.tables import ACTIVITY_TABLES
@@ -66,7 +66,7 @@ def _from(recording: "Recording", first: int, end: int) -> "tuple[pa.Table, int]
 
     state = initial_state(recording)
     state.apply(recording.memory_columns, recording.manifest.initial_events, first)
-    before = preamble(state)
+    before = initial_events(state)
     kept = recording.tables[EVENTS].slice(first, end - first)
     return pa.concat_tables([before, kept]).unify_dictionaries(), before.num_rows
 

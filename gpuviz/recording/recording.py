@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str]) -> "Recording":
         FileNotFoundError: There is no such file.
         FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
     """
-    from gpuviz.formats.recognition import read
+    from gpuviz.formats.detection import read
 
     return read(Path(path))
 

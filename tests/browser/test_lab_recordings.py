@@ -17,7 +17,7 @@ from tests.browser.lab import running_lab
 pytestmark = pytest.mark.browser
 
 RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
-SNAPSHOT = Path(__file__).parent.parent / "formats" / "data" / "pipeline.pickle"
+SNAPSHOT = Path(__file__).parents[1] / "unit" / "formats" / "data" / "pipeline.pickle"
 SHOWN_MS = 15_000
 
 
