@@ -158,8 +158,12 @@ class Panel:
             recorder = self._control.recorder
             with self._lock:
                 self._follow(recorder)
+            state = self.state()
+            # Numbers that were read for this state are no reason for another one.
             self._woken.clear()
-            self._tell()
+            with self._lock:
+                if self._viewers:
+                    self._send(state)
             recording = recorder is not None and recorder.is_recording
             self._woken.wait(LONGEST_INTERVAL_S if recording else INTERVAL_S)
         with self._lock:
