@@ -185,4 +185,4 @@ def _stacks(snapshot: "TorchSnapshot") -> "pa.Table":
     offsets = pa.array(snapshot.stack_offsets)
     frames = pa.ListArray.from_arrays(offsets, pa.array(snapshot.stack_frames))
     ids = np.arange(1, len(frames) + 1, dtype=np.uint32)
-    return pa.table({"id": ids, "frames": frames}, schema=schemas()["stacks"])
+    return pa.table({"id": ids, "frames": frames})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recording.escaping import as_unicode
+from gpuviz.recording.implied_columns import host_memories
 from gpuviz.recording.stream_handle import stream_row
 from gpuviz.recording.tables import DICTIONARIES, schemas
 
@@ -248,6 +249,9 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     import pyarrow as pa
 
     schema = schemas()[table]
+    if table == "activities":
+        names = ("copy_kind", "source", "destination")
+        chunk = chunk | {"host_memory": host_memories(*(chunk[name] for name in names)).indices}
     columns = [
         pa.DictionaryArray.from_arrays(
             pa.array(chunk[field.name]),

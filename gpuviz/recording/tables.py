@@ -39,6 +39,7 @@ DICTIONARIES = {
     ),
     ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
     ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("activities", "host_memory"): ("", "pageable", "pinned", "managed"),
     ("synchronizations", "kind"): (
         "event_record",
         "stream_wait_event",
@@ -90,9 +91,13 @@ DEFAULTS = {
     ("streams", "destroyed"): -1,
 }
 
+# What follows from other columns: made anew where a file does not have it, or not in every row.
+IMPLIED = (("stacks", "user_frame"), ("activities", "host_memory"))
+
 # Columns of ids, and the table that has each id but 0.
 REFERENCES = (
     ("stacks", "frames", "frames"),
+    ("stacks", "user_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
@@ -126,6 +131,8 @@ def schemas() -> "dict[str, pa.Schema]":
       of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
+      ``host_memory`` is the memory on the host's side of a copy, of two ``pageable`` if one of them
+      is; empty for copies between devices' memories, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others if asked for. ``name`` is an id of ``strings``.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
@@ -146,7 +153,8 @@ def schemas() -> "dict[str, pa.Schema]":
       existed before, ``destroyed`` is -1 for those that were not seen to end.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
-    - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
+    - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
+      outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
     - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
@@ -189,7 +197,7 @@ _COLUMNS = {
         "destroyed": "int64",
     },
     "pools": {"id": "uint32", "owner": "uint32", "segment_type": "utf8"},
-    "stacks": {"id": "uint32", "frames": "ids"},
+    "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
     "frames": {
         "id": "uint32",
         "name": "text",
@@ -216,6 +224,7 @@ _COLUMNS = {
         "graph": "uint32",
         "graph_node": "uint64",
         "launch": "uint32",
+        "host_memory": "enum",
     },
     "launch_configurations": {
         "id": "uint32",

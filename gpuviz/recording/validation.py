@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.recording.tables import DEFAULTS, REFERENCES, REVISED, schemas
+from gpuviz.recording.implied_columns import with_host_memories, with_user_frames
+from gpuviz.recording.tables import DEFAULTS, IMPLIED, REFERENCES, REVISED, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
     Of rows that were written again the last one stays, where the first one was. Text may come as
     any of Arrow's text types, with or without dictionary. Columns that are not expected stay, after
-    the expected ones.
+    the expected ones. Columns that follow from others are made where they are not there.
 
     Raises:
         NonconformingTableError: A column is missing, has another type, or has nulls.
@@ -36,6 +37,10 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         name: _conforming_table(name, tables[name], schema) if name in tables else _empty(schema)
         for name, schema in schemas().items()
     }
+    if "user_frame" not in conforming["stacks"].schema.names:
+        conforming["stacks"] = with_user_frames(conforming["stacks"], conforming["frames"])
+    if "host_memory" not in conforming["activities"].schema.names:
+        conforming["activities"] = with_host_memories(conforming["activities"])
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 
 
@@ -105,6 +110,8 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)
+        if (name, field.name) in IMPLIED and _is_missing(table, positions):
+            continue
         if not positions and (name, field.name) in DEFAULTS:
             value = pa.scalar(DEFAULTS[name, field.name])
             filled = pa.array([value] * table.num_rows, value.type)
@@ -118,11 +125,15 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
         if _has_nulls(columns[field.name]):
             problem = f"column {field.name} has nulls, expected a value in every row"
             raise NonconformingTableError(name, problem)
-    known = pa.table(columns, schema=schema)
+    known = pa.table(columns, schema=pa.schema([schema.field(each) for each in columns]))
     for position, field in enumerate(table.schema):
-        if field.name not in columns:
+        if field.name not in schema.names:
             known = known.append_column(field, table.column(position))
     return _last_of_each_id(known) if name in REVISED else known
+
+
+def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
+    return not positions or (len(positions) == 1 and table.column(positions[0]).null_count > 0)
 
 
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":
