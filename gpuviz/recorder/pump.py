@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpuviz import _core
     from gpuviz.recorder.feed import Feed
+    from gpuviz.recorder.live_statistics import LiveStatistics
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
@@ -37,7 +38,8 @@ class Pump:
 
     What is stored goes to ``feed`` too. An error never ends it: what could not be stored is counted
     and noted, and it goes on.
-    ``before_drain`` is called first each time, to give the session what comes by being asked for.
+    ``before_drain`` is called first each time, to give the session what comes by being asked for;
+    ``before_publish`` when all of it is stored, before it goes to those who listen to ``feed``.
 
     Attributes:
         cpu_ns: CPU time of draining, on whichever thread.
@@ -46,20 +48,24 @@ class Pump:
         notes: What went wrong, a sentence for each kind.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it moves rows between
         self,
         session: "_core.Session",
         source: "Source",
         store: "Store",
         feed: "Feed",
+        statistics: "LiveStatistics",
         *,
         before_drain: "Callable[[], None]" = lambda: None,
+        before_publish: "Callable[[], None]" = lambda: None,
     ) -> None:
         self._session = session
         self._before_drain = before_drain
+        self._before_publish = before_publish
         self._source = source
         self._store = store
         self._feed = feed
+        self._statistics = statistics
         self._resolver = FrameResolver()
         self._strings_seen = 0
         self._clocks_due_ns = 0
@@ -93,7 +99,6 @@ class Pump:
         self.drain()
         with self._lock:
             self._stopped = True
-            self._feed.close()
 
     def wake(self) -> None:
         """Drain at once, and then at the pace that is due: somebody may have begun to watch."""
@@ -149,6 +154,8 @@ class Pump:
             self._append_clocks()
         with self._noting("Events could not be written"):
             self._store.flush()
+        with self._noting("The numbers could not be read"):
+            self._before_publish()
         self._feed.publish()
         return moved
 
@@ -237,6 +244,7 @@ class Pump:
         with self._feed.lock:
             self._store.append(table, batch)
             self._feed.take(table, batch)
+            self._statistics.take(table, batch)
 
 
 def import_libraries() -> None:

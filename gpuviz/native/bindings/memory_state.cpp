@@ -12,6 +12,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -159,6 +160,26 @@ Statistics statistics_dict(const state::MemoryState& state, std::int16_t device)
     return statistics;
 }
 
+Statistics parts_dict(const state::MemoryState& state, std::int16_t device) {
+    const auto memory = state.devices().find(device);
+    state::MemoryParts parts;
+    state::Stat allocated;
+    if (memory != state.devices().end()) {
+        parts = memory->second.parts();
+        allocated =
+            memory->second.totals().of(state::Quantity::allocated_bytes, state::PoolKind::all);
+    }
+    Statistics values;
+    values["allocated"] = allocated.current;
+    values["allocated_peak"] = allocated.peak;
+    values["reserved"] = parts.reserved;
+    values["free"] = parts.free;
+    values["inactive_split"] = parts.inactive_split;
+    values["largest_free"] = parts.largest_free;
+    values["outside"] = parts.outside;
+    return values;
+}
+
 void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std::int8_t> action,
                        Column<std::uint64_t> address, Column<std::int64_t> size,
                        Column<std::int64_t> requested_size, Column<std::int16_t> device,
@@ -203,7 +224,7 @@ void bind_memory_state(nb::module_& m) {
                std::optional<std::size_t> last,
                std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
-            "until"_a = state::MemoryState::forever,
+            "until"_a = state::MemoryState::forever, nb::call_guard<python::GilRelease>(),
             "Apply rows [first, last) whose time is at most `until` ns.")
         .def(
             "apply_with_levels",
@@ -230,6 +251,11 @@ void bind_memory_state(nb::module_& m) {
              "row of segments() or -1; `state` is 0 inactive, 1 allocated, 2 pending free.")
         .def("statistics", &statistics_dict, "device"_a,
              "Return the keys of torch.cuda.memory_stats that events can tell.")
+        .def("parts", &parts_dict, "device"_a,
+             "Return how the memory of a device is used, in bytes: allocated and its peak, and of "
+             "the known segments what is reserved, free, free in partly used segments and in the "
+             "largest free block; `outside` is active outside known segments. Costs the same "
+             "however many blocks there are.")
         .def(
             "devices",
             [](const state::MemoryState& self) {
