@@ -1,7 +1,6 @@
 """The reader of pickles that JupyterLab's document tab has, run by node."""
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 EXTENSION = Path(__file__).parents[3] / "extension"
-EXAMPLES = int(100 * float(os.environ.get("GPUVIZ_TEST_SCALE", "1")))
 
 
 class BrowserReader:

@@ -7,10 +7,11 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.integration.formats.browser_reader import EXAMPLES, BrowserReader, browser_reader, tagged
+from tests.examples import examples
+from tests.integration.formats.browser_reader import BrowserReader, browser_reader, tagged
 
 PROTOCOLS = [2, 3, 4, 5]
 DEEP = 300_000
@@ -35,7 +36,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserReader]
         yield reader
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(value=values, protocol=st.sampled_from(PROTOCOLS), is_shared=st.booleans())
 def test_plain_values_come_as_they_were_written(browser, value, protocol, is_shared):
     whole = [value, value, {"again": value}] if is_shared else value
@@ -98,7 +99,7 @@ def test_a_truncated_pickle_is_refused_wherever_it_ends(browser, protocol):
         assert size < 2 or "truncated" in error
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(
     value=values,
     protocol=st.sampled_from(PROTOCOLS),

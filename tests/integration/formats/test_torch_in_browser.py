@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.errors import FormatError
 from gpuviz.formats import torch_snapshot
-from tests.integration.formats.browser_reader import EXAMPLES, BrowserReader, browser_reader
+from tests.examples import examples
+from tests.integration.formats.browser_reader import BrowserReader, browser_reader
 from tests.unit.formats.plain_snapshots import (
     FIRST_US,
     GOLDENS,
@@ -198,7 +199,7 @@ def test_a_real_allocators_trace_has_the_tables_of_pythons_importer(browser, nam
     assert found == expected
 
 
-@settings(max_examples=3 * EXAMPLES, deadline=None)
+@examples(60)
 @given(values=snapshots(), protocol=st.sampled_from([2, 3, 4, 5]))
 def test_any_snapshot_has_the_tables_of_pythons_importer(browser, values, protocol):
     answer = browser.tables(pickle.dumps(values, protocol))

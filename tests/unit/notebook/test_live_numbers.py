@@ -1,6 +1,5 @@
 """The numbers of a dashboard, of recordings that grow, against those of the whole."""
 
-import os
 import random
 from dataclasses import replace
 
@@ -10,8 +9,9 @@ import gpuviz
 from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
 from gpuviz.quantities import format_bytes, format_share
 from gpuviz.report.summary import Number
+from tests.examples import share_of
 
-SEEDS = range(max(1, int(3 * float(os.environ.get("GPUVIZ_TEST_SCALE", "1")))))
+SEEDS = range(share_of(1))
 
 
 def by_name(numbers):
