@@ -43,7 +43,7 @@ def test_an_exception_is_the_cells_and_the_result_is_shown_all_the_same(kernel):
     [result] = outputs.bundles
     assert (outputs.status, outputs.errors) == ("error", ["ZeroDivisionError"])
     assert "3.00 MiB held by z" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 # ipykernel tells a cell that awaits of an interrupt only when what it awaits is done.
@@ -59,7 +59,7 @@ def test_an_interrupt_ends_the_cell_and_its_recording(kernel, waiting):
     [result] = outputs.bundles
     assert outputs.status == "error"
     assert "4.00 MiB held by q" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 def test_a_wrong_argument_is_a_sentence_and_the_next_cell_runs(kernel):
@@ -86,9 +86,9 @@ def test_the_numbers_of_a_dashboard_move_while_a_cell_runs_and_somebody_looks(ke
     )
 
     numbers = {value for value in busy.widget_values if "Allocated" in value}
-    live, fallback = shown.bundles[:2]
+    live, static_output = shown.bundles[:2]
     assert "application/vnd.jupyter.widget-view+json" in live
-    assert set(fallback) == {"text/plain", "text/html"}
+    assert set(static_output) == {"text/plain", "text/html"}
     assert [value for value in hidden.widget_values if "Allocated" in value] == []
     assert 2 <= len(numbers) <= 8
     assert "gpuviz-dashboard" not in unloaded.bundles[-1]["text/plain"]

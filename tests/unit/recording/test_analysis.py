@@ -1,4 +1,4 @@
-"""Peak, sites, fragmentation and preamble, against the snapshot or a plain account."""
+"""Peak, sites, fragmentation and initial events, against the snapshot or a plain account."""
 
 from collections import Counter, defaultdict
 
@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuviz._core import MemoryState
-from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import memory_columns
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
@@ -184,7 +184,7 @@ def test_events_before_a_cut_can_be_replaced_by_those_that_lead_to_the_same_stat
     state = MemoryState()
     state.apply(memory_columns(rows_table(rows[:cut])))
 
-    before = preamble(state)
+    before = initial_events(state)
     joined = pa.concat_tables([before, rows_table(rows[cut:])]).unify_dictionaries()
     whole = recording_of(rows)
     short = recording_of(rows, initial_events=before.num_rows)
@@ -209,7 +209,7 @@ def test_pages_mapped_below_older_ones_do_not_make_their_blocks_older_than_their
     state = MemoryState()
     state.apply(memory_columns(rows_table(rows)))
 
-    before = preamble(state)
+    before = initial_events(state)
 
     assert before["action"].to_pylist() == ["segment_map", "alloc"]
     assert before["time"].to_pylist() == [1, 2]

@@ -140,7 +140,7 @@ def test_a_gpu_that_the_active_recorder_does_not_see_is_refused(shell):
     seen = shell.run("%%gpuviz --simulated gpu\ny = gpu.empty(1 << 20)")
 
     assert refused.stderr == (
-        "UsageError: gpuviz records another GPU already: `%gpuviz stop` first.\n"
+        "UsageError: A recording of another GPU is in progress: `%gpuviz stop` first.\n"
     )
     assert "x" not in shell.names
     assert "1.00 MiB held by y" in seen.text
