@@ -216,11 +216,11 @@ class Panel:
             streams=bool(request.get("streams", True)),
             stacks=bool(request.get("stacks", True)),
         )
-        return "gpuviz records."
+        return "Recording started."
 
     def _stop(self, _request: Mapping[str, Any]) -> str:
         self._control.stop()
-        return "The recording has ended."
+        return "Recording stopped."
 
     def _clear(self, _request: Mapping[str, Any]) -> str:
         self._control.clear()
