@@ -146,7 +146,13 @@ def _pool_rows(pools: "NDArray[Any]") -> list[dict[str, Any]]:
     import numpy as np
 
     return [
-        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        {
+            "id": pool,
+            "owner": pool // 2,
+            "segment_type": "large" if pool % 2 else "small",
+            "framework": "torch",
+            "memory": "device",
+        }
         for pool in np.unique(pools).tolist()
     ]
 
@@ -185,4 +191,4 @@ def _stacks(snapshot: "TorchSnapshot") -> "pa.Table":
     offsets = pa.array(snapshot.stack_offsets)
     frames = pa.ListArray.from_arrays(offsets, pa.array(snapshot.stack_frames))
     ids = np.arange(1, len(frames) + 1, dtype=np.uint32)
-    return pa.table({"id": ids, "frames": frames}, schema=schemas()["stacks"])
+    return pa.table({"id": ids, "frames": frames})

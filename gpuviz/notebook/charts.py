@@ -1,4 +1,4 @@
-"""The charts of a dashboard: one Plotly widget, and a choice of what it shows."""
+"""Charts of a dashboard: one Plotly widget and a menu."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Calls something again and again, on a thread of its own, at a bounded cost."""
+"""Periodic calls on a thread, with bounded cost."""
 
 import contextvars
 import threading

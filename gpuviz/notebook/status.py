@@ -1,4 +1,4 @@
-"""What a recorder has done, as text."""
+"""Status of a recorder as text."""
 
 from typing import TYPE_CHECKING
 

@@ -8,7 +8,9 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.escaping import as_unicode
+from gpuviz.recording.implied_columns import host_memories
 from gpuviz.recording.stream_handle import stream_row
 from gpuviz.recording.tables import DICTIONARIES, schemas
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # While somebody watches.
 WATCHED_INTERVAL_S = 0.1
+CLOCKS_INTERVAL_NS = 1_000_000_000
 
 
 class Pump:
@@ -59,6 +62,7 @@ class Pump:
         self._feed = feed
         self._resolver = FrameResolver()
         self._strings_seen = 0
+        self._clocks_due_ns = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stopping = False
@@ -85,6 +89,7 @@ class Pump:
         self._stopping = True
         self.wake()
         self._thread.join()
+        self._clocks_due_ns = 0
         self.drain()
         with self._lock:
             self._stopped = True
@@ -140,6 +145,8 @@ class Pump:
         with self._noting("The devices could not be asked"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
+        with self._noting("The clocks could not be read"):
+            self._append_clocks()
         with self._noting("Events could not be written"):
             self._store.flush()
         self._feed.publish()
@@ -161,7 +168,8 @@ class Pump:
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
-        self._append_new("pools", pool_rows(chunk["pool"]))
+        source = self._source
+        self._append_new("pools", pool_rows(chunk["pool"], source.framework, source.memory))
         self._append_new("threads", thread_rows(chunk["thread"]))
         self._keep("memory_events", batch("memory_events", chunk))
 
@@ -207,6 +215,12 @@ class Pump:
             ],
         )
 
+    def _append_clocks(self) -> None:
+        if time.monotonic_ns() >= self._clocks_due_ns:
+            snapshot = clock_snapshot(self._session.start_ns)
+            self._append("clock_snapshots", [snapshot])
+            self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
+
     def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
         seen = self._ids_seen[table]
         new = [row for row in rows if row["id"] not in seen]
@@ -240,6 +254,9 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     import pyarrow as pa
 
     schema = schemas()[table]
+    if table == "activities":
+        names = ("copy_kind", "source", "destination")
+        chunk = chunk | {"host_memory": host_memories(*(chunk[name] for name in names)).indices}
     columns = [
         pa.DictionaryArray.from_arrays(
             pa.array(chunk[field.name]),
@@ -252,10 +269,18 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def pool_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+def pool_rows(
+    ids: "np.ndarray[Any, np.dtype[np.uint32]]", framework: str = "", memory: str = ""
+) -> list[dict[str, Any]]:
     """Return a row of ``pools`` for each id that occurs; see `gpuviz.recording.tables`."""
     return [
-        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        {
+            "id": pool,
+            "owner": pool // 2,
+            "segment_type": "large" if pool % 2 else "small",
+            "framework": framework,
+            "memory": memory,
+        }
         for pool in _distinct(ids)
     ]
 

@@ -1,4 +1,4 @@
-"""What a recorder tells of itself."""
+"""Status of a recorder."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A recording with less in it, so that its report fits into a number of bytes."""
+"""Reduction of a recording to a maximum size."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -200,7 +200,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     users = (("memory_events", "stack"), ("api_calls", "stack"))
     tables["stacks"] = _used(tables["stacks"], *(tables[name][column] for name, column in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
-    tables["frames"] = _used(tables["frames"], flat)
+    tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])
     names = (
         ("activities", "name"),
         ("api_calls", "name"),

@@ -1,4 +1,4 @@
-"""What the Jupyter server does for JupyterLab: it lists GPUs and converts recordings."""
+"""The Jupyter server extension: it lists GPUs and converts recordings for JupyterLab."""
 
 from typing import TYPE_CHECKING
 

@@ -60,7 +60,8 @@ export class RecordingFile implements RecordedTables {
   }
 
   async *parts(name: string): AsyncGenerator<ArrowTable> {
-    const file = `${name}.arrow`;
+    const isPrimary = this.#members.has(`${name}.arrow`) || !this.isClassified;
+    const file = isPrimary ? `${name}.arrow` : `derived/${name}.arrow`;
     const member = this.#members.get(file);
     if (member !== undefined) {
       for await (const part of recordBatches(readZipPieces(this.#source, file, member))) {

@@ -2,8 +2,29 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 namespace gpuviz {
+
+namespace {
+
+std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
+    switch (cause) {
+        case IdleCause::host:
+            return times.host;
+        case IdleCause::dependency:
+            return times.dependency;
+        case IdleCause::synchronization:
+            return times.synchronization;
+        case IdleCause::allocation:
+            return times.allocation;
+        case IdleCause::unknown:
+            break;
+    }
+    return times.unknown;
+}
+
+}  // namespace
 
 void LatestBefore::finish() {
     std::sort(times_.begin(), times_.end());
@@ -107,43 +128,91 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     for (auto& [stream, times] : completions_) times.finish();
 }
 
-void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, IdleTimes& times) const {
+IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_t> activity) const {
+    Sections found{};
     const auto call = activity ? call_of(activities_.correlation[*activity]) : std::nullopt;
     if (!call) {
-        const auto allocation = allocations_.covered(gap);
-        times.allocation += allocation;
-        times.unknown += gap.length() - allocation;
-        return;
+        found[0] = {gap, IdleCause::unknown};
+        return found;
     }
+    const auto launch = calls_.interval(*call);
     Interval waiting{gap.end, gap.end};
-    if (const auto found = completions_.find(activities_.stream[*activity]);
-        found != completions_.end()) {
-        const auto completed = found->second.before(activities_.correlation[*activity]);
-        if (completed) waiting = gap.within({calls_.interval(*call).begin, *completed});
+    if (const auto stream = completions_.find(activities_.stream[*activity]);
+        stream != completions_.end()) {
+        const auto completed = stream->second.before(activities_.correlation[*activity]);
+        if (completed) waiting = gap.within({launch.begin, *completed});
     }
     if (waiting.length() == 0) waiting = {gap.end, gap.end};
-    times.dependency += waiting.length();
-    add_after_dependency({gap.begin, waiting.begin}, *call, times);
-    add_after_dependency({waiting.end, gap.end}, *call, times);
+    const auto thread = blocked_or_allocating_.find(calls_.thread[*call]);
+    const auto* blocked = thread == blocked_or_allocating_.end() ? nullptr : &thread->second;
+    std::size_t next = 0;
+    const auto split = [&](Interval part) {
+        constexpr auto limit = std::numeric_limits<std::int64_t>::max();
+        const auto within = [&](std::int64_t begin, std::int64_t end) {
+            return part.within({begin, end});
+        };
+        found[next++] = {within(-limit, launch.begin), IdleCause::host, true, blocked};
+        found[next++] = {within(launch.begin, launch.end), IdleCause::host};
+        found[next++] = {within(launch.end, limit), IdleCause::unknown};
+    };
+    split({gap.begin, waiting.begin});
+    found[next++] = {waiting, IdleCause::dependency, false};
+    split({waiting.end, gap.end});
+    return found;
 }
 
-void IdleCauses::add_after_dependency(Interval part, std::size_t call, IdleTimes& times) const {
-    if (part.length() == 0) return;
-    const auto launch = calls_.interval(call);
-    const Interval before_begin{part.begin, std::min(part.end, launch.begin)};
-    const Interval before_return{part.begin, std::min(part.end, launch.end)};
-    const auto allocation = allocations_.covered(part);
-    const auto thread = blocked_or_allocating_.find(calls_.thread[call]);
+void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, IdleTimes& times) const {
+    for (const Section& section : sections(gap, activity)) {
+        if (section.time.length() > 0) add_section(section, times);
+    }
+}
+
+void IdleCauses::add_section(const Section& section, IdleTimes& times) const {
+    const auto allocation = section.may_allocate ? allocations_.covered(section.time) : 0;
     const auto synchronization =
-        thread == blocked_or_allocating_.end()
-            ? 0
-            : thread->second.covered(before_begin) - allocations_.covered(before_begin);
-    const auto host =
-        before_return.length() - allocations_.covered(before_return) - synchronization;
+        section.blocked == nullptr ? 0 : section.blocked->covered(section.time) - allocation;
     times.allocation += allocation;
     times.synchronization += synchronization;
-    times.host += host;
-    times.unknown += part.length() - allocation - synchronization - host;
+    time_of(section.cause, times) += section.time.length() - allocation - synchronization;
+}
+
+void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
+                              std::vector<IdlePart>& parts) const {
+    const std::size_t first = parts.size();
+    const auto append = [&](Interval time, IdleCause cause) {
+        if (parts.size() > first && parts.back().cause == cause) {
+            parts.back().time.end = time.end;
+        } else {
+            parts.push_back({time, cause});
+        }
+    };
+    for (const Section& section : sections(gap, activity)) {
+        auto now = section.time.begin;
+        auto allocation = section.may_allocate ? allocations_.after(now) : IntervalUnion::none();
+        auto blocked = section.blocked ? section.blocked->after(now) : IntervalUnion::none();
+        while (now < section.time.end && parts.size() - first < most) {
+            while (!allocation.empty() && allocation.front().end <= now) {
+                allocation = allocation.subspan(1);
+            }
+            while (!blocked.empty() && blocked.front().end <= now) blocked = blocked.subspan(1);
+            auto cause = section.cause;
+            auto until = section.time.end;
+            if (!allocation.empty() && allocation.front().begin <= now) {
+                cause = IdleCause::allocation;
+                until = std::min(until, allocation.front().end);
+            } else {
+                if (!allocation.empty()) until = std::min(until, allocation.front().begin);
+                if (!blocked.empty() && blocked.front().begin <= now) {
+                    cause = IdleCause::synchronization;
+                    until = std::min(until, blocked.front().end);
+                } else if (!blocked.empty()) {
+                    until = std::min(until, blocked.front().begin);
+                }
+            }
+            append({now, until}, cause);
+            now = until;
+        }
+    }
 }
 
 }  // namespace gpuviz

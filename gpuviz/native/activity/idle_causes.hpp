@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,14 @@ struct IdleTimes {
     std::int64_t synchronization = 0;
     std::int64_t allocation = 0;
     std::int64_t unknown = 0;
+};
+
+enum class IdleCause : std::uint8_t { host, dependency, synchronization, allocation, unknown };
+
+// A part of a gap that has one cause.
+struct IdlePart {
+    Interval time;
+    IdleCause cause;
 };
 
 // The latest time among those that were given before a CUDA call. Correlation ids ascend in the
@@ -52,14 +61,30 @@ class IdleCauses {
     // Adds the causes of a gap that ended with an activity.
     void add(Interval gap, std::optional<std::size_t> activity, IdleTimes& times) const;
 
+    // Appends the parts of such a gap in order of time, neighbours of different causes; no more
+    // than so many parts.
+    void append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
+                      std::vector<IdlePart>& parts) const;
+
   private:
+    // A part of a gap that has one cause, but for when a call allocated or a thread was blocked.
+    struct Section {
+        Interval time;
+        IdleCause cause;
+        bool may_allocate = true;
+        // When synchronization, or else allocation, is the cause; null if it cannot be.
+        const IntervalUnion* blocked = nullptr;
+    };
+    using Sections = std::array<Section, 7>;
+
+    [[nodiscard]] Sections sections(Interval gap, std::optional<std::size_t> activity) const;
+    void add_section(const Section& section, IdleTimes& times) const;
     // The first call with the id; calls of 0 have none.
     [[nodiscard]] std::optional<std::size_t> call_of(std::uint32_t correlation) const noexcept;
     void index_calls();
     void find_blocked_threads(const SynchronizationRows& synchronizations);
     void find_completions(const SynchronizationRows& synchronizations);
     [[nodiscard]] std::unordered_map<std::uint32_t, LatestBefore> launched_by_stream() const;
-    void add_after_dependency(Interval part, std::size_t call, IdleTimes& times) const;
 
     ActivityRows activities_;
     HostCallRows calls_;

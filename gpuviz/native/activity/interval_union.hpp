@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "activity/timed_rows.hpp"
@@ -35,6 +36,15 @@ class IntervalUnion {
     [[nodiscard]] std::int64_t covered(Interval interval) const noexcept {
         return interval.length() == 0 ? 0 : before(interval.end) - before(interval.begin);
     }
+
+    // The parts that end after a time, in order.
+    [[nodiscard]] std::span<const Interval> after(std::int64_t time) const noexcept {
+        const auto first =
+            std::upper_bound(parts_.begin(), parts_.end(), time,
+                             [](std::int64_t t, Interval part) { return t < part.end; });
+        return {first, parts_.end()};
+    }
+    [[nodiscard]] static std::span<const Interval> none() noexcept { return {}; }
 
   private:
     [[nodiscard]] std::int64_t before(std::int64_t time) const noexcept {

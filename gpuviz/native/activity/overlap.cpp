@@ -66,25 +66,26 @@ Rows in_order_of_time(const ActivityRows& activities) {
 // No stream stands for the device, and comes before any.
 using LaneKey = std::pair<std::int16_t, std::optional<std::uint32_t>>;
 
-std::map<LaneKey, Rows> by_lane(const ActivityRows& activities) {
+}  // namespace
+
+std::vector<LaneRows> rows_by_lane(const ActivityRows& activities) {
     std::map<LaneKey, Rows> lanes;
     for (const std::size_t row : in_order_of_time(activities)) {
         lanes[{activities.device[row], std::nullopt}].push_back(row);
         lanes[{activities.device[row], activities.stream[row]}].push_back(row);
     }
-    return lanes;
+    std::vector<LaneRows> found;
+    for (auto& [key, rows] : lanes) found.push_back({key.first, key.second, std::move(rows)});
+    return found;
 }
 
-Interval window_of(const ActivityRows& activities, const Rows& rows,
-                   std::optional<std::int64_t> begin, std::optional<std::int64_t> end) {
+Interval time_of(const ActivityRows& activities, std::span<const std::size_t> rows) {
     Interval whole = activities.interval(rows.front());
     for (const std::size_t row : rows) {
         whole.end = std::max(whole.end, activities.interval(row).end);
     }
-    return sound(begin.value_or(whole.begin), end.value_or(whole.end));
+    return whole;
 }
-
-}  // namespace
 
 RunTimes run_times(const ActivityRows& activities, std::span<const std::size_t> rows,
                    Interval window) {
@@ -141,9 +142,11 @@ std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& ca
     const IdleCauses causes(activities, calls, synchronizations);
     std::vector<Lane> lanes;
     Interval window;
-    for (const auto& [key, rows] : by_lane(activities)) {
-        const auto& [device, stream] = key;
-        if (!stream) window = window_of(activities, rows, window_begin, window_end);
+    for (const auto& [device, stream, rows] : rows_by_lane(activities)) {
+        if (!stream) {
+            const Interval whole = time_of(activities, rows);
+            window = sound(window_begin.value_or(whole.begin), window_end.value_or(whole.end));
+        }
         Lane lane{device, stream, window, run_times(activities, rows, window), {}};
         for (const Gap& gap : gaps(activities, rows, window)) {
             causes.add(gap.time, gap.next, lane.idle);

@@ -38,6 +38,19 @@ struct Gap {
     std::optional<std::size_t> next;
 };
 
+// The rows of a device, or of one of its streams, in order of their begin.
+struct LaneRows {
+    std::int16_t device = 0;
+    std::optional<std::uint32_t> stream;
+    std::vector<std::size_t> rows;
+};
+
+// The rows of each device, followed by those of its streams, both ascending.
+[[nodiscard]] std::vector<LaneRows> rows_by_lane(const ActivityRows& activities);
+
+// From the first begin to the last end of rows in order of their begin, of which there are some.
+[[nodiscard]] Interval time_of(const ActivityRows& activities, std::span<const std::size_t> rows);
+
 // What ran in the window, of rows in order of their begin.
 [[nodiscard]] RunTimes run_times(const ActivityRows& activities, std::span<const std::size_t> rows,
                                  Interval window);
