@@ -1,14 +1,14 @@
-"""Private pools: memory of its own for a part of a program."""
+"""Private memory pools."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from gpuviz.allocator.memory import caching_allocator, chosen_device, memory_snapshot
-from gpuviz.allocator.non_copyable import SoleOwner
+from gpuviz.allocator.non_copyable import NonCopyable
 
 
-class MemPool(SoleOwner):
+class MemPool(NonCopyable):
     """Memory of its own for what is allocated on one device inside `use_mem_pool`.
 
     It goes back to the device when the object is gone and no array uses it.

@@ -1,4 +1,4 @@
-"""Events that lead to a state: what stands for those that were dropped before it."""
+"""Memory events that lead to a given state."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ INACTIVE = 0
 _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 
 
-def preamble(state: "MemoryState") -> "pa.Table":
+def initial_events(state: "MemoryState") -> "pa.Table":
     """Return ``memory_events`` that lead to ``state``: its segments and its live blocks.
 
     Each event has the time, stack, stream and pool of the one that made the segment or block;

@@ -1,10 +1,10 @@
-"""A recording cut to a window of its time."""
+"""Part of a recording between two times."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
-from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.state import state_at
 
@@ -34,7 +34,7 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
     if end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
     tables = dict(recording.tables)
-    before = preamble(state_at(recording, start))
+    before = initial_events(state_at(recording, start))
     tables[_EVENTS] = _events(recording, before, start, end)
     for name in _INTERVALS:
         tables[name] = tables[name].filter(_touches(tables[name], start, end))

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of work that takes long; nothing anywhere else."""
+"""Progress bars for long work, on terminals only."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def reading(file: Path) -> "Recording":
         OSError: The file cannot be opened.
         FormatError: It cannot be read.
     """
-    from gpuviz.formats.recognition import read
+    from gpuviz.formats.detection import read
 
     with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as tell:
         return read(file, tell)

@@ -7,7 +7,7 @@ import click
 
 from gpuviz.commands.browser import open_page
 from gpuviz.commands.progress import reading, writing
-from gpuviz.formats.recognition import recognize
+from gpuviz.formats.detection import detect
 
 
 def run(file: Path) -> None:
@@ -16,7 +16,7 @@ def run(file: Path) -> None:
     Raises:
         GpuvizError: The file cannot be read as a recording.
     """
-    if recognize(file) == "html":
+    if detect(file) == "html":
         open_page(file)
         return
     recording = reading(file)

@@ -1,68 +1,19 @@
-"""Which format a file or a folder has, by what is in it."""
+"""Deprecated name of `gpuviz.formats.detection`, for one version."""
 
-from collections.abc import Callable
-from importlib import import_module
+import warnings
 from typing import TYPE_CHECKING
 
-from gpuviz.errors import FormatError
-from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
+from gpuviz.formats.detection import detect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuviz.recording.recording import Recording
-
-# Modules of this package; each has `read(path)`.
-FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
-# Those that take long enough to tell how far they are.
-_TELLING = ("torch_snapshot", "rmm_csv")
-_START_BYTES = 1024
-_EXPECTED = (
-    "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
-    "(pickle), a CSV log of RMM, or a folder of Arrow or Parquet files"
-)
-
-
-def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "Recording":
-    """Return the recording in a file or folder of any of ``FORMATS``.
-
-    Args:
-        path: The file or folder.
-        progress: Is called now and then with the bytes read and those in all, where it takes long.
-
-    Raises:
-        FormatError: It has none of the formats, or is damaged.
-        OSError: It is not there or cannot be read.
-    """
-    name = recognize(path)
-    module = import_module(f"gpuviz.formats.{name}")
-    recording: Recording = module.read(path, *((progress,) if name in _TELLING else ()))
-    return recording
-
 
 def recognize(path: "Path") -> str:
-    """Return which of ``FORMATS`` a file or folder has; its name does not matter.
-
-    Raises:
-        FormatError: It has none of them.
-        OSError: It is not there or cannot be read.
-    """
-    if path.is_dir():
-        return _recognize_folder(path)
-    with path.open("rb") as file:
-        start = file.read(_START_BYTES)
-    if gpuviz.is_archive(start):
-        return "gpuviz"
-    if torch_snapshot.is_pickle(start):
-        return "torch_snapshot"
-    if html.is_page(start):
-        return "html"
-    if rmm_csv.is_log(start):
-        return "rmm_csv"
-    raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
-
-
-def _recognize_folder(path: "Path") -> str:
-    if not (path / gpuviz.MANIFEST).is_file():
-        raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
-    return "arrow_directory" if arrow_directory.layout(path) else "part"
+    """Return what `gpuviz.formats.detection.detect` returns, with a DeprecationWarning."""
+    warnings.warn(
+        "gpuviz.formats.recognition.recognize is now gpuviz.formats.detection.detect",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return detect(path)

@@ -1,4 +1,4 @@
-"""One place from which a notebook starts, stops and keeps its recordings."""
+"""Start, stop and storage of a notebook's recordings."""
 
 import weakref
 from functools import cache
@@ -81,7 +81,7 @@ class Control:
             RecorderError: One is active already.
         """
         if Recorder.active() is not None:
-            raise RecorderError("gpuviz records already: `%gpuviz stop` first")
+            raise RecorderError("A recording is already in progress: `%gpuviz stop` first")
 
         def begin(path: str | None) -> Recorder:
             recorder = record(
@@ -103,7 +103,7 @@ class Control:
         """
         recorder = self.recorder
         if recorder is None or not recorder.is_recording:
-            raise RecorderError("gpuviz does not record: `%gpuviz start` first")
+            raise RecorderError("No recording is in progress: `%gpuviz start` first")
         return recorder.stop()
 
     def add_view(self, view: View, cell: str) -> None:
@@ -140,7 +140,7 @@ class Control:
             RecorderError: It records another one, and would miss what happens on this one.
         """
         if self._own is not None and self._own.is_recording and self._device is not device:
-            raise RecorderError("gpuviz records another GPU already: `%gpuviz stop` first")
+            raise RecorderError("A recording of another GPU is in progress: `%gpuviz stop` first")
 
     def start_again(self) -> Recorder:
         """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.
@@ -151,7 +151,7 @@ class Control:
         if self._again is None:
             return self.start()
         if Recorder.active() is not None:
-            raise RecorderError("gpuviz records already: `%gpuviz stop` first")
+            raise RecorderError("A recording is already in progress: `%gpuviz stop` first")
         self._own = self._latest = self._again()
         return self._own
 

@@ -1,10 +1,14 @@
-"""A recording in the place of the recorder that has made it."""
+"""A finished recording with the interface of a recorder."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuviz.recorder.status import RecorderStatus
+from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gpuviz.recording.recording import Recording
 
 
@@ -20,6 +24,19 @@ class Finished:
 
     def __init__(self, recording: "Recording") -> None:
         self.recording = recording
+
+    @cached_property
+    def statistics(self) -> RecorderStatistics:
+        """The numbers at the end of the recording."""
+        live = LiveStatistics()
+        initial = self.recording.manifest.initial_events
+        events = self.recording.tables["memory_events"]
+        _take_all(live, "memory_events", events.slice(0, initial))
+        live.begin()
+        _take_all(live, "memory_events", events.slice(initial))
+        for table in ("devices", "device_memory", "activities"):
+            _take_all(live, table, self.recording.tables[table])
+        return live.read(self.recording.duration_ns, self.status())
 
     def status(self) -> RecorderStatus:
         """Return what the recording tells of how it was made."""
@@ -38,3 +55,8 @@ class Finished:
             own_cost_ns=manifest.own_cost_ns,
             notes=manifest.notes,
         )
+
+
+def _take_all(live: LiveStatistics, table: str, rows: "pa.Table") -> None:
+    for batch in rows.to_batches():
+        live.take(table, batch)

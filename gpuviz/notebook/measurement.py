@@ -1,11 +1,11 @@
-"""The measurement of one cell, from its first line to its end."""
+"""Measurement of one cell from its first line to its end."""
 
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
 from gpuviz.notebook.holders import Holders
-from gpuviz.notebook.static import as_html, as_text
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:

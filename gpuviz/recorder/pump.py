@@ -8,6 +8,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.implied_columns import host_memories
 from gpuviz.recording.stream_handle import stream_row
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpuviz import _core
     from gpuviz.recorder.feed import Feed
+    from gpuviz.recorder.live_statistics import LiveStatistics
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # While somebody watches.
 WATCHED_INTERVAL_S = 0.1
+CLOCKS_INTERVAL_NS = 1_000_000_000
 
 
 class Pump:
@@ -35,7 +38,8 @@ class Pump:
 
     What is stored goes to ``feed`` too. An error never ends it: what could not be stored is counted
     and noted, and it goes on.
-    ``before_drain`` is called first each time, to give the session what comes by being asked for.
+    ``before_drain`` is called first each time, to give the session what comes by being asked for;
+    ``before_publish`` when all of it is stored, before it goes to those who listen to ``feed``.
 
     Attributes:
         cpu_ns: CPU time of draining, on whichever thread.
@@ -44,22 +48,27 @@ class Pump:
         notes: What went wrong, a sentence for each kind.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it moves rows between
         self,
         session: "_core.Session",
         source: "Source",
         store: "Store",
         feed: "Feed",
+        statistics: "LiveStatistics",
         *,
         before_drain: "Callable[[], None]" = lambda: None,
+        before_publish: "Callable[[], None]" = lambda: None,
     ) -> None:
         self._session = session
         self._before_drain = before_drain
+        self._before_publish = before_publish
         self._source = source
         self._store = store
         self._feed = feed
+        self._statistics = statistics
         self._resolver = FrameResolver()
         self._strings_seen = 0
+        self._clocks_due_ns = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stopping = False
@@ -86,10 +95,10 @@ class Pump:
         self._stopping = True
         self.wake()
         self._thread.join()
+        self._clocks_due_ns = 0
         self.drain()
         with self._lock:
             self._stopped = True
-            self._feed.close()
 
     def wake(self) -> None:
         """Drain at once, and then at the pace that is due: somebody may have begun to watch."""
@@ -141,8 +150,12 @@ class Pump:
         with self._noting("The devices could not be asked"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
+        with self._noting("The clocks could not be read"):
+            self._append_clocks()
         with self._noting("Events could not be written"):
             self._store.flush()
+        with self._noting("The numbers could not be read"):
+            self._before_publish()
         self._feed.publish()
         return moved
 
@@ -162,7 +175,8 @@ class Pump:
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
-        self._append_new("pools", pool_rows(chunk["pool"]))
+        source = self._source
+        self._append_new("pools", pool_rows(chunk["pool"], source.framework, source.memory))
         self._append_new("threads", thread_rows(chunk["thread"]))
         self._keep("memory_events", batch("memory_events", chunk))
 
@@ -208,6 +222,12 @@ class Pump:
             ],
         )
 
+    def _append_clocks(self) -> None:
+        if time.monotonic_ns() >= self._clocks_due_ns:
+            snapshot = clock_snapshot(self._session.start_ns)
+            self._append("clock_snapshots", [snapshot])
+            self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
+
     def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
         seen = self._ids_seen[table]
         new = [row for row in rows if row["id"] not in seen]
@@ -224,6 +244,7 @@ class Pump:
         with self._feed.lock:
             self._store.append(table, batch)
             self._feed.take(table, batch)
+            self._statistics.take(table, batch)
 
 
 def import_libraries() -> None:
@@ -256,10 +277,18 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def pool_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
+def pool_rows(
+    ids: "np.ndarray[Any, np.dtype[np.uint32]]", framework: str = "", memory: str = ""
+) -> list[dict[str, Any]]:
     """Return a row of ``pools`` for each id that occurs; see `gpuviz.recording.tables`."""
     return [
-        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        {
+            "id": pool,
+            "owner": pool // 2,
+            "segment_type": "large" if pool % 2 else "small",
+            "framework": framework,
+            "memory": memory,
+        }
         for pool in _distinct(ids)
     ]
 

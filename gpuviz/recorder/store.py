@@ -1,4 +1,4 @@
-"""Where the batches of a recording go while it is made: a file on disk, or bounded memory."""
+"""Storage of a growing recording: a file on disk, or bounded memory."""
 
 import threading
 from collections import deque
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
-from gpuviz.analysis.initial_events import preamble
+from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import memory_columns
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
@@ -225,7 +225,7 @@ class Store:
     def _events_before(self) -> "pa.Table | None":
         if self.dropped_oldest == 0:
             return None
-        return preamble(self._state_before)
+        return initial_events(self._state_before)
 
 
 def _no_events() -> "pa.Table":

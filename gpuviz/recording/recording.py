@@ -1,4 +1,4 @@
-"""A recording: its tables, and what they mean."""
+"""`Recording`, its tables and analyses; `load`."""
 
 import os
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def load(path: str | os.PathLike[str]) -> "Recording":
         FileNotFoundError: There is no such file.
         FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
     """
-    from gpuviz.formats.recognition import read
+    from gpuviz.formats.detection import read
 
     return read(Path(path))
 

@@ -1,4 +1,4 @@
-"""A GPU without a GPU: programs that look like CuPy's, and run and are recorded on any machine."""
+"""`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
 import os
@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
-from gpuviz.allocator.non_copyable import SoleOwner
-from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.allocator.non_copyable import NonCopyable
+from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
@@ -49,7 +49,7 @@ os.register_at_fork(
 )
 
 
-class SimulatedArray(SoleOwner):
+class SimulatedArray(NonCopyable):
     """Memory of a `SimulatedGPU`, freed when the last reference to it goes; it has no contents.
 
     Attributes:
@@ -79,7 +79,7 @@ class SimulatedArray(SoleOwner):
         return f"<SimulatedArray of {self.nbytes} bytes at {self.ptr:#x}>"
 
 
-class SimulatedGPU(SoleOwner):
+class SimulatedGPU(NonCopyable):
     """A GPU that exists in software only: memory, streams, kernels and copies, on any machine.
 
     Write a program for it as one would for CuPy, and record it as one would record CuPy::

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
-from gpuviz.allocator.non_copyable import SoleOwner
+from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.simulation.source import DEVICE
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class CurrentStream(threading.local):
         return self.streams[-1] if self.streams else self.null
 
 
-class SimulatedEvent(SoleOwner):
+class SimulatedEvent(NonCopyable):
     """A point in a stream's work, like ``cupy.cuda.Event``."""
 
     def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream") -> None:
@@ -57,7 +57,7 @@ class SimulatedEvent(SoleOwner):
         return self._native.is_complete(self.ptr)
 
 
-class SimulatedStream(SoleOwner):
+class SimulatedStream(NonCopyable):
     """A queue of work, like ``cupy.cuda.Stream``: in ``with`` it is the current one.
 
     Attributes:
@@ -141,7 +141,7 @@ class SimulatedStream(SoleOwner):
         return SimulatedGraph(self._native, self._current, kernels)
 
 
-class SimulatedGraph(SoleOwner):
+class SimulatedGraph(NonCopyable):
     """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
 
     def __init__(

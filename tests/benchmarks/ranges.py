@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import gpuviz
 from gpuviz.recorder.recorder import Recorder
-from tests.recorder.simulated_source import SimulatedSource
+from tests.unit.recorder.simulated_source import SimulatedSource
 
 CALLS = 20_000
 RUNS = 9

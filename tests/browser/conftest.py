@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from gpuviz.recording.recording import Recording
-from tests.report.recordings import make_recording
+from tests.unit.report.recordings import make_recording
 
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",

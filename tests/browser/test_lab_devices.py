@@ -19,7 +19,7 @@ from tests.browser.lab import (
     wait_until_run,
     write_notebook,
 )
-from tests.server.fake_devices import FIRST_PID, GIB, FakeDevices, two_devices
+from tests.integration.server.fake_devices import FIRST_PID, GIB, FakeDevices, two_devices
 
 pytestmark = pytest.mark.browser
 

@@ -69,8 +69,8 @@ def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(page, lab, 
     open_notebook(page, lab, path.name)
     run_all(page)
     show_dashboard(page)
-    fallback = page.locator("[class^='gpuviz-fallback']")
-    hidden = fallback.count() == 1 and not fallback.is_visible()
+    static_output = page.locator("[class^='gpuviz-static']")
+    hidden = static_output.count() == 1 and not static_output.is_visible()
     save(page)
     saved = nbformat.read(folder / path.name, as_version=4)
 

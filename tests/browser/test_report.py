@@ -8,8 +8,8 @@ from playwright.sync_api import Locator, Page
 
 from gpuviz.recording.recording import Recording
 from gpuviz.report.page import write_report
-from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
-from tests.report.test_page import HOSTILE
+from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
+from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 

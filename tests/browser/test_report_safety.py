@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording.recording import load
 from tests.browser.stream_recording import make_stream_recording
-from tests.report.recordings import make_recording
+from tests.unit.report.recordings import make_recording
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
-from tests.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
+from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 from gpuviz.recording.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import LEVELS, MAP, OVERVIEW, open_report, point
-from tests.report.test_page import HOSTILE
+from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 

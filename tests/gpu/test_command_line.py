@@ -8,7 +8,7 @@ import pytest
 import gpuviz
 from gpuviz.doctor.examination import examine
 from gpuviz.doctor.machine import Machine
-from tests.commands.programs import GPUVIZ, PYTHON, outcome, run, said
+from tests.integration.commands.programs import GPUVIZ, PYTHON, outcome, run, said
 
 pytestmark = pytest.mark.gpu
 

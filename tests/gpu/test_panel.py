@@ -6,8 +6,8 @@ import time
 import pytest
 
 import gpuviz
-from tests.notebook.kernel import running_kernel
-from tests.notebook.panel_page import Page
+from tests.integration.notebook.kernel import running_kernel
+from tests.integration.notebook.panel_page import Page
 
 pytestmark = pytest.mark.gpu
 

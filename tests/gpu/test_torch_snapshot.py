@@ -7,8 +7,8 @@ import pytest
 
 from gpuviz.formats import torch_snapshot
 from gpuviz.recording.recording import load
-from tests.formats.plain_snapshots import SNAPSHOTS, accounting, memory, read, snapshot
-from tests.recording.from_events import counted
+from tests.unit.formats.plain_snapshots import SNAPSHOTS, accounting, memory, read, snapshot
+from tests.unit.recording.from_events import counted
 
 MIB = 1 << 20
 WITHOUT_TORCH = pytest.mark.skipif(

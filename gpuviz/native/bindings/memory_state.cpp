@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -167,6 +168,26 @@ Statistics statistics_dict(const gpuviz::MemoryState& state, std::int16_t device
     return statistics;
 }
 
+Statistics parts_dict(const gpuviz::MemoryState& state, std::int16_t device) {
+    const auto memory = state.devices().find(device);
+    gpuviz::MemoryParts parts;
+    gpuviz::Stat allocated;
+    if (memory != state.devices().end()) {
+        parts = memory->second.parts();
+        allocated =
+            memory->second.totals().of(gpuviz::Quantity::allocated_bytes, gpuviz::PoolKind::all);
+    }
+    Statistics values;
+    values["allocated"] = allocated.current;
+    values["allocated_peak"] = allocated.peak;
+    values["reserved"] = parts.reserved;
+    values["free"] = parts.free;
+    values["inactive_split"] = parts.inactive_split;
+    values["largest_free"] = parts.largest_free;
+    values["outside"] = parts.outside;
+    return values;
+}
+
 void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std::int8_t> action,
                        Column<std::uint64_t> address, Column<std::int64_t> size,
                        Column<std::int64_t> requested_size, Column<std::int16_t> device,
@@ -211,7 +232,7 @@ void gpuviz::bind_memory_state(nb::module_& m) {
                std::optional<std::size_t> last,
                std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
-            "until"_a = gpuviz::MemoryState::forever,
+            "until"_a = gpuviz::MemoryState::forever, nb::call_guard<gpuviz::GilRelease>(),
             "Apply rows [first, last) whose time is at most `until` ns.")
         .def(
             "apply_with_levels",
@@ -238,6 +259,11 @@ void gpuviz::bind_memory_state(nb::module_& m) {
              "row of segments() or -1; `state` is 0 inactive, 1 allocated, 2 pending free.")
         .def("statistics", &statistics_dict, "device"_a,
              "Return the keys of torch.cuda.memory_stats that events can tell.")
+        .def("parts", &parts_dict, "device"_a,
+             "Return how the memory of a device is used, in bytes: allocated and its peak, and of "
+             "the known segments what is reserved, free, free in partly used segments and in the "
+             "largest free block; `outside` is active outside known segments. Costs the same "
+             "however many blocks there are.")
         .def(
             "devices",
             [](const gpuviz::MemoryState& self) {

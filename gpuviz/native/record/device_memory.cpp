@@ -87,6 +87,22 @@ std::int64_t DeviceMemory::largest_free(PoolKind kind) const noexcept {
     return bytes(largest);
 }
 
+MemoryParts DeviceMemory::parts() const noexcept {
+    const auto now = [&](Quantity quantity) { return totals_.of(quantity, PoolKind::all).current; };
+    std::uint64_t largest = 0;
+    for (const auto& sizes : free_sizes_) {
+        if (!sizes.empty()) largest = std::max(largest, sizes.rbegin()->first);
+    }
+    const std::int64_t reserved = now(Quantity::reserved_bytes);
+    return {
+        .reserved = reserved,
+        .free = reserved - (now(Quantity::active_bytes) - outside_bytes_),
+        .inactive_split = now(Quantity::inactive_split_bytes),
+        .largest_free = bytes(largest),
+        .outside = outside_bytes_,
+    };
+}
+
 void DeviceMemory::allocate(DeviceEvent event) {
     if (event.size == 0) {
         ++anomalies_;
@@ -156,6 +172,7 @@ void DeviceMemory::add_outside(const DeviceEvent& event) {
                                               event.thread, BlockState::active_allocated, false})
                       .first;
     ++live_outside_;
+    outside_bytes_ += bytes(event.size);
     seen_outside_ = true;
 }
 
@@ -178,6 +195,7 @@ void DeviceMemory::complete_free(Blocks::iterator block) {
     last_found_ = blocks_.end();
     if (!freed.has_segment()) {
         --live_outside_;
+        outside_bytes_ -= bytes(freed.size);
         blocks_.erase(block);
         return;
     }

@@ -41,6 +41,16 @@ struct Block {
     }
 };
 
+// How the reserved memory of a device is used, in bytes.
+struct MemoryParts {
+    std::int64_t reserved = 0;
+    std::int64_t free = 0;
+    std::int64_t inactive_split = 0;
+    std::int64_t largest_free = 0;
+    // Active bytes outside known segments; in none of the other numbers.
+    std::int64_t outside = 0;
+};
+
 // One event of one device, with the ids of the tables in place of handles.
 struct DeviceEvent {
     std::int64_t time_ns;
@@ -76,6 +86,8 @@ class DeviceMemory {
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
     [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
     [[nodiscard]] std::int64_t anomalies() const noexcept { return anomalies_; }
+    // Costs the same however many blocks there are.
+    [[nodiscard]] MemoryParts parts() const noexcept;
     // Bytes; -1 where unknown, because live blocks lie outside the known segments.
     [[nodiscard]] std::int64_t largest_free(PoolKind kind) const noexcept;
 
@@ -116,6 +128,7 @@ class DeviceMemory {
     MemoryTotals totals_;
     std::int64_t anomalies_ = 0;
     std::int64_t live_outside_ = 0;
+    std::int64_t outside_bytes_ = 0;
     bool seen_outside_ = false;
     bool seen_segment_ = false;
 };

@@ -1,0 +1,68 @@
+"""Format detection: files and folders by their content."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from gpuviz.errors import FormatError
+from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuviz.recording.recording import Recording
+
+# Modules of this package; each has `read(path)`.
+FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
+# Those that take long enough to report progress.
+_WITH_PROGRESS = ("torch_snapshot", "rmm_csv")
+_START_BYTES = 1024
+_EXPECTED = (
+    "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
+    "(pickle), an RMM CSV log, or a folder of Arrow or Parquet files"
+)
+
+
+def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "Recording":
+    """Return the recording in a file or folder of any of ``FORMATS``.
+
+    Args:
+        path: The file or folder.
+        progress: Called repeatedly with the bytes read and the total, for formats that take long.
+
+    Raises:
+        FormatError: It has none of the formats, or is damaged.
+        OSError: It does not exist or cannot be read.
+    """
+    name = detect(path)
+    module = import_module(f"gpuviz.formats.{name}")
+    recording: Recording = module.read(path, *((progress,) if name in _WITH_PROGRESS else ()))
+    return recording
+
+
+def detect(path: "Path") -> str:
+    """Return which of ``FORMATS`` a file or folder has; its name does not matter.
+
+    Raises:
+        FormatError: It has none of them.
+        OSError: It does not exist or cannot be read.
+    """
+    if path.is_dir():
+        return _detect_folder(path)
+    with path.open("rb") as file:
+        start = file.read(_START_BYTES)
+    if gpuviz.is_archive(start):
+        return "gpuviz"
+    if torch_snapshot.is_pickle(start):
+        return "torch_snapshot"
+    if html.is_page(start):
+        return "html"
+    if rmm_csv.is_log(start):
+        return "rmm_csv"
+    raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
+
+
+def _detect_folder(path: "Path") -> str:
+    if not (path / gpuviz.MANIFEST).is_file():
+        raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
+    return "arrow_directory" if arrow_directory.layout(path) else "part"

@@ -1,0 +1,88 @@
+"""What is seen of long work, and what is left when it is interrupted."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+
+import pyarrow as pa
+import pytest
+
+from gpuviz.recording.recording import Recording
+from tests.integration.commands.programs import GPUVIZ
+from tests.unit.report.recordings import make_recording
+
+EVENTS = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A recording that takes a while to write."""
+    made = make_recording()
+    events = made.table("memory_events").slice(0, 1)
+    for _ in range(22):
+        events = pa.concat_tables([events, events]).slice(0, EVENTS).combine_chunks()
+    path = tmp_path_factory.mktemp("long") / "long.gpuviz"
+    return Recording(dict(made.tables) | {"memory_events": events}, made.manifest).save(path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("output", "at"), [("copy.gpuviz", "write"), ("copy.html", "read")])
+def test_an_interrupted_conversion_leaves_nothing(long, tmp_path, number, output, at):
+    with subprocess.Popen(
+        [GPUVIZ, "convert", long, output], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        if at == "read":
+            time.sleep(0.7)
+        while at == "write" and not list(tmp_path.iterdir()) and process.poll() is None:
+            time.sleep(0.002)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
+    assert errors.strip() == ("gpuviz: interrupted" if number == signal.SIGINT else "")
+
+
+def on_terminal(command, folder):
+    """Return exit code, stdout, and what stderr shows where it is a terminal."""
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [str(word) for word in command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=side,
+        env={**os.environ, "TERM": "xterm-256color"},
+    ) as process:
+        os.close(side)
+        shown = b""
+        while True:
+            try:
+                read = os.read(terminal, 1 << 16)
+            except OSError:
+                break
+            shown += read
+        out = process.stdout.read()
+    os.close(terminal)
+    return process.returncode, out.decode(), shown.decode()
+
+
+def test_a_terminal_sees_what_is_read_and_written(long, tmp_path):
+    code, out, shown = on_terminal([GPUVIZ, "convert", long, "copy.gpuviz"], tmp_path)
+
+    assert (code, out) == (0, "Wrote copy.gpuviz\n")
+    assert "Reading long.gpuviz (" in shown
+    assert "Writing copy.gpuviz" in shown
+
+
+def test_what_is_no_terminal_sees_nothing_of_it(long, tmp_path):
+    done = subprocess.run(
+        [GPUVIZ, "convert", long, "copy.gpuviz"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == ("Wrote copy.gpuviz\n", "")

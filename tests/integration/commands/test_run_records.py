@@ -1,0 +1,304 @@
+"""What ``gpuviz run`` records, where it goes, and what is told of it."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+import gpuviz
+from gpuviz.frameworks.cupy_start import has_driver
+from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outcome, run, said
+
+WITH_CUPY = (
+    "nothing was recorded: the program allocated nothing with CuPy"
+    if has_driver()
+    else "not recorded: there is no NVIDIA driver here (libcuda.so.1 was not found)"
+)
+TWO_STEPS = f"{SIMULATED}kept = [step(1234567), step(7654321)]\nprint('done')\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.py").write_text(TWO_STEPS)
+    return tmp_path
+
+
+def requested(path):
+    recording = gpuviz.load(path)
+    sizes = recording.table("memory_events")["requested_size"].to_pylist()
+    actions = recording.table("memory_events")["action"].to_pylist()
+    return [size for size, action in zip(sizes, actions, strict=True) if action == "alloc"]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir() if ".gpuviz" in path.name)
+
+
+def test_a_program_is_recorded_beside_where_it_runs(folder):
+    done = run([GPUVIZ, "run", "train.py", "--steps", 2], folder)
+    recording = gpuviz.load(folder / "train.gpuviz")
+
+    assert outcome(done) == (0, "done\n", "")
+    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
+    assert recording.is_complete
+    assert recording.manifest.program == ("train.py", "--steps", "2")
+    assert recording.kernels()["count"].to_pylist() == [2]
+    [line] = said(done)
+    assert line.startswith("wrote train.gpuviz (")
+    assert "3 memory events and 2 rows of GPU activity in " in line
+
+
+def test_call_stacks_begin_in_the_program_and_have_no_frame_of_gpuviz(folder):
+    run([GPUVIZ, "run", "train.py"], folder)
+    recording = gpuviz.load(folder / "train.gpuviz")
+    frames = recording.table("frames").to_pylist()
+
+    assert {frame["filename"] for frame in frames} == {str(folder / "train.py")}
+    assert {frame["name"] for frame in frames} == {"<module>", "step"}
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        (["-m", "train"], "train.gpuviz"),
+        (["-c", TWO_STEPS], "command.gpuviz"),
+        (["-"], "stdin.gpuviz"),
+        (["./train.py"], "train.gpuviz"),
+    ],
+)
+def test_a_recording_is_called_like_its_program(folder, program, name):
+    run([GPUVIZ, "run", *program], folder, text=TWO_STEPS)
+
+    assert names(folder) == [name]
+    assert requested(folder / name) == [1234567, 7654321]
+
+
+def test_recordings_are_numbered_where_no_name_is_given(folder):
+    (folder / "train-2.gpuviz.part").mkdir()
+    for _ in range(3):
+        run([GPUVIZ, "run", "train.py"], folder)
+
+    assert names(folder) == [
+        "train-2.gpuviz.part",
+        "train-3.gpuviz",
+        "train-4.gpuviz",
+        "train.gpuviz",
+    ]
+
+
+@pytest.mark.parametrize("taken", ["mine.gpuviz", "mine.gpuviz.part", "mine.html"])
+def test_a_name_that_is_taken_stops_the_run_before_it_begins(folder, taken):
+    (folder / taken).mkdir() if taken.endswith("part") else (folder / taken).write_text("mine")
+    files = ["--output", "mine.gpuviz", "--report", "mine.html"]
+    refused = run([GPUVIZ, "run", *files, "train.py"], folder)
+    forced = run([GPUVIZ, "run", "--force", *files, "train.py"], folder)
+
+    assert outcome(refused) == (1, "", "")
+    assert taken in said(refused)[0]
+    assert "--force" in said(refused)[0]
+    assert outcome(forced)[:2] == (0, "done\n")
+    assert requested(folder / "mine.gpuviz") == [1234567, 7654321]
+    assert requested(folder / "mine.html") == [1234567, 7654321]
+    assert names(folder) == ["mine.gpuviz"]
+
+
+def test_a_folder_that_does_not_exist_stops_the_run_before_it_begins(folder):
+    done = run([GPUVIZ, "run", "--output", "none/mine.gpuviz", "train.py"], folder)
+
+    assert outcome(done) == (1, "", "")
+    assert said(done) == [f"The folder {folder}/none of mine.gpuviz does not exist."]
+
+
+def test_the_report_holds_the_recording(folder):
+    done = run([GPUVIZ, "run", "--report", "run.html", "train.py"], folder)
+
+    assert outcome(done)[:2] == (0, "done\n")
+    assert requested(folder / "run.html") == requested(folder / "train.gpuviz")
+    assert f"Wrote {folder}/run.html\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "table", "rows"),
+    [
+        ("--no-stacks", "frames", 0),
+        ("--no-streams", "activities", 0),
+        ("--no-launch-sites", "api_calls", 0),
+        ("--no-launch-blocks", "launch_blocks", 0),
+        ("--quiet", "activities", 2),
+    ],
+)
+def test_options_choose_what_is_recorded(folder, option, table, rows):
+    done = run([GPUVIZ, "run", option, "train.py"], folder)
+    recording = gpuviz.load(folder / "train.gpuviz")
+
+    assert recording.table(table).num_rows == rows
+    assert recording.table("memory_events").num_rows == 3
+    assert len(said(done)) == (0 if option == "--quiet" else 1)
+
+
+def test_what_is_recorded_last_is_kept_where_the_number_of_events_is_bounded(folder):
+    (folder / "long.py").write_text(
+        f"{SIMULATED}for n in range(300):\n    step(n + 1)\n    time.sleep(0.005)\n"
+    )
+    run([GPUVIZ, "run", "--max-events", 1, "long.py"], folder)
+
+    assert requested(folder / "long.gpuviz")[-1] == 300
+
+
+def test_a_program_that_raises_has_its_own_traceback_and_a_whole_recording(folder):
+    text = "def f():\n    raise ValueError(step(1234))\n\nf()\n"
+    (folder / "fails.py").write_text(
+        SIMULATED + text.replace("(step(1234))", "(step(1234).nbytes)")
+    )
+    plain = run([PYTHON, "fails.py"], folder)
+    recorded = run([GPUVIZ, "run", "fails.py"], folder)
+
+    assert outcome(recorded) == outcome(plain)
+    assert plain.returncode == 1
+    assert requested(folder / "fails.gpuviz") == [1234]
+    assert gpuviz.load(folder / "fails.gpuviz").is_complete
+
+
+def test_an_interrupted_program_leaves_a_whole_recording(folder):
+    (folder / "long.py").write_text(
+        f"{SIMULATED}kept = step(1234)\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [GPUVIZ, "run", "long.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == -signal.SIGINT
+    assert "KeyboardInterrupt" in errors
+    assert requested(folder / "long.gpuviz") == [1234]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)],
+)
+def test_a_program_that_ends_at_once_leaves_a_part_that_loads(folder, end, code):
+    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\ntime.sleep(1.5)\n{end}\n")
+    done = run([GPUVIZ, "run", "dies.py"], folder)
+    converted = run([GPUVIZ, "convert", "dies.gpuviz.part", "dies.gpuviz"], folder)
+
+    assert done.returncode == code
+    assert converted.returncode == 0
+    assert requested(folder / "dies.gpuviz.part") == [1234]
+    assert requested(folder / "dies.gpuviz") == [1234]
+
+
+def test_a_program_that_changes_its_folder_is_recorded_where_it_began(folder):
+    (folder / "moves.py").write_text(f"import os\nos.chdir('/')\n{TWO_STEPS}")
+    run([GPUVIZ, "run", "moves.py"], folder)
+
+    assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
+
+
+def test_a_folder_that_is_gone_at_the_end_does_not_matter(folder):
+    moves = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
+    (folder / "moves.py").write_text(moves + TWO_STEPS)
+    done = run([GPUVIZ, "run", "moves.py"], folder)
+
+    assert said(done)[0].startswith(f"wrote {folder}/moves.gpuviz (")
+    assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
+
+
+def test_without_a_stderr_the_program_is_recorded_all_the_same(folder):
+    script = f"{GPUVIZ} run --live --report run.html train.py 2>&-"
+    done = run(["bash", "-c", script], folder)
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
+    assert requested(folder / "run.html") == [1234567, 7654321]
+
+
+def test_a_program_that_records_itself_does_so(folder):
+    (folder / "self.py").write_text(
+        f"{SIMULATED}kept = step(1111)\n"
+        "with gpuviz.record('own.gpuviz', device=gpu) as recorder:\n    step(2222)\n"
+        "print(recorder.recording.table('memory_events').num_rows, flush=True)\n"
+    )
+    done = run([GPUVIZ, "run", "self.py"], folder)
+
+    assert done.returncode == 0
+    assert 2222 in requested(folder / "own.gpuviz")
+    assert requested(folder / "self.gpuviz") == [1111]
+    assert said(done)[0] == "the program records itself: gpuviz run recorded until it began to"
+
+
+def test_a_program_that_recorded_itself_is_not_recorded_afterwards(folder):
+    (folder / "self.py").write_text(
+        f"{SIMULATED}gpuviz.record('own.gpuviz', device=gpu).start()\nstep(2222)\n"
+        "gpuviz.Recorder.active().stop()\ngpu = gpuviz.SimulatedGPU()\nstep(3333)\n"
+    )
+    run([GPUVIZ, "run", "self.py"], folder)
+
+    assert requested(folder / "own.gpuviz") == [2222]
+    assert requested(folder / "self.gpuviz") == []
+
+
+def test_ranges_of_the_program_are_in_the_recording(folder):
+    (folder / "ranges.py").write_text(f"{SIMULATED}with gpuviz.range('load'):\n    step(1234)\n")
+    run([GPUVIZ, "run", "ranges.py"], folder)
+    recording = gpuviz.load(folder / "ranges.gpuviz")
+
+    assert "load" in recording.table("strings")["text"].to_pylist()
+    assert recording.table("ranges").num_rows == 1
+
+
+def test_children_of_the_program_are_not_recorded(folder):
+    (folder / "forks.py").write_text(
+        f"{SIMULATED.replace('gpu = ', 'child = os.fork()' + chr(10) + 'gpu = ')}"
+        "step(1111 if child else 2222)\n"
+        "if child:\n    print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+    )
+    done = run([GPUVIZ, "run", "forks.py"], folder)
+
+    assert outcome(done) == (0, "0\n", "")
+    assert names(folder) == ["forks.gpuviz"]
+    assert requested(folder / "forks.gpuviz") == [1111]
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        ("pass", "nothing was recorded: the program did not import CuPy"),
+        ("import gpuviz.simulation.gpu", "nothing was recorded: the program made no SimulatedGPU"),
+        ("import cupy", WITH_CUPY),
+    ],
+)
+def test_a_program_that_uses_no_gpu_is_told_why_nothing_was_recorded(folder, program, sentence):
+    (folder / "script.py").write_text(f"{program}\nprint(json := 5)\nraise SystemExit(3)")
+    done = run([GPUVIZ, "run", "script.py"], folder)
+
+    assert outcome(done) == (3, "5\n", "")
+    assert said(done) == [sentence]
+    assert names(folder) == []
+
+
+def test_cupy_fails_with_its_own_traceback(folder):
+    (folder / "script.py").write_text("import cupy\ncupy.cuda.Device(99).use()")
+    plain = run([PYTHON, "script.py"], folder)
+    recorded = run([GPUVIZ, "run", "script.py"], folder)
+
+    assert outcome(recorded) == outcome(plain)
+    assert plain.returncode == 1
+    assert said(recorded) == [WITH_CUPY]
+
+
+def test_info_of_what_was_recorded_can_be_read_by_programs(folder):
+    run([GPUVIZ, "run", "train.py"], folder)
+    facts = json.loads(run([GPUVIZ, "info", "--json", "train.gpuviz"], folder).stdout)
+
+    assert facts["program"] == ["train.py"]
+    assert facts["devices"][0]["allocated_bytes"]["peak"] >= 1234567 + 7654321

@@ -1,0 +1,187 @@
+"""Perfetto traces against the recording's tables, by Perfetto's messages and by its own reader."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import gpuviz
+from gpuviz.formats.perfetto import write
+from tests.integration.formats import perfetto_file, plain_trace
+from tests.integration.formats.trace_processor import answers
+from tests.unit.formats.any_recording import HOSTILE, any_recording, empty, with_memory
+from tests.unit.recording.from_activities import Timeline
+
+SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
+EXAMPLES = settings(max_examples=max(1, int(150 * SCALE)), deadline=None)
+RECORDED = Path(gpuviz.__file__).parent / "commands" / "recordings"
+NO_ERRORS = "select name, value from stats where value != 0 and severity != 'info'"
+
+
+@EXAMPLES
+@given(recording=any_recording())
+def test_slices_flows_and_counters_are_those_of_the_tables(recording, tmp_path_factory):
+    path = write(recording, tmp_path_factory.mktemp("trace") / "run.pftrace")
+
+    file = perfetto_file.read(path)
+
+    assert file.slices == plain_trace.slices(recording)
+    assert file.flows == plain_trace.flows(recording)
+    names = {device: file_name(recording, device) for device in range(4)}
+    expected = plain_trace.counters(recording)
+    assert file.counters == {(names[d], name): rows for (d, name), rows in expected.items()}
+    assert {outer for outer, _ in file.nested} <= {"graph", "range", "cell", "nvtx", "call"}
+
+
+def file_name(recording, device):
+    (name,) = [r["name"] for r in recording.tables["devices"].to_pylist() if r["id"] == device] or [
+        ""
+    ]
+    return f"GPU {device}: {name}" if name else f"GPU {device}"
+
+
+@pytest.mark.parametrize("name", ["kmeans", "fft_filter", "image_pipeline"])
+def test_perfetto_reads_what_was_recorded_on_a_gpu(name, tmp_path):
+    recording = gpuviz.load(RECORDED / f"{name}.gpuviz")
+    path = recording.export(tmp_path / "run.pftrace")
+
+    errors, slices, flows, counters, kernels = answers(
+        path.read_bytes(),
+        NO_ERRORS,
+        "select category, name, ts, dur from slice",
+        "select o.ts, i.ts from flow "
+        "join slice o on slice_out = o.id join slice i on slice_in = i.id",
+        "select t.name, c.ts, cast(c.value as int) from counter c join counter_track t "
+        "on c.track_id = t.id order by c.id",
+        "select extract_arg(arg_set_id, 'debug.correlation'), extract_arg(arg_set_id, 'debug.grid')"
+        " from slice where category = 'kernel'",
+    )
+
+    expected = plain_trace.slices(recording)
+    assert errors == []
+    assert sorted(slices) == sorted((s.category, s.name, s.time, s.duration) for s in expected)
+    assert sorted(flows) == plain_trace.flows(recording)
+    for (_, name_of_counter), rows in plain_trace.counters(recording).items():
+        found = [(ts, value) for track, ts, value in counters if track == name_of_counter]
+        assert found == rows
+    assert sorted(kernels) == sorted(grids(recording))
+
+
+def grids(recording):
+    launches = {row["id"]: row for row in recording.tables["launch_configurations"].to_pylist()}
+    for row in recording.tables["activities"].to_pylist():
+        if row["kind"] == "kernel":
+            launch = launches[row["launch"]]
+            yield row["correlation"], ", ".join(str(launch[f"grid_{axis}"]) for axis in "xyz")
+
+
+def test_perfetto_shows_each_device_as_a_process_and_each_stream_as_a_track(tmp_path):
+    timeline = Timeline()
+    for device, stream, name in ((0, 1, "my stream"), (0, 2, "B"), (1, 3, "C")):
+        timeline.add("streams", {"id": stream, "device": device, "name": name})
+        timeline.kernel(10, 20, device=device, stream=stream)
+    path = timeline.recording().export(tmp_path / "run.pftrace")
+
+    (tracks,) = answers(
+        path.read_bytes(),
+        "select process.name, process_track.name from slice join process_track "
+        "on slice.track_id = process_track.id join process using (upid) order by 2",
+    )
+
+    assert tracks == [("GPU 0", "my stream"), ("GPU 0", "stream B"), ("GPU 1", "stream C")]
+
+
+def test_perfetto_nests_no_work_of_a_stream_but_in_graphs(tmp_path):
+    timeline = Timeline()
+    timeline.kernel(10, 50, "around")
+    timeline.kernel(20, 30, "within")
+    timeline.activity("graph", 60, 90)
+    timeline.kernel(65, 70, "node")
+    path = timeline.recording().export(tmp_path / "run.pftrace")
+
+    errors, depths, tracks = answers(
+        path.read_bytes(),
+        NO_ERRORS,
+        "select name, depth from slice order by ts",
+        "select count(distinct track_id) from slice",
+    )
+
+    assert errors == []
+    assert depths == [("around", 0), ("within", 0), ("graph", 0), ("node", 1)]
+    assert tracks == [(2,)]
+
+
+def test_perfetto_reads_names_of_any_text_as_they_are(tmp_path):
+    timeline = Timeline()
+    for number, name in enumerate(HOSTILE):
+        timeline.kernel(10 * number, 10 * number + 5, name)
+    recording = timeline.recording(program=("caf\udce9.py", HOSTILE[0]))
+    path = recording.export(tmp_path / "run.pftrace")
+
+    file = perfetto_file.read(path)
+    (names,) = answers(path.read_bytes(), "select name from slice order by ts")
+
+    assert [each.name for each in file.slices] == [
+        each.name for each in plain_trace.slices(recording)
+    ]
+    # SQL ends a text where it has the character 0.
+    assert [name for (name,) in names] == [name.split("\0")[0] for name in HOSTILE]
+
+
+def test_out_of_memory_snapshots_releases_and_empty_cache_are_instants_with_their_bytes(tmp_path):
+    segment = {"address": 2048, "size": 1024, "device": 0, "pause": 5}
+    failed = {"action": "oom", "address": 77, "requested_size": 900, "size": 1024, "pause": 5}
+    events = [
+        {"action": "segment_alloc"} | segment,
+        {"action": "segment_alloc"} | segment | {"address": 4096},
+        failed,
+        {"action": "segment_free"} | segment,
+        {"action": "segment_free"} | segment | {"address": 4096},
+        {"action": "empty_cache", "size": 2048, "pause": 5},
+        {"action": "snapshot", "pause": 5},
+    ]
+    recording = with_memory(empty(), events)
+    path = recording.export(tmp_path / "run.pftrace")
+
+    (instants,) = answers(
+        path.read_bytes(),
+        "select name, ts, dur, extract_arg(arg_set_id, 'debug.bytes') from slice order by ts",
+    )
+
+    assert instants == [
+        ("out of memory", 15, 0, 1024),
+        ("segments released", 20, 0, 2048),
+        ("empty_cache()", 30, 0, 2048),
+        ("snapshot", 35, 0, None),
+    ]
+
+
+def test_a_recording_of_nothing_is_a_trace_that_perfetto_reads(tmp_path):
+    path = empty().export(tmp_path / "run.pftrace")
+
+    errors, slices = answers(path.read_bytes(), NO_ERRORS, "select count(*) from slice")
+
+    assert errors == []
+    assert slices == [(0,)]
+
+
+def test_what_is_earlier_than_the_start_begins_the_trace(tmp_path):
+    timeline = Timeline()
+    timeline.kernel(-500, 20)
+    path = timeline.recording(start_unix_ns=10_000).export(tmp_path / "run.pftrace")
+
+    (slices,) = answers(path.read_bytes(), "select ts, dur, to_realtime(ts) from slice")
+
+    assert slices == [(0, 520, 9_500)]
+
+
+def test_the_file_says_what_the_wall_clock_was(tmp_path):
+    recording = gpuviz.load(RECORDED / "fft_filter.gpuviz")
+    path = recording.export(tmp_path / "run.pftrace")
+
+    (slices,) = answers(path.read_bytes(), "select min(ts), to_realtime(min(ts)) from slice")
+
+    first = plain_trace.slices(recording)
+    time = min(each.time for each in first)
+    assert slices == [(time, recording.manifest.start_unix_ns + time)]

@@ -1,0 +1,73 @@
+"""A page of JupyterLab, as far as the panel in a kernel can tell."""
+
+import time
+import uuid
+from typing import Any
+
+from tests.integration.notebook.kernel import Kernel
+
+OFFER = (
+    "__import__('sys').modules.get('gpuviz') and "
+    "__import__('gpuviz.notebook.panel', fromlist=['offer_panel']).offer_panel()"
+)
+
+
+class Page:
+    """A page of JupyterLab that speaks with a kernel on a subshell of its own."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._client = kernel.client
+        self._viewer = uuid.uuid4().hex
+        self._comm = uuid.uuid4().hex
+        self._subshell = self._on_control("create_subshell_request", {})["subshell_id"]
+
+    def offer(self) -> str:
+        """Return what the kernel answers when asked for gpuviz, as Python would print it."""
+        content = {"code": "", "silent": True, "user_expressions": {"gpuviz": OFFER}}
+        sent = self._send("execute_request", content)
+        while True:
+            reply = self._client.get_shell_msg(timeout=20)
+            if reply["parent_header"].get("msg_id") == sent:
+                return reply["content"]["user_expressions"]["gpuviz"]["data"]["text/plain"]
+
+    def open(self) -> None:
+        content = {"comm_id": self._comm, "target_name": "gpuviz.notebook", "data": {}}
+        self._send("comm_open", content)
+
+    def ask(self, kind: str, **more: Any) -> None:
+        data = {"kind": kind, "viewer": self._viewer, "id": kind, **more}
+        self._send("comm_msg", {"comm_id": self._comm, "data": data})
+
+    def told(self, seconds: float) -> list[tuple[float, dict[str, Any]]]:
+        """Return what the panel says within some time, and when."""
+        until = time.monotonic() + seconds
+        messages = []
+        while (left := until - time.monotonic()) > 0:
+            try:
+                message = self._client.get_iopub_msg(timeout=left)
+            except Exception:  # noqa: BLE001 - nothing more came
+                break
+            data = message["content"].get("data", {})
+            if message["msg_type"] == "comm_msg" and data.get("gpuviz") == "panel":
+                messages.append((time.monotonic(), data))
+        return messages
+
+    def answer(self, kind: str) -> dict[str, Any]:
+        for _, data in self.told(1.5):
+            if data["kind"] == "done" and data["id"] == kind:
+                return data
+        raise TimeoutError(kind)
+
+    def _send(self, kind: str, content: dict[str, Any]) -> str:
+        message = self._client.session.msg(kind, content)
+        message["header"]["subshell_id"] = self._subshell
+        self._client.shell_channel.send(message)
+        return message["header"]["msg_id"]
+
+    def _on_control(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
+        message = self._client.session.msg(kind, content)
+        self._client.control_channel.send(message)
+        while True:
+            reply = self._client.get_control_msg(timeout=20)
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                return reply["content"]

@@ -1,0 +1,103 @@
+"""What JupyterLab's panel asks of a real kernel, on a subshell, and what it is told."""
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.integration.notebook.kernel import Kernel, running_kernel
+from tests.integration.notebook.panel_page import Page
+
+SIMULATED = """
+import time, gpuviz
+from gpuviz.notebook.control import shared_control
+gpu = gpuviz.SimulatedGPU()
+shared_control().start(device=gpu)
+"""
+BUSY = """
+blocks = []
+for _ in range(30):
+    blocks.append(gpu.empty(1 << 20))
+    gpu.launch("work", writes=[blocks[-1]], duration=0.05)
+    time.sleep(0.1)
+gpu.synchronize()
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch) -> Iterator[Kernel]:
+    monkeypatch.chdir(tmp_path)
+    with running_kernel() as kernel:
+        yield kernel
+
+
+def test_a_kernel_without_gpuviz_says_so_and_is_left_as_it_was(kernel):
+    page = Page(kernel)
+
+    assert page.offer() == "None"
+    assert kernel.run("import sys; print('gpuviz' in sys.modules)").streams == "False\n"
+
+
+def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kernel):
+    kernel.run(SIMULATED)
+    page = Page(kernel)
+    assert "0.1" in page.offer()
+    page.open()
+    cell = kernel.client.execute(BUSY)
+    page.ask("show")
+    told = page.told(3)
+    kernel.wait(cell)
+    states = [data for _, data in told if data["kind"] == "state"]
+    times = [when for when, _ in told]
+    allocated = [each["devices"][0]["allocated"] for each in states if each["devices"]]
+
+    assert 2 <= len(states) <= 4
+    assert min(after - before for before, after in pairwise(times)) > 0.8
+    assert allocated == sorted(set(allocated))
+    assert states[-1]["recording"] is True
+    assert 0.2 < states[-1]["devices"][0]["busy"] < 0.8
+    assert [name for name, _, _ in states[-1]["numbers"]] == ["Allocated", "Reserved", "GPU busy"]
+
+
+def test_a_page_that_hides_is_told_nothing_more_and_no_thread_stays(kernel):
+    kernel.run(SIMULATED)
+    page = Page(kernel)
+    page.offer()
+    page.open()
+    page.ask("show")
+    page.told(1.5)
+    page.ask("hide")
+    page.told(1.5)
+
+    assert page.told(2) == []
+    threads = "import threading; print([t.name for t in threading.enumerate()])"
+    assert "gpuviz-panel" not in kernel.run(threads).streams
+
+
+def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
+    kernel.run(SIMULATED)
+    page = Page(kernel)
+    page.offer()
+    page.open()
+    page.ask("show")
+    cell = kernel.client.execute("time.sleep(9)")
+    time.sleep(0.5)
+    began = time.monotonic()
+    page.ask("snapshot", path="one.gpuviz")
+    saved = page.answer("snapshot")
+    page.ask("snapshot", path="one.gpuviz")
+    refused = page.answer("snapshot")
+    page.ask("report", path="one.html", redact=True)
+    reported = page.answer("report")
+    page.ask("stop")
+    stopped = page.answer("stop")
+    took = time.monotonic() - began
+    kernel.wait(cell)
+
+    assert took < 8
+    failed = [each["failed"] for each in (saved, refused, reported, stopped)]
+    assert failed == [False, True, False, False]
+    assert "redacted" in (tmp_path / "one.html").read_text().lower()
+    assert (tmp_path / "one.gpuviz").is_file()
+    assert "exists" in refused["text"]

@@ -1,0 +1,97 @@
+import ctypes
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import gpuviz
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado")
+IMPORT_LIMIT_S = 0.1
+
+
+def run_python(code: str, *options: str) -> str:
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_version_is_that_of_the_metadata():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert gpuviz.__version__ == version("gpuviz") == project["version"]
+
+
+def test_import_takes_at_most_100_ms(wheel, tmp_path):
+    """The dist-info comes with the wheel, so the version is read as in an installation."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    # Without `site` no editable install is seen, which would look for changed sources first.
+    paths = [str(tmp_path), sysconfig.get_path("purelib")]
+    code = f"""
+import sys, time
+sys.path += {paths}
+start = time.perf_counter()
+import gpuviz
+print(time.perf_counter() - start)
+"""
+    seconds = [float(run_python(code, "-I", "-S")) for _ in range(5)]
+
+    assert statistics.median(seconds) <= IMPORT_LIMIT_S
+
+
+def test_import_loads_no_heavy_library():
+    code = f"import sys, gpuviz; print([name for name in {HEAVY} if name in sys.modules])"
+
+    assert run_python(code).strip() == "[]"
+
+
+def test_import_starts_no_thread():
+    code = "import os, gpuviz; print(len(os.listdir('/proc/self/task')))"
+
+    assert run_python(code).strip() == "1"
+
+
+def test_import_touches_no_gpu():
+    code = "import gpuviz; print('libcuda' in open('/proc/self/maps').read())"
+
+    assert run_python(code).strip() == "False"
+
+
+def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    sources = [name for name in names if name.endswith((".cpp", ".hpp", ".txt", ".ts"))]
+
+    assert "abi3" in wheel.name
+    assert [name for name in sources if "dist-info" not in name] == []
+    assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
+    assert "gpuviz/static/report.js" in names
+
+
+def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):
+    names = {name.partition(".data/data/")[2] for name in zipfile.ZipFile(wheel).namelist()}
+
+    assert {
+        "share/jupyter/labextensions/gpuviz/package.json",
+        "share/jupyter/labextensions/gpuviz/install.json",
+        "etc/jupyter/jupyter_server_config.d/gpuviz.json",
+    } <= names
+
+
+def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):
+    folder = "gpuviz/commands/recordings"
+    shipped = {f"{folder}/{path.name}" for path in (ROOT / folder).glob("*.gpuviz")}
+
+    assert shipped == {
+        name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(f"{folder}/")
+    }
+
+
+def test_a_wheels_library_is_one_that_nvtx_can_load(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        library = ctypes.CDLL(archive.extract("gpuviz/_core.abi3.so", tmp_path))
+
+    assert hasattr(library, "InitializeInjectionNvtx2")

@@ -1,0 +1,246 @@
+"""Who may import whom, in C++, Python and TypeScript. A file that no rule covers fails."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "gpuviz"
+NATIVE = PACKAGE / "native"
+TYPESCRIPT = ROOT / "extension" / "src"
+TYPESCRIPT_TESTING = ROOT / "extension" / "testing"
+
+# A layer, and the layers that it may import besides itself.
+CPP = {
+    "device": set[str](),
+    "record": set[str](),
+    "allocator": {"device", "record"},
+    "activity": {"record", "device"},
+    "replay": {"device", "record", "allocator"},
+    "trace": set[str](),
+    "formats": {"record", "allocator"},
+    "bindings": {"device", "record", "allocator", "activity", "replay", "trace", "formats"},
+    "testing": {"device", "record", "allocator", "activity", "replay"},
+}
+TS = {
+    "base": set[str](),
+    "wire": {"base"},
+    "model": {"base", "wire"},
+    "render": {"base"},
+    "view": {"base", "wire", "model", "render"},
+    "widget": {"base", "wire", "model", "render", "view"},
+    "report": {"base", "wire", "model", "render", "view"},
+    "lab": {"base", "wire", "model", "render", "view"},
+}
+# A room, or a module of one where rooms need each other's parts; and what it may import besides.
+_VALUES = {"errors", "quantities", "_core", "recording"}
+_READERS = _VALUES | {"analysis", "formats", "figures"}
+_EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti"}
+PYTHON = {
+    "errors": set[str](),
+    "quantities": set[str](),
+    "recording": {"errors", "_core"},
+    "analysis": _VALUES,
+    "formats": _VALUES | {"analysis"},
+    "figures": _VALUES | {"analysis"},
+    "out_of_memory": _READERS | {"report"},
+    "out_of_memory.failure_report": {"recording"},
+    "allocator": _VALUES | {"out_of_memory.failure_report"},
+    "allocator.non_copyable": set[str](),
+    "simulation": _VALUES
+    | {"analysis", "out_of_memory.failure_report", "recorder"}
+    | {"allocator.non_copyable"},
+    "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
+    "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
+    **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
+    "recorder.device_totals": set[str](),
+    "recorder.status": set[str](),
+    "report": _READERS | {"recorder.status", "out_of_memory"},
+    "notebook": _READERS
+    | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
+    "server": {"recorder.device_totals"},
+    "server.convert": {"errors", "recording"},
+    "doctor": _VALUES | {"recorder", "frameworks"},
+    "commands": _READERS
+    | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
+    "__main__": {"commands"},
+}
+# A recording's methods only call what stands above it, and the allocator and the recorder call
+# the framework that the caller uses; both import it when called. A page is made where one is due.
+PYTHON_IN_FUNCTIONS = {
+    "recording": {"analysis", "formats", "report", "out_of_memory"},
+    "out_of_memory": {"notebook"},
+    "allocator": {"frameworks"},
+}
+
+
+def cpp_files() -> list[Path]:
+    return sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")])
+
+
+def python_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def typescript_files() -> list[Path]:
+    return sorted(TYPESCRIPT.rglob("*.ts"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_a_native_file_includes_only_layers_below_it(path):
+    layer = path.relative_to(NATIVE).parts[0]
+    included = set(re.findall(r'#include "(\w+)/', path.read_text()))
+
+    assert included - CPP[layer] - {layer} == set()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_python_is_included_only_by_the_bindings_and_the_stack_walk(path):
+    if path.relative_to(NATIVE).parts[0] in {"bindings", "testing"}:
+        allowed = {"nanobind", "Python.h"}
+    elif path == NATIVE / "testing" / "module.cpp":
+        allowed = {"nanobind"}
+    elif path == NATIVE / "record" / "python_stack.cpp":
+        allowed = {"Python.h"}
+    else:
+        allowed = set[str]()
+    included = set(re.findall(r"#include [<\"](nanobind|Python\.h)", path.read_text()))
+
+    assert included - allowed == set()
+
+
+@pytest.mark.parametrize("path", cpp_files(), ids=relative)
+def test_the_gil_is_given_up_only_in_a_way_that_outlives_the_exit_of_python(path):
+    nanobinds = re.findall(r"nb::gil_scoped_\w+", path.read_text())
+
+    assert nanobinds == [] or path == NATIVE / "testing" / "module.cpp"
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the absolute name of each import, and whether it runs when the file is imported."""
+    tree = ast.parse(path.read_text())
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    at_import = {id(node) for node in statements(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in at_import
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{base}.{alias.name}", id(node) in at_import
+
+
+def typing_imports(path: Path) -> set[str]:
+    """Return the modules that are imported for annotations only."""
+    return {
+        alias.name
+        for block in ast.walk(ast.parse(path.read_text()))
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what runs when a module is imported: no function bodies, no TYPE_CHECKING blocks."""
+    for node in ast.iter_child_nodes(tree):
+        typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing_only:
+            continue
+        yield node
+        yield from statements(node)
+
+
+def room_of(module: str) -> str:
+    """Return the rule that a module without its leading ``gpuviz.`` falls under."""
+    parts = module.split(".")
+    return next(
+        name for name in (".".join(parts[:2]), parts[0]) if name in PYTHON or name == parts[0]
+    )
+
+
+def layer_of(path: Path) -> str:
+    return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_a_python_file_imports_only_layers_below_it(path):
+    layer = layer_of(path)
+    if layer == "__init__":
+        return
+    room = layer.split(".")[0]
+    wrong = set[str]()
+    for name, at_import in imports(path):
+        top, _, module = name.partition(".")
+        if top != "gpuviz" or module.split(".")[0] not in PYTHON.keys() | {"_core"}:
+            continue
+        extra = set() if at_import else PYTHON_IN_FUNCTIONS.get(layer, set())
+        allowed = PYTHON[layer] | extra
+        target = room_of(module)
+        own = layer == room and target.split(".")[0] == room
+        if not own and target not in allowed and target.split(".")[0] not in allowed:
+            wrong.add(name)
+
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record(path):
+    cupy_users = [PACKAGE / "frameworks" / "cupy.py", PACKAGE / "commands" / "workloads"]
+    typing_only = typing_imports(path)
+    found = {
+        name
+        for name, _ in imports(path)
+        if name.split(".")[0] in {"cupy", "cupyx"} and name not in typing_only
+    }
+
+    assert not found or any(path.is_relative_to(user) for user in cupy_users), found
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_ipython_is_imported_only_by_what_a_notebook_asks_for(path):
+    found = {name for name, _ in imports(path) if name.split(".")[0] in {"IPython", "ipykernel"}}
+
+    assert not found or layer_of(path) == "notebook", found
+
+
+@pytest.mark.parametrize("path", python_files(), ids=relative)
+def test_heavy_libraries_are_imported_only_when_they_are_needed(path):
+    heavy = {"cupy", "cupyx", "numpy", "pyarrow", "plotly", "ipywidgets", "anywidget"}
+    if layer_of(path) == "notebook":
+        # A widget is a class of theirs; nothing imports its file before one is asked for.
+        heavy -= {"ipywidgets", "anywidget"}
+    found = {name.split(".")[0] for name, at_import in imports(path) if at_import}
+
+    assert found & heavy == set()
+
+
+@pytest.mark.parametrize("path", typescript_files(), ids=relative)
+def test_a_typescript_file_imports_only_layers_below_it(path):
+    layer = path.relative_to(TYPESCRIPT).parts[0]
+    wrong = set[str]()
+    for target in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text()):
+        resolved = (path.parent / target).resolve()
+        if path.name.endswith(".test.ts") and resolved.is_relative_to(TYPESCRIPT_TESTING):
+            continue
+        if resolved.relative_to(TYPESCRIPT).parts[0] not in TS[layer] | {layer}:
+            wrong.add(target)
+
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("path", typescript_files(), ids=relative)
+def test_typescript_does_not_reach_the_network(path):
+    found = re.findall(r"\b(?:fetch|WebSocket|XMLHttpRequest|EventSource)\s*\(", path.read_text())
+
+    assert found == []

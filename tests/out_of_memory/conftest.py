@@ -1,3 +1,0 @@
-from tests.recorder.conftest import new_recorder
-
-__all__ = ["new_recorder"]

@@ -1,0 +1,44 @@
+import comm
+import pytest
+
+from gpuviz.notebook.timeline import Timeline
+from gpuviz.recorder.recorder import Recorder
+from tests.unit.notebook.fake_browser import FakeBrowser, FakeComm
+from tests.unit.recorder.simulated_source import SimulatedSource
+
+
+@pytest.fixture
+def source():
+    return SimulatedSource()
+
+
+@pytest.fixture
+def new_recorder(source):
+    """Make recorders of the source; those still active at the end are stopped."""
+    made = []
+
+    def make(path=None, *, max_events=1_000_000):
+        made.append(Recorder(source.again(), path, stacks=False, max_events=max_events))
+        return made[-1]
+
+    yield make
+    for recorder in made:
+        if recorder.is_recording:
+            recorder.stop()
+
+
+@pytest.fixture
+def new_browser(monkeypatch):
+    """Open pages that show a widget of what is given, or the widget that is given."""
+    monkeypatch.setattr(comm, "create_comm", FakeComm)
+    widgets = []
+
+    def open_page(shown, viewer="page"):
+        if not isinstance(shown, Timeline):
+            shown = Timeline(shown)
+            widgets.append(shown)
+        return FakeBrowser(shown, viewer)
+
+    yield open_page
+    for widget in widgets:
+        widget.close()

@@ -1,0 +1,348 @@
+"""The dashboard's buttons, numbers, charts and static output; the timeline is a stand-in."""
+
+import re
+import threading
+import time
+from types import SimpleNamespace
+
+import ipywidgets
+import pytest
+
+import gpuviz
+from gpuviz.notebook.charts import CHARTS
+from gpuviz.notebook.panel import Panel
+from gpuviz.notebook.refresher import Refresher
+from gpuviz.recorder.recorder import Recorder
+
+MIB = 1 << 20
+
+
+class StandIn(ipywidgets.HTML):
+    """Knows what it is to show."""
+
+    is_watched = True
+
+    def __init__(self, shown):
+        super().__init__()
+        self.shown = shown
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch):
+    monkeypatch.setattr("gpuviz.notebook.dashboard.Timeline", StandIn)
+
+
+@pytest.fixture
+def dashboard(shell):
+    dashboard = gpuviz.dashboard()
+    shell.names["board"] = dashboard
+    yield dashboard
+    dashboard.close()
+
+
+def numbers(dashboard):
+    texts = re.findall(r'<span class="[^"]*">(.*?)</span>', dashboard._numbers.value)
+    found = zip(texts[::3], texts[1::3], texts[2::3], strict=True)
+    return {name: (value, detail) for name, value, detail in found}
+
+
+def press(dashboard, name):
+    dashboard._buttons[name].click()
+    return dashboard._message.value
+
+
+def enabled(dashboard):
+    return {name for name, button in dashboard._buttons.items() if not button.disabled}
+
+
+def test_before_anything_is_recorded_there_is_only_start(dashboard):
+    assert "Nothing has been recorded yet" in dashboard._numbers.value
+    assert enabled(dashboard) == {"Start"}
+
+
+def test_it_follows_the_recorder_that_the_magic_starts(shell, dashboard):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(f"x = gpu.empty({3 * MIB}); y = gpu.empty({5 * MIB}); del y")
+    dashboard.refresh()
+
+    assert dashboard._timeline.shown is Recorder.active()
+    assert enabled(dashboard) == {"Stop", "Clear", "Snapshot", "Report"}
+    assert numbers(dashboard)["Allocated"] == ("3.00 MiB", "peak 8.00 MiB")
+    assert numbers(dashboard)["Dropped events"] == ("0", "")
+
+
+def test_what_can_be_allocated_now_is_what_is_unused_and_can_be_released(shell, dashboard):
+    shell.run("gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)")
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(f"x = gpu.empty({300 * MIB}); y = gpu.empty({200 * MIB}); del y")
+    shell.run("%gpuviz stop")
+    dashboard.refresh()
+
+    value, detail = numbers(dashboard)["Can be allocated now"]
+    assert (value, detail) == ("724 MiB", "524 MiB unused, 200 MiB can be released")
+    shell.run(f"z = gpu.empty({724 * MIB})")
+    assert shell.names["z"].nbytes == 724 * MIB
+
+
+def test_the_buttons_stop_clear_and_start_again(shell, dashboard):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run("x = gpu.empty(1234)")
+    press(dashboard, "Stop")
+    stopped = Recorder.active(), enabled(dashboard)
+    press(dashboard, "Clear")
+    cleared = dashboard.recorder
+    press(dashboard, "Start")
+
+    assert stopped == (None, {"Start", "Clear", "Snapshot", "Report"})
+    assert cleared is None
+    assert dashboard.recorder is Recorder.active()
+    assert numbers(dashboard)["Allocated"][0] == "1.50 KiB"
+
+
+def test_snapshot_and_report_write_files_and_say_which(shell, dashboard, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run("x = gpu.empty(1234)")
+    said = [press(dashboard, "Snapshot")]
+    [saved] = tmp_path.glob("*.gpuviz")
+
+    said.append(press(dashboard, "Report"))
+    [report] = tmp_path.glob("*.html")
+
+    assert said == [f"Wrote {saved.name}", f"Wrote {report.name}"]
+    assert gpuviz.load(saved).peak().bytes == 1536
+    assert gpuviz.load(report).peak().bytes == 1536
+
+
+def test_an_error_is_told_in_the_dashboard(shell, dashboard):
+    shell.run("recorder = gpuviz.record(device=gpu); recorder.start()")
+    dashboard.refresh()
+
+    assert "The program itself has started this recorder" in press(dashboard, "Clear")
+
+
+def test_a_dashboard_of_one_recorder_shows_that_one(shell):
+    recorder = gpuviz.record(device=shell.names["gpu"])
+    with recorder:
+        dashboard = gpuviz.dashboard(recorder)
+        recording = enabled(dashboard)
+    dashboard.refresh()
+
+    assert dashboard._timeline.shown is recorder
+    assert (recording, enabled(dashboard)) == (
+        {"Stop", "Snapshot", "Report"},
+        {"Snapshot", "Report"},
+    )
+    dashboard.close()
+
+
+def test_a_recording_is_shown_with_its_numbers_and_can_only_be_saved(shell):
+    recorder = gpuviz.record(device=shell.names["gpu"])
+    with recorder:
+        array = shell.names["gpu"].empty(3 * MIB)
+    dashboard = gpuviz.dashboard(recorder.recording)
+    shown = shell.run("%gpuviz start --simulated gpu")
+    dashboard.refresh()
+
+    assert dashboard._timeline.shown is recorder.recording
+    assert enabled(dashboard) == {"Snapshot", "Report"}
+    assert numbers(dashboard)["Allocated"] == ("3.00 MiB", "peak 3.00 MiB")
+    assert numbers(dashboard)["GPU busy"][0] == "unknown"
+    assert shown.stderr == ""
+    assert array.nbytes == 3 * MIB
+    dashboard.close()
+
+
+def test_what_is_neither_recorder_nor_recording_is_named():
+    sentence = "expected a Recorder or a Recording, got 'run.gpuviz'; gpuviz.load(path) makes"
+    with pytest.raises(TypeError, match=re.escape(sentence)):
+        gpuviz.dashboard("run.gpuviz")
+
+
+def test_the_charts_are_one_widget_that_is_made_when_asked_for(shell, dashboard):
+    shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
+    charts = dashboard._charts
+    before = charts._widget
+    charts.opener.value = True
+    widget = charts._widget
+    titles = []
+    for name in CHARTS:
+        charts.choice.value = name
+        titles.append(widget.layout.title.text)
+    charts.opener.value = False
+
+    assert before is None
+    assert len(set(titles)) == len(CHARTS)
+    assert charts._widget is widget
+    assert charts.children == (charts.opener,)
+
+
+def test_closing_leaves_no_thread_and_no_callback(shell):
+    before = list(shell.shell.events.callbacks["post_run_cell"])
+    shell.run("board = gpuviz.dashboard()\nboard")
+    threads = [each.name for each in threading.enumerate()]
+    shell.names["board"].close()
+
+    assert "gpuviz-dashboard" in threads
+    assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
+    assert shell.shell.events.callbacks["post_run_cell"] == before
+
+
+def test_a_cell_that_runs_again_closes_what_it_had_shown(shell, monkeypatch):
+    parent = {"metadata": {"cellId": "one"}}
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(shell.shell, "kernel", kernel, raising=False)
+    shell.run("first = gpuviz.dashboard()\nfirst")
+    shell.run("second = gpuviz.dashboard()\nsecond")
+    parent["metadata"]["cellId"] = "other"
+    shell.run("third = gpuviz.dashboard()\nthird")
+    alive = [shell.names[name]._refresher.is_running for name in ("first", "second", "third")]
+    shell.run("%unload_ext gpuviz")
+
+    assert alive == [False, True, True]
+    assert "gpuviz-dashboard" not in [each.name for each in threading.enumerate()]
+
+
+def test_a_closed_dashboard_says_so_and_how_to_get_another(shell, dashboard):
+    dashboard.close()
+    shown = shell.run("board._ipython_display_()\nprint(board)")
+
+    assert shown.stdout == (
+        "This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n<Dashboard, closed>\n"
+    )
+    assert shown.shown == []
+
+
+def test_a_dashboard_that_is_shown_again_stays_open_and_has_its_static_output_everywhere(
+    shell, monkeypatch
+):
+    parent = {"metadata": {"cellId": "one"}}
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(shell.shell, "kernel", kernel, raising=False)
+    shell.run("board = gpuviz.dashboard()\nboard._ipython_display_()")
+    parent["metadata"]["cellId"] = "other"
+    bundles = [shell.run("board._ipython_display_()").shown for _ in range(3)]
+    shell.run("gpuviz.dashboard()._ipython_display_()")
+    alive = shell.names["board"]._refresher.is_running
+    shell.run("%unload_ext gpuviz")
+
+    assert [[bundle["text/plain"] for bundle in each[:2]] for each in bundles] == 3 * [
+        [
+            "gpuviz dashboard: live in a notebook; otherwise see below.",
+            "gpuviz: nothing has been recorded yet.",
+        ]
+    ]
+    assert alive
+
+
+def test_the_static_output_is_text_and_html_and_refreshed_when_a_cell_ends(shell, dashboard):
+    first = shell.run("%gpuviz start --simulated gpu\nboard._ipython_display_()")
+    shown = shell.run("x = gpu.empty(1 << 20)").shown
+
+    live, static_output, _ = first.shown
+    assert "live in a notebook" in live["text/plain"]
+    assert static_output["text/plain"].startswith("gpuviz: ")
+    [refreshed] = shown
+    assert "1.00 MiB held by x" in refreshed["text/plain"]
+    assert "its end is missing" not in refreshed["text/plain"]
+    assert len(refreshed["text/html"].encode()) <= 100_000
+    assert dashboard._static_output.live_class in refreshed["text/html"]
+    assert dashboard._static_output.live_class in dashboard._dom_classes
+
+
+def test_a_terminal_is_not_told_again_after_each_cell(shell, dashboard, capsys):
+    shell.run("%gpuviz start --simulated gpu")
+    dashboard._ipython_display_()
+    told = capsys.readouterr().out
+    shell.shell.run_cell("x = gpu.empty(1 << 20)")
+
+    assert told.count("gpuviz: ") == 1
+    assert capsys.readouterr().out == ""
+
+
+class Counter:
+    """Counts its refreshes."""
+
+    def __init__(self, *, again=True):
+        self.calls = 0
+        self.again = again
+
+    def refresh(self):
+        self.calls += 1
+        return self.again
+
+
+def wait_for(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+def test_refreshing_ends_with_the_object_and_when_told():
+    counter, done = Counter(), Counter(again=False)
+    kept, ended = (Refresher(each.refresh, interval_s=0.01) for each in (counter, done))
+    kept.start()
+    ended.start()
+    del counter
+
+    assert wait_for(lambda: not kept.is_running)
+    assert wait_for(lambda: not ended.is_running)
+    assert done.calls == 1
+
+
+def test_a_refresher_that_is_woken_calls_at_once():
+    counter = Counter()
+    refresher = Refresher(counter.refresh, interval_s=600)
+    refresher.start()
+    refresher.wake()
+
+    assert wait_for(lambda: counter.calls == 1)
+    refresher.stop()
+    assert not refresher.is_running
+
+
+def test_a_chart_is_drawn_less_often_where_that_takes_long(shell, dashboard, monkeypatch):
+    shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
+    charts = dashboard._charts
+    now, drawn = [100.0], []
+
+    def draw():
+        drawn.append(now[0])
+        now[0] += 0.5
+
+    monkeypatch.setattr(charts, "refresh", draw)
+    clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
+    monkeypatch.setattr("gpuviz.notebook.charts.time", clock)
+    for second in range(100, 220, 10):
+        now[0] = max(now[0], float(second))
+        charts.refresh_if_due()
+    charts.refresh_if_due(at_once=True)
+
+    assert drawn == [100.0, 160.0, 210.0]
+
+
+def test_the_numbers_of_the_dashboard_are_those_of_the_status_at_the_same_time(shell, dashboard):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(f"x = gpu.empty({3 * MIB}); y = gpu.empty({5 * MIB}); del y")
+    dashboard._timeline.is_watched = True
+    wait_for(lambda: dashboard._followed is Recorder.active())
+    text = shell.run("%gpuviz status").stdout
+    statistics = Recorder.active().statistics
+    wait_for(lambda: dashboard._numbers_of is statistics)
+    shown = numbers(dashboard)
+    told = panel_state(shell)
+
+    assert shown["Allocated"] == ("3.00 MiB", "peak 8.00 MiB")
+    for name, (value, detail) in shown.items():
+        if name != "Recorded":
+            assert re.search(rf"{name} +{re.escape(value)}( \({re.escape(detail)}\))?\n", text)
+    assert text.startswith(f"Recording for {shown['Recorded'][0]}\n")
+    assert {
+        name: (value, detail) for name, value, detail in told["numbers"]
+    }.items() <= shown.items()
+    assert told["elapsedNs"] == statistics.time_ns
+
+
+def panel_state(shell):
+    return Panel(shell.shell._gpuviz_magics.control).state()

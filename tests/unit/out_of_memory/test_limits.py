@@ -1,0 +1,90 @@
+"""Failures for limits that gpuviz's own functions set, or that only the device knows."""
+
+import pytest
+
+import gpuviz
+from gpuviz import _core
+from gpuviz.allocator import memory as allocator
+from gpuviz.frameworks import cupy as framework
+from gpuviz.recorder.recorder import Recorder
+from tests.unit.recorder.simulated_source import SimulatedSource
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The one device of a process that has allocated nothing, 200 MiB large."""
+    simulated = _core.SimulatedDevice(200 * MIB)
+    monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
+    monkeypatch.setattr(allocator, "_process", allocator._Process())
+    monkeypatch.setattr(allocator, "_open_device", lambda _: simulated)
+    monkeypatch.setattr(framework, "current_device", lambda: 0)
+    monkeypatch.setattr(framework, "current_stream", lambda _: 0x70)
+    return simulated
+
+
+class ProcessSource(SimulatedSource):
+    """The allocator of the process, with its settings, as `CachingSource` records it."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.allocators = [allocator.caching_allocator(0)]
+
+    def manifest_fields(self):
+        return {"simulated": True, "settings": gpuviz.get_allocator_settings()}
+
+
+def failing(program, folder):
+    """Return what the exception of a recorded program says, and the failure in its recording."""
+    recorder = Recorder(ProcessSource(), folder / "run.gpuviz", stacks=False, max_events=100)
+    with recorder, pytest.raises(MemoryError) as caught:
+        program()
+    (failed,) = gpuviz.load(folder / "run.gpuviz").out_of_memory()
+    return str(caught.value), failed
+
+
+@pytest.mark.usefixtures("device")
+def test_a_fraction_of_the_process_is_named_by_a_failure_while_recording(tmp_path):
+    def program():
+        gpuviz.caching_allocator_alloc(60 * MIB)
+        gpuviz.caching_allocator_alloc(50 * MIB)
+
+    gpuviz.set_per_process_memory_fraction(0.5)
+    said, failed = failing(program, tmp_path)
+    gpuviz.set_per_process_memory_fraction(1.0)
+
+    assert (failed.verdict, failed.limit, failed.reserved) == ("capped", 100 * MIB, 60 * MIB)
+    assert "limited to 100 MiB, had reserved 60.0 MiB and needed 50.0 MiB more" in said
+    assert gpuviz.caching_allocator_alloc(50 * MIB) > 0
+
+
+@pytest.mark.usefixtures("device")
+def test_a_block_that_may_not_be_split_is_named_by_a_failure_while_recording(tmp_path):
+    def program():
+        gpuviz.caching_allocator_delete(gpuviz.caching_allocator_alloc(180 * MIB))
+        gpuviz.caching_allocator_alloc(20 * MIB)
+        gpuviz.set_allocator_settings("max_split_size_mb:30")
+        gpuviz.caching_allocator_alloc(60 * MIB)
+
+    said, failed = failing(program, tmp_path)
+    gpuviz.set_allocator_settings("")
+
+    assert (failed.verdict, failed.limit, failed.request.own_block) == ("capped", None, 160 * MIB)
+    assert "a cached block of 160 MiB was large enough, but the setting max_split_size_mb" in said
+    assert gpuviz.caching_allocator_alloc(60 * MIB) > 0
+
+
+def test_a_device_that_refuses_is_named_by_a_failure_while_recording(device, tmp_path):
+    def program():
+        gpuviz.caching_allocator_alloc(60 * MIB)
+        device.refuse_beyond(100 * MIB)
+        gpuviz.caching_allocator_alloc(50 * MIB)
+
+    said, failed = failing(program, tmp_path)
+
+    assert (failed.verdict, failed.limit, failed.device_free) == ("refused", None, 140 * MIB)
+    assert (
+        "Refused by the device: it had 140 MiB free just after the failure, enough for the 50.0 MiB"
+        in said
+    )

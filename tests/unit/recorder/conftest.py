@@ -1,0 +1,24 @@
+import pytest
+
+from gpuviz.recorder.recorder import Recorder
+from tests.unit.recorder.simulated_source import SimulatedSource
+
+
+@pytest.fixture
+def source():
+    return SimulatedSource()
+
+
+@pytest.fixture
+def new_recorder():
+    """Make recorders of simulated sources; those still active at the end are stopped."""
+    made = []
+
+    def make(source, path=None, *, stacks=False, max_events=1_000_000):
+        made.append(Recorder(source, path, stacks=stacks, max_events=max_events))
+        return made[-1]
+
+    yield make
+    for recorder in made:
+        if recorder.is_recording:
+            recorder.stop()

@@ -1,0 +1,321 @@
+"""Starting and stopping: what is allowed, what is left behind."""
+
+import gc
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import pytest
+
+import gpuviz
+from gpuviz.errors import RecorderError, RecordingExistsError, SpoolError
+from gpuviz.recorder.recorder import Recorder
+from tests.unit.recorder.simulated_source import SimulatedSource
+
+
+def own_threads():
+    """Return the names of gpuviz's threads, Python's and native ones."""
+    names = {thread.name for thread in threading.enumerate()}
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            names.add((task / "comm").read_text().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return {name for name in names if name.startswith("gpuviz")}
+
+
+def threads_when_settled():
+    """Return the same once the system has stopped to list threads that were joined."""
+    deadline = time.monotonic() + 5
+    while own_threads() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return own_threads()
+
+
+def actions(recording):
+    return recording.table("memory_events")["action"].to_pylist()
+
+
+def test_start_and_stop_record_what_happens_in_between(source, new_recorder):
+    recorder = new_recorder(source)
+
+    recorder.start()
+    assert recorder.is_recording
+    source.free(source.allocate(1234))
+    recording = recorder.stop()
+    source.free(source.allocate(1234))
+
+    assert not recorder.is_recording
+    assert actions(recording) == ["segment_alloc", "alloc", "free_requested", "free_completed"]
+    assert recording.table("memory_events")["requested_size"].to_pylist() == [0, 1234, 1234, 1234]
+    assert recording.is_complete
+    assert recorder.recording is recording
+
+
+def test_a_with_block_records_and_gives_the_recorder(source, new_recorder):
+    with new_recorder(source) as recorder:
+        source.allocate(1234)
+
+    assert isinstance(recorder, Recorder)
+    assert actions(recorder.recording) == ["segment_alloc", "alloc"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_the_block_ends_the_recording_and_passes(source, new_recorder, error):
+    recorder = new_recorder(source)
+
+    def program():
+        source.allocate(1234)
+        raise error("of the program")
+
+    with pytest.raises(error, match="of the program"), recorder:
+        program()
+
+    assert not recorder.is_recording
+    assert actions(recorder.recording) == ["segment_alloc", "alloc"]
+    assert recorder.recording.is_complete
+
+
+def test_a_block_may_stop_its_recorder_itself(source, new_recorder):
+    with new_recorder(source) as recorder:
+        recording = recorder.stop()
+
+    assert recorder.recording is recording
+
+
+def test_a_source_is_called_in_the_order_of_its_protocol(source, new_recorder):
+    with new_recorder(source):
+        source.calls.append("recording")
+
+    assert source.calls == ["tables", "describe", "begin", "recording", "end"]
+
+
+def test_a_second_start_is_refused_and_harms_nothing(source, new_recorder):
+    recorder = new_recorder(source)
+    recorder.start()
+
+    with pytest.raises(RecorderError, match=r"started before; make another with record\(\)"):
+        recorder.start()
+    source.allocate(1234)
+
+    assert actions(recorder.stop()) == ["segment_alloc", "alloc"]
+
+
+def test_a_recorder_does_not_start_again_after_its_stop(source, new_recorder):
+    recorder = new_recorder(source)
+    recorder.start()
+    recorder.stop()
+
+    with pytest.raises(RecorderError, match=r"started before; make another with record\(\)"):
+        recorder.start()
+    with pytest.raises(RecorderError, match=r"does not record; start\(\) it first"):
+        recorder.stop()
+
+
+def test_another_recorder_waits_until_the_first_has_stopped(source, new_recorder):
+    first, second = new_recorder(source), new_recorder(SimulatedSource())
+    first.start()
+
+    with pytest.raises(RecorderError, match="Another recorder is active in this process; stop it"):
+        second.start()
+    assert first.is_recording
+    first.stop()
+    second.start()
+
+    assert second.is_recording
+
+
+def test_a_recorder_that_never_started_says_so(source, new_recorder):
+    recorder = new_recorder(source)
+
+    with pytest.raises(RecorderError, match=r"does not record; start\(\) it first"):
+        recorder.stop()
+    with pytest.raises(RecorderError, match=r"Nothing is recorded yet: start\(\)"):
+        _ = recorder.recording
+    assert not recorder.status().recording
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_max_events_below_1_is_named(source, new_recorder, count):
+    with pytest.raises(ValueError, match=f"max_events must be at least 1, got {count}"):
+        new_recorder(source, max_events=count)
+
+
+def test_a_path_that_exists_is_refused_and_kept(source, new_recorder, tmp_path):
+    path = tmp_path / "run.gpuviz"
+    path.write_text("precious")
+
+    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists; remove it or record to"):
+        new_recorder(source, path).start()
+
+    assert [file.name for file in tmp_path.iterdir()] == ["run.gpuviz"]
+    assert path.read_text() == "precious"
+
+
+def test_a_part_directory_that_exists_is_refused_with_the_way_to_load_it(
+    source,
+    new_recorder,
+    tmp_path,
+):
+    (tmp_path / "run.gpuviz.part").mkdir()
+
+    with pytest.raises(RecordingExistsError, match=r"load it with gpuviz.load\(.*run.gpuviz.part"):
+        new_recorder(source, tmp_path / "run.gpuviz").start()
+
+
+def test_a_recorder_that_could_not_start_may_start_once_the_reason_is_gone(
+    source,
+    new_recorder,
+    tmp_path,
+):
+    path = tmp_path / "run.gpuviz"
+    path.touch()
+    recorder = new_recorder(source, path)
+    with pytest.raises(RecordingExistsError):
+        recorder.start()
+    path.unlink()
+
+    with recorder:
+        source.allocate(1234)
+
+    assert actions(gpuviz.load(path)) == ["segment_alloc", "alloc"]
+
+
+def test_a_missing_folder_is_named(source, new_recorder, tmp_path):
+    path = tmp_path / "missing" / "run.gpuviz"
+
+    with pytest.raises(SpoolError, match=f"there is no folder {path.parent}; make it"):
+        new_recorder(source, path).start()
+
+
+@pytest.mark.parametrize("step", ["tables", "describe", "begin"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_source_that_fails_to_begin_leaves_nothing_behind(
+    new_recorder,
+    tmp_path,
+    step,
+    error,
+):
+    class Failing(SimulatedSource):
+        fails = True
+
+    def fail(self, *arguments):
+        getattr(SimulatedSource, step)(self, *arguments)
+        if self.fails:
+            raise error("no luck")
+        return {}
+
+    setattr(Failing, step, fail)
+    source = Failing()
+    recorder = new_recorder(source, tmp_path / "run.gpuviz")
+
+    with pytest.raises(error, match="no luck"):
+        recorder.start()
+
+    assert list(tmp_path.iterdir()) == []
+    assert not recorder.is_recording
+    assert threads_when_settled() == set()
+    assert ("end" in source.calls) == (step == "begin")
+    source.fails = False
+    with recorder:
+        source.allocate(1234)
+    assert actions(gpuviz.load(tmp_path / "run.gpuviz")) == ["segment_alloc", "alloc"]
+
+
+def test_a_source_that_fails_to_end_loses_no_event(new_recorder, tmp_path):
+    class Failing(SimulatedSource):
+        def end(self):
+            super().end()
+            raise OSError("no luck")
+
+    source = Failing()
+    recorder = new_recorder(source, tmp_path / "run.gpuviz")
+    recorder.start()
+    source.allocate(1234)
+
+    with pytest.raises(OSError, match="no luck"):
+        recorder.stop()
+
+    assert not recorder.is_recording
+    assert threads_when_settled() == set()
+    assert actions(gpuviz.load(tmp_path / "run.gpuviz")) == ["segment_alloc", "alloc"]
+
+
+def test_no_thread_is_left_after_stop(source, new_recorder):
+    recorder = new_recorder(source)
+
+    recorder.start()
+    assert own_threads() == {"gpuviz-pump", "gpuviz-collect"}
+    recorder.stop()
+
+    assert threads_when_settled() == set()
+
+
+def test_nothing_is_kept_alive_by_a_recorder_that_is_gone():
+    source = SimulatedSource()
+    recorder = Recorder(source, None, stacks=False, max_events=100)
+    with recorder:
+        source.allocate(1234)
+    held = [weakref.ref(each) for each in (recorder, source, recorder.recording)]
+
+    del recorder, source
+    gc.collect()
+
+    assert [reference() for reference in held] == [None, None, None]
+
+
+def test_a_recorder_without_a_reference_goes_on():
+    source = SimulatedSource()
+    Recorder(source, None, stacks=False, max_events=100).start()
+    gc.collect()
+
+    source.allocate(1234)
+
+    active = Recorder._active
+    assert actions(active.stop()) == ["segment_alloc", "alloc"]
+
+
+def test_one_of_many_threads_that_start_and_stop_at_once_succeeds(source, new_recorder):
+    recorders = [new_recorder(source.again()) for _ in range(8)]
+    together = threading.Barrier(8)
+    outcomes = []
+
+    def attempt(method):
+        together.wait()
+        try:
+            method()
+        except RecorderError:
+            outcomes.append("refused")
+        else:
+            outcomes.append("done")
+
+    def all_at_once(methods):
+        threads = [threading.Thread(target=attempt, args=(method,)) for method in methods]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    all_at_once([recorder.start for recorder in recorders])
+    assert sorted(outcomes) == ["done"] + ["refused"] * 7
+    [active] = [recorder for recorder in recorders if recorder.is_recording]
+    outcomes.clear()
+    all_at_once([active.stop] * 8)
+
+    assert sorted(outcomes) == ["done"] + ["refused"] * 7
+
+
+def test_whoever_records_in_the_background_can_make_room(source, new_recorder, monkeypatch):
+    background, other = new_recorder(source), new_recorder(SimulatedSource())
+    background.start()
+    with pytest.raises(RecorderError, match="Another recorder is active"):
+        other.start()
+    asked = []
+    monkeypatch.setattr(
+        Recorder, "before_start", lambda starting: asked.append(starting) or background.stop()
+    )
+    other.start()
+
+    assert asked == [other]
+    assert (background.is_recording, other.is_recording) == (False, True)

@@ -1,0 +1,75 @@
+"""Every number of a recording is the one that version 0.1 gave.
+
+``numbers_0_1/recordings.tar.xz`` has 200 random recordings written by that version, and
+``numbers.json.xz`` what it answered about them and about the recordings of the demo.
+"""
+
+import json
+import lzma
+import tarfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpuviz
+from gpuviz.recording.recording import Recording
+from tests.unit.recording.numbers_of import numbers_of
+
+FOLDER = Path(__file__).parent / "numbers_0_1"
+OF_DEMO = Path(gpuviz.__file__).parent / "commands" / "recordings"
+# Version 0.1 did not tell waiting for earlier work from the transfer.
+NEW_COLUMNS = {"waiting_ns", "transfer_ns"}
+IN_REPORT = "007"
+NAMES = [f"{number:03}" for number in range(200)]
+NAMES += sorted(path.stem for path in OF_DEMO.glob("*.gpuviz"))
+
+
+@cache
+def old_numbers() -> dict[str, Any]:
+    with lzma.open(FOLDER / "numbers.json.xz", "rt") as file:
+        return json.load(file)
+
+
+@cache
+def random_recordings() -> dict[str, bytes]:
+    with tarfile.open(FOLDER / "recordings.tar.xz") as archive:
+        return {
+            Path(member.name).stem: archive.extractfile(member).read()
+            for member in archive.getmembers()
+        }
+
+
+def without_new_columns(numbers: dict[str, Any]) -> dict[str, Any]:
+    plain = json.loads(json.dumps(numbers))
+    for name, table in plain.items():
+        if name.startswith("synchronizations"):
+            plain[name] = {key: table[key] for key in table if key not in NEW_COLUMNS}
+    return plain
+
+
+def load(name: str, folder: Path) -> Recording:
+    if name not in random_recordings():
+        return gpuviz.load(OF_DEMO / f"{name}.gpuviz")
+    path = folder / f"{name}.gpuviz"
+    path.write_bytes(random_recordings()[name])
+    return gpuviz.load(path)
+
+
+@pytest.mark.parametrize(
+    "name", [f"{n:03}" for n in range(200)] + [p.stem for p in sorted(OF_DEMO.glob("*.gpuviz"))]
+)
+def test_a_recording_of_0_1_has_the_numbers_it_had(name, tmp_path):
+    recording = load(name, tmp_path)
+
+    assert without_new_columns(numbers_of(recording)) == old_numbers()[name]
+
+
+def test_a_report_of_0_1_still_loads_with_its_numbers(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_bytes(lzma.decompress((FOLDER / "report.html.xz").read_bytes()))
+
+    recording = gpuviz.load(path)
+
+    assert without_new_columns(numbers_of(recording)) == old_numbers()[IN_REPORT]

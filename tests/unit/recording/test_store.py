@@ -1,0 +1,91 @@
+"""What a recorder keeps: bounded in memory, and the same state at the end whatever was dropped."""
+
+import errno
+import os
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuviz.recorder.store import Store
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from tests.unit.recording.from_events import one_line_stacks, rows_table
+from tests.unit.recording.test_memory_state import any_events
+
+SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
+
+
+def fill(store, rows, size):
+    """Append the rows in batches of a size, what they name first."""
+    for name, table in one_line_stacks([row["stack"] for row in rows]).items():
+        for batch in table.to_batches():
+            store.append(name, batch)
+    ends = [*range(0, len(rows), size), len(rows)]
+    for first, last in pairwise(ends):
+        store.append("memory_events", rows_table(rows[first:last]).to_batches()[0])
+        store.flush()
+
+
+def whole(rows):
+    tables = {"memory_events": rows_table(rows), **one_line_stacks([r["stack"] for r in rows])}
+    return Recording(tables, Manifest())
+
+
+@settings(max_examples=max(1, int(80 * SCALE)), deadline=None)
+@given(rows=any_events(), size=st.integers(1, 5), most=st.integers(1, 12))
+def test_without_a_path_the_newest_events_and_the_state_before_them_are_kept(rows, size, most):
+    store = Store(None, Manifest(), most)
+
+    fill(store, rows, size)
+    recording = store.so_far(Manifest())
+
+    first = recording.manifest.initial_events
+    times = recording.tables["memory_events"]["time"].to_pylist()[first:]
+    assert len(times) <= max(most, size)
+    assert times == [row["time"] for row in rows[len(rows) - len(times) :]]
+    assert recording.dropped == len(rows) - len(times)
+    assert recording.memory_snapshot() == whole(rows).memory_snapshot()
+
+
+def program(count):
+    """Return a segment, then blocks that replace each other."""
+    rows = [{"time": 0, "action": "segment_alloc", "address": 0, "size": 4096, "stack": 1}]
+    for n in range(1, count):
+        action = ("alloc", "free_requested", "free_completed")[(n - 1) % 3]
+        rows.append({"time": n, "action": action, "address": 512 * (n % 4), "size": 512})
+        rows[-1] |= {"requested_size": 500, "stack": 1}
+        if action != "alloc":
+            rows[-1]["address"] = rows[-2]["address"]
+    return rows
+
+
+@pytest.mark.parametrize("most", [3, 10, 1000])
+@pytest.mark.parametrize("room", [0, 1500, 3000, 6000])
+def test_after_the_disk_is_full_memory_is_bounded_and_the_end_is_known(
+    tmp_path, monkeypatch, most, room
+):
+    left = [room]
+    write = os.write
+
+    def write_while_there_is_room(descriptor, content):
+        if left[0] < len(content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left[0] -= len(content)
+        return write(descriptor, content)
+
+    monkeypatch.setattr(os, "write", write_while_there_is_room)
+    store = Store(tmp_path / "run.gpuviz", Manifest(), most)
+    rows = program(90)
+
+    fill(store, rows, 5)
+    recording = store.so_far(Manifest())
+
+    first = recording.manifest.initial_events
+    times = recording.tables["memory_events"]["time"].to_pylist()[first:]
+    assert "No space left" in str(store.failure)
+    assert times == [row["time"] for row in rows[len(rows) - len(times) :]]
+    assert recording.dropped == len(rows) - len(times)
+    assert (recording.dropped > 0) == (most < 1000)
+    assert recording.memory_snapshot() == whole(rows).memory_snapshot()

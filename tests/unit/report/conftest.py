@@ -1,0 +1,11 @@
+"""Small recordings to make reports of."""
+
+import pytest
+
+from gpuviz.recording.recording import Recording
+from tests.unit.report.recordings import make_recording
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return make_recording()

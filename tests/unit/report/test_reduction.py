@@ -1,0 +1,154 @@
+"""Reports of a part: a window of the time, or what fits into a size."""
+
+from pathlib import Path
+
+import pytest
+
+from gpuviz.recording.recording import Recording, load
+from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
+
+RECORDINGS = Path(__file__).parents[3] / "gpuviz" / "commands" / "recordings"
+
+
+@pytest.fixture(scope="module")
+def kmeans():
+    return load(RECORDINGS / "kmeans.gpuviz")
+
+
+def test_a_window_holds_what_the_recording_says_it_does(kmeans, tmp_path):
+    path = kmeans.report(tmp_path / "run.html", window=(20_000_000, 60_000_000))
+
+    back = load(path)
+
+    assert back.memory_stats() == kmeans.window(20_000_000, 60_000_000).memory_stats()
+    assert back.notes == (
+        "Only 20.0 ms to 60.0 ms of the recording's 214 ms are here; every number is of this part.",
+    )
+    assert 'data-window="20000000-60000000"' in path.read_text()
+
+
+def test_a_window_around_everything_is_the_whole_recording(kmeans, tmp_path):
+    path = kmeans.report(tmp_path / "run.html", window=(0, 10**15))
+
+    back = load(path)
+
+    assert back.table("memory_events").equals(kmeans.table("memory_events"))
+    assert back.notes == ()
+
+
+@pytest.mark.parametrize("window", [(5, 5), (-1, 5), (9, 3)])
+def test_a_window_that_is_none_is_refused(kmeans, tmp_path, window):
+    with pytest.raises(ValueError, match=rf"0 <= start < end, got {window[0]}, {window[1]}"):
+        kmeans.report(tmp_path / "run.html", window=window)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_window_after_the_end_is_refused(kmeans, tmp_path):
+    with pytest.raises(ValueError, match=r"the recording ends at \d+ ns"):
+        kmeans.report(tmp_path / "run.html", window=(10**12, 10**12 + 1))
+
+
+def test_a_size_that_is_large_enough_leaves_all_in(kmeans, tmp_path):
+    size = kmeans.report(tmp_path / "whole.html").stat().st_size
+
+    path = kmeans.report(tmp_path / "run.html", max_size=size)
+
+    assert path.read_bytes() == (tmp_path / "whole.html").read_bytes()
+
+
+def test_what_goes_first_is_said(kmeans, tmp_path):
+    size = kmeans.report(tmp_path / "whole.html").stat().st_size
+
+    path = kmeans.report(tmp_path / "run.html", max_size=size - 1)
+    back = load(path)
+
+    assert path.stat().st_size < size
+    assert back.table("launch_blocks").num_rows == 0
+    assert back.table("api_calls").equals(kmeans.table("api_calls"))
+    assert (
+        "13,820 links between launches and the blocks they touched were left out" in (back.notes[0])
+    )
+    assert back.notes[0].replace("'", "&#x27;") in path.read_text()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.8, 0.7, 0.6])
+def test_a_report_is_never_larger_than_asked_and_keeps_the_peak(kmeans, tmp_path, share):
+    size = kmeans.report(tmp_path / "whole.html").stat().st_size
+
+    path = kmeans.report(tmp_path / "run.html", max_size=int(size * share))
+    back = load(path)
+
+    assert path.stat().st_size <= int(size * share)
+    assert back.peak().bytes == kmeans.peak().bytes
+    assert len(back.notes) >= 1
+
+
+@pytest.mark.parametrize("name", ["kmeans", "conjugate_gradient", "image_pipeline"])
+@pytest.mark.parametrize("share", [0.98, 0.9, 0.8, 0.75])
+def test_a_report_that_must_be_small_is_written_three_times_at_most_and_keeps_what_it_can(
+    tmp_path, monkeypatch, name, share
+):
+    recording = load(RECORDINGS / f"{name}.gpuviz")
+    allowed = int(recording.report(tmp_path / "whole.html").stat().st_size * share)
+    save, saved = Recording.save, []
+    monkeypatch.setattr(
+        Recording, "save", lambda self, *path: saved.append(self) or save(self, *path)
+    )
+
+    path = recording.report(tmp_path / "run.html", max_size=allowed)
+    back = load(path)
+
+    assert len(saved) <= 3
+    # Links and calls go as a whole, and leave more room than was needed.
+    parts = [note for note in back.notes if "around the peak" in note]
+    assert (0.95 if parts else 0.85) * allowed <= path.stat().st_size <= allowed
+
+
+def test_a_few_large_steps_are_cut_where_they_fit(tmp_path):
+    events = Events()
+    events.add("segment_alloc", SEGMENT, 2000 * MIB, time=0)
+    events.add("alloc", SEGMENT, 20 * MIB, time=10)
+    events.add("free_completed", SEGMENT, 20 * MIB, time=20)
+    for row in range(3000):
+        # 2000 events at once, three times.
+        at = {"address": SEGMENT + row * 7919 % 1999 * MIB, "time": 1000 * (1 + row // 1000)}
+        events.add("alloc", size=row * 31 % 997 + 1, **at)
+        events.add("free_completed", size=row * 31 % 997 + 1, **at)
+    recording = make_recording(events.rows, initial_events=0, duration_ns=4000)
+    one = recording.report(tmp_path / "one.html", window=(0, 1999)).stat().st_size
+    two = recording.report(tmp_path / "two.html", window=(0, 2999)).stat().st_size
+
+    path = recording.report(tmp_path / "run.html", max_size=(one + two) // 2)
+
+    assert path.stat().st_size <= (one + two) // 2
+    assert load(path).table("memory_events").num_rows == 2003
+    assert load(path).peak().bytes == recording.peak().bytes
+
+
+def test_a_size_that_nothing_fits_into_is_refused(kmeans, tmp_path):
+    with pytest.raises(ValueError, match=r"max_size is 5000 bytes, too few .* has \d+"):
+        kmeans.report(tmp_path / "run.html", max_size=5000)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_window_a_size_and_redaction_go_together(kmeans, tmp_path):
+    path = kmeans.report(
+        tmp_path / "run.html",
+        window=(20_000_000, 120_000_000),
+        redact=True,
+        max_size=260_000,
+    )
+    back = load(path)
+
+    assert path.stat().st_size <= 260_000
+    assert back.notes[0].startswith("Redacted: ")
+    assert back.notes[1].startswith("Only 20.0 ms to 120 ms of the recording's 214 ms are here")
+    assert any(note.startswith("To fit into 254 KiB") for note in back.notes)
+
+
+def test_a_recording_without_activities_can_be_cut_too(tmp_path):
+    path = make_recording().report(tmp_path / "run.html", window=(150_000, 350_000))
+
+    assert load(path).table("memory_events").num_rows == 5
