@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -211,11 +212,22 @@ def stream(batches: "list[pa.RecordBatch]") -> bytes:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    # A dictionary may differ from batch to batch; one of its own needs no replacing.
-    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    with pa.ipc.new_stream(sink, whole.schema) as writer:
-        writer.write_table(whole)
+    if len(batches) > 1:
+        # A dictionary may differ from batch to batch; one of its own needs no replacing.
+        whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        batches = whole.to_batches() or batches[:1]
+    with pa.ipc.new_stream(sink, batches[0].schema, options=_options()) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+@cache
+def _options() -> "pa.ipc.IpcWriteOptions":
+    import pyarrow as pa
+
+    # Asked for once: the defaults are read from environment variables each time.
+    return pa.ipc.IpcWriteOptions()
 
 
 def split(

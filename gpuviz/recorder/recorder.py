@@ -279,7 +279,7 @@ class Recorder:
         if self._pump is not None:
             self._tracer.flush()
             self._pump.drain()
-        return self._statistics.read(self.elapsed_ns, self.status())
+        return self._new_statistics(self.elapsed_ns)
 
     def follow_statistics(self, listener: "Callable[[], None]") -> "Callable[[], None]":
         """Call a listener whenever `statistics` changed, about once a second while it records.
@@ -295,7 +295,12 @@ class Recorder:
     def _read_statistics_if_due(self) -> None:
         time_ns = self.elapsed_ns
         if self._statistics.is_due(time_ns):
-            self._statistics.read(time_ns, self.status())
+            self._new_statistics(time_ns)
+
+    def _new_statistics(self, time_ns: int) -> RecorderStatistics:
+        if self.is_recording:
+            self._statistics.take_used(dict(self._source.sample()))
+        return self._statistics.read(time_ns, self.status())
 
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
         if self._store is None:
