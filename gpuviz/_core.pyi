@@ -459,6 +459,11 @@ class MemoryState:
     def statistics(self, device: int) -> dict[str, int]:
         """Return the keys of torch.cuda.memory_stats that events can tell."""
 
+    def parts(self, device: int) -> dict[str, int]:
+        """
+        Return how the memory of a device is used, in bytes: allocated and its peak, and of the known segments what is reserved, free, free in partly used segments and in the largest free block; `outside` is active outside known segments. Costs the same however many blocks there are.
+        """
+
     def devices(self) -> list[int]:
         """Return the ordinals of the devices seen, ascending."""
 

@@ -230,6 +230,10 @@ class CachingSource:
             used.append((device, total - free))
         return used
 
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
+
     def end(self) -> tuple[str, ...]:
         """Put CuPy's allocator back; memory that no array uses goes back to the device."""
         installation = self._installation
@@ -325,6 +329,10 @@ class ObservingSource:
                 free, total = self._cuda.runtime.memGetInfo()
             used.append((device, total - free))
         return used
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Put the program's allocator back and let go of it."""

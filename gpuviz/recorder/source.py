@@ -47,6 +47,9 @@ class Source(Protocol):
     def sample(self) -> list[tuple[int, int]]:
         """Return ``(device, used bytes)`` for the devices in use, other processes included."""
 
+    def now_ns(self) -> int | None:
+        """Return the time on the clock of its events; None where that is the session's."""
+
     def end(self) -> tuple[str, ...]:
         """Send no more events, and return what the user should know, in sentences."""
 

@@ -104,6 +104,10 @@ class _ReplaySource:
         """Return the used bytes of the simulated devices."""
         return [(device, one.device.used) for device, one in self._replays.items()]
 
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
+
     def end(self) -> tuple[str, ...]:
         """Detach the allocators."""
         for one in self._replays.values():

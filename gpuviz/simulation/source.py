@@ -67,6 +67,10 @@ class SimulatedSource:
         free, total = self._allocator.device.memory_info()
         return [(DEVICE, total - free)]
 
+    def now_ns(self) -> int | None:
+        """Return the time of the device where that is not the time of day."""
+        return None if self._real_time else self._native.now_ns
+
     def end(self) -> tuple[str, ...]:
         """Record no more."""
         self._allocator.detach()

@@ -1,5 +1,16 @@
 import { ArrowTable } from "./arrow.ts";
 
+/** The numbers of the recorder, which all views show, at one time. */
+export interface LiveStatistics {
+  readonly elapsedNs: number;
+  readonly counts: string;
+  readonly devices: readonly {
+    readonly device: number;
+    readonly allocated: number;
+    readonly peak: number;
+  }[];
+}
+
 /** What the kernel sends of a recording: what is new, or a part of everything until now. */
 export interface Batches {
   readonly number: number;
@@ -12,6 +23,8 @@ export interface Batches {
   readonly durationNs: number;
   readonly initialEvents: number;
   readonly tables: readonly SentTable[];
+  /** Where there are new ones. */
+  readonly statistics?: LiveStatistics;
 }
 
 /** A table of which a message has rows; those from a time on replace what came before. */
