@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
 from click.shell_completion import CompletionItem
 
+from gpuviz.commands.help import Command, click
 from gpuviz.formats import exports
 
 # Files are checked by the readers and writers, whose errors say more than click's.
@@ -43,7 +43,7 @@ def recording_options(function: _Function) -> _Function:
     )(function)
 
 
-class ProgramCommand(click.RichCommand):
+class ProgramCommand(Command):
     """A command whose last argument is a program, from which on nothing is an option of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
