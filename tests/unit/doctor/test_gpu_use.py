@@ -103,8 +103,8 @@ def test_memory_is_told_by_process(machine, monkeypatch):
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [
-        ((), ", by processes that are not shown here"),
-        (((99, None),), ": process 99 (of another container or user) an unknown size"),
+        ((), ", by processes that are not visible here"),
+        (((99, None),), ": process 99 (in another container, or of another user) an unknown size"),
     ],
 )
 def test_a_full_gpu_is_a_warning(machine, processes, expected):
@@ -143,7 +143,7 @@ def test_the_daemon_of_mps_is_seen_by_its_pipe(tmp_path, variable):
 
     assert before == []
     assert told(gpu_use.findings(machine, [], has_driver=True)) == [
-        ("MPS", "warning", "its daemon runs")
+        ("MPS", "warning", "the daemon is running")
     ]
 
 
