@@ -113,7 +113,7 @@ def test_a_full_gpu_is_a_warning(machine, processes, expected):
 
     assert finding.level == "warning"
     assert finding.found == f"18.0 GiB of 24.0 GiB used{expected}"
-    assert finding.meaning == "75 % is taken; 6.00 GiB is left."
+    assert finding.meaning == "75 % is in use; 6.00 GiB is free."
 
 
 def test_mig_and_compute_modes_are_told(machine):
