@@ -149,6 +149,7 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
             "name": driver.device_name(device),
             "total_memory": driver.total_memory(device),
             "kind": "cuda",
+            "uuid": driver.device_uuid(device),
         }
         for device in sorted(devices)
     ]
@@ -191,6 +192,8 @@ class CachingSource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = "cupy"
+    memory = "device"
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks
@@ -226,6 +229,10 @@ class CachingSource:
             free, total = allocator.device.memory_info()
             used.append((device, total - free))
         return used
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Put CuPy's allocator back; memory that no array uses goes back to the device."""
@@ -278,6 +285,8 @@ class ObservingSource:
     """
 
     allocator = "observe"
+    framework = "cupy"
+    memory = ""
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks
@@ -320,6 +329,10 @@ class ObservingSource:
                 free, total = self._cuda.runtime.memGetInfo()
             used.append((device, total - free))
         return used
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Put the program's allocator back and let go of it."""

@@ -1,5 +1,6 @@
 """Charts of a dashboard: one Plotly widget and a menu."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -29,6 +30,8 @@ CHARTS: dict[str, "Callable[[Recording], Any]"] = {
 }
 
 
+# Drawing a chart reads the whole recording; it may take this share of the time.
+MOST_OF_TIME = 0.01
 # The height of a Plotly widget without an explicit one; any other height fixes the width as well.
 _HEIGHT = 360
 
@@ -46,6 +49,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         self._recording = recording
         self._widget: Any = None
         self._shown: list[Any] = []
+        self._due_s = 0.0
         self.opener = ipywidgets.ToggleButton(description="Charts", tooltip="Show charts")
         self.choice = ipywidgets.Dropdown(options=list(CHARTS), description="Chart")
         super().__init__([self.opener])
@@ -67,6 +71,13 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             self._widget.data = []
             self._widget.add_traces(drawn.data)
             self._widget.layout = drawn.layout
+
+    def refresh_if_due(self, *, at_once: bool = False) -> None:
+        """Draw the chosen chart anew, but less often where that takes long."""
+        if at_once or time.monotonic() >= self._due_s:
+            began = time.thread_time()
+            self.refresh()
+            self._due_s = time.monotonic() + (time.thread_time() - began) / MOST_OF_TIME
 
     def close(self) -> None:
         """Close all widgets, including hidden ones."""

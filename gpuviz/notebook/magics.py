@@ -16,7 +16,7 @@ from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_li
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.measured_cells import MeasuredCells
 from gpuviz.notebook.measurement import Measurement
-from gpuviz.notebook.status import status_text, stopped_text
+from gpuviz.notebook.numbers import status_text, stopped_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,9 @@ class GpuvizMagics(Magics):
         return recording
 
     def _status(self, _: Namespace) -> None:
-        sys.stdout.write(f"{status_text(self.control.recorder)}\n")
+        recorder = self.control.recorder
+        statistics = None if recorder is None else recorder.read_statistics()
+        sys.stdout.write(f"{status_text(statistics)}\n")
 
     def _dashboard(self, _: Namespace) -> None:
         from gpuviz.notebook.dashboard import dashboard

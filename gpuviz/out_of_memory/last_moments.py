@@ -87,7 +87,8 @@ def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
         return tables[table].filter(pc.is_in(tables[table]["id"], value_set=used.unique()))
 
     tables["stacks"] = only("stacks", [tables[EVENTS]["stack"], tables["api_calls"]["stack"]])
-    tables["frames"] = only("frames", [pc.list_flatten(tables["stacks"]["frames"])])
+    stacks = tables["stacks"]
+    tables["frames"] = only("frames", [pc.list_flatten(stacks["frames"]), stacks["user_frame"]])
     used: Any = tables["activities"]["launch"]
     tables["launch_configurations"] = only("launch_configurations", [used])
     return tables

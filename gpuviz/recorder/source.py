@@ -24,6 +24,14 @@ class Source(Protocol):
     def allocator_name(self) -> str:
         """The allocator as its users know it, for example ``cupy.cuda.MemoryPool``."""
 
+    @property
+    def framework(self) -> str:
+        """The framework whose memory it is; see ``pools`` in `gpuviz.recording.tables`."""
+
+    @property
+    def memory(self) -> str:
+        """The kind of that memory, empty if unknown; see ``pools``."""
+
     def tables(self) -> "dict[str, pa.Table]":
         """Return tables that are known before: call stacks that are not captured, for example."""
 
@@ -38,6 +46,9 @@ class Source(Protocol):
 
     def sample(self) -> list[tuple[int, int]]:
         """Return ``(device, used bytes)`` for the devices in use, other processes included."""
+
+    def now_ns(self) -> int | None:
+        """Return the time on the clock of its events; None where that is the session's."""
 
     def end(self) -> tuple[str, ...]:
         """Send no more events, and return what the user should know, in sentences."""

@@ -20,6 +20,13 @@ class Manifest:
     Attributes:
         created: Wall-clock time of time 0, in ISO 8601.
         start_unix_ns: The same in nanoseconds since 1970.
+        start_monotonic_ns: The same on the host's ``CLOCK_MONOTONIC``; 0 if unknown. Recordings
+            with one ``boot_id`` share that clock.
+        host_hash: Names the host without its name: the same for the same host name.
+        boot_id: Linux's id of the host's last start.
+        process_id: The recorded process.
+        process_start_ns: When it began, since the host's start, to 10 ms; 0 if unknown. Process ids
+            are used again: the two together are not.
         duration_ns: From the start to the end of the recording.
         complete: Whether the recording was stopped in order.
         program: The command line.
@@ -38,12 +45,18 @@ class Manifest:
             ``device:time``: bytes by name, -1 for what is not limited or not known.
         notes: Sentences on what is missing or unusual.
         tables: Rows of each table in the file; empty if the writer did not say.
+        derived_version: Of the derived tables in the file; 0 if there are none.
         extra: Keys of newer versions, kept as they are.
     """
 
     version: int = VERSION
     created: str = ""
     start_unix_ns: int = 0
+    start_monotonic_ns: int = 0
+    host_hash: str = ""
+    boot_id: str = ""
+    process_id: int = 0
+    process_start_ns: int = 0
     duration_ns: int = 0
     complete: bool = True
     gpuviz_version: str = ""
@@ -69,6 +82,7 @@ class Manifest:
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
+    derived_version: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:

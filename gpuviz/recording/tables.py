@@ -39,6 +39,7 @@ DICTIONARIES = {
     ),
     ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
     ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("activities", "host_memory"): ("", "pageable", "pinned", "managed"),
     ("synchronizations", "kind"): (
         "event_record",
         "stream_wait_event",
@@ -63,6 +64,8 @@ DICTIONARIES = {
         "jit_load_cached",
         "jit_compile",
     ),
+    ("pools", "framework"): ("", "cupy", "torch", "numba", "cuda_core", "rmm"),
+    ("pools", "memory"): ("", "device", "pinned", "managed"),
     ("ranges", "kind"): ("range", "cell", "nvtx"),
     ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
 }
@@ -84,15 +87,22 @@ ACTIVITY_TABLES = (
 
 # What a file that was written before a column existed has in it.
 DEFAULTS = {
+    ("devices", "uuid"): "",
+    ("pools", "framework"): "",
+    ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
     ("streams", "destroyed"): -1,
 }
 
+# What follows from other columns: made anew where a file does not have it, or not in every row.
+IMPLIED = (("frames", "installed"), ("stacks", "user_frame"), ("activities", "host_memory"))
+
 # Columns of ids, and the table that has each id but 0.
 REFERENCES = (
     ("stacks", "frames", "frames"),
+    ("stacks", "user_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
@@ -116,6 +126,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``empty_cache``, ``size`` is what it gave back, in the ``segment_free`` and ``segment_unmap``
       rows before it; what gives segments back without it is retries and garbage collection.
     - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
+    - ``clock_snapshots``: the host's clocks, read back to back at ``time``: ``wall`` in nanoseconds
+      since 1970 (``CLOCK_REALTIME``), ``boot`` in nanoseconds since the host's start, suspended
+      time included (``CLOCK_BOOTTIME``). Both are within ``uncertainty`` nanoseconds of ``time``.
+      One at the start of a recording, one each second, one at its end.
     - ``memory_operations``: allocations and releases that CUDA carried out, whoever asked for them:
       segments of the allocator, and what goes around it. ``source`` is the library that asked.
 
@@ -126,6 +140,8 @@ def schemas() -> "dict[str, pa.Schema]":
       of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
+      ``host_memory`` is the memory on the host's side of a copy, of two ``pageable`` if one of them
+      is; empty for copies between devices' memories, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others if asked for. ``name`` is an id of ``strings``.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
@@ -140,15 +156,20 @@ def schemas() -> "dict[str, pa.Schema]":
 
     What these name:
 
-    - ``devices``: the GPUs seen.
+    - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
+      or ``MIG-``, empty where unknown; ordinals name other GPUs in other processes.
     - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream,
       which may name another stream after this one was destroyed. ``created`` is 0 for streams that
       existed before, ``destroyed`` is -1 for those that were not seen to end.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
-    - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
+      ``framework`` owns the blocks with this pool id, and ``memory`` is their kind; both are empty
+      where unknown. Frameworks that share a pool have ids of their own in it, with one ``owner``.
+    - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
+      outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
-      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
+      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
+      is 1 where the file belongs to Python or to an installed package, else 0.
     - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
@@ -177,7 +198,13 @@ _COLUMNS = {
         "thread": "uint32",
         "range": "uint32",
     },
-    "devices": {"id": "int16", "name": "utf8", "total_memory": "int64", "kind": "utf8"},
+    "devices": {
+        "id": "int16",
+        "name": "utf8",
+        "total_memory": "int64",
+        "kind": "utf8",
+        "uuid": "utf8",
+    },
     "streams": {
         "id": "uint32",
         "device": "int16",
@@ -188,8 +215,14 @@ _COLUMNS = {
         "created": "int64",
         "destroyed": "int64",
     },
-    "pools": {"id": "uint32", "owner": "uint32", "segment_type": "utf8"},
-    "stacks": {"id": "uint32", "frames": "ids"},
+    "pools": {
+        "id": "uint32",
+        "owner": "uint32",
+        "segment_type": "utf8",
+        "framework": "enum",
+        "memory": "enum",
+    },
+    "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
     "frames": {
         "id": "uint32",
         "name": "text",
@@ -197,8 +230,15 @@ _COLUMNS = {
         "line": "int32",
         "cell": "int32",
         "source": "text",
+        "installed": "uint8",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
+    "clock_snapshots": {
+        "time": "int64",
+        "wall": "int64",
+        "boot": "int64",
+        "uncertainty": "int64",
+    },
     "threads": {"id": "uint32", "name": "utf8"},
     "activities": {
         "time": "int64",
@@ -216,6 +256,7 @@ _COLUMNS = {
         "graph": "uint32",
         "graph_node": "uint64",
         "launch": "uint32",
+        "host_memory": "enum",
     },
     "launch_configurations": {
         "id": "uint32",

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 NOTE = (
     "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "
-    "cells, threads, streams and libraries, and the host's platform were removed. Sizes, times, "
-    "counts, addresses, versions and the GPU's model are as recorded."
+    "cells, threads, streams and libraries, the host's platform, and what identifies the host, the "
+    "process and the GPU were removed. Sizes, times, counts, addresses, versions and the GPU's "
+    "model are as recorded."
 )
 
 # Functions of the driver and the runtime keep their names: they are CUDA's, and analyses need them.
@@ -45,6 +46,8 @@ def redact(recording: "Recording") -> "Recording":
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
+    # How long the host has been up tells it apart from others.
+    tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
         tables[name] = _with_known_words(tables[name], name, column)
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
@@ -67,6 +70,11 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         manifest,
         **kept,
         platform="",
+        start_monotonic_ns=0,
+        host_hash="",
+        boot_id="",
+        process_id=0,
+        process_start_ns=0,
         program=(),
         label="",
         allocator=manifest.allocator if manifest.allocator in ("caching", "observe") else "caching",
@@ -188,6 +196,7 @@ def _redacted_devices(table: "pa.Table") -> "pa.Table":
     rows = table.to_pylist()
     for row in rows:
         row["name"] = row["name"] if _GPU_MODEL.fullmatch(row["name"] or "") else ""
+        row["uuid"] = ""
         row["kind"] = row["kind"] if row["kind"] in ("cuda", "simulated", "recorded") else ""
     return pa.Table.from_pylist(rows, schema=schemas()["devices"])
 

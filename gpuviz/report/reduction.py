@@ -200,7 +200,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     users = (("memory_events", "stack"), ("api_calls", "stack"))
     tables["stacks"] = _used(tables["stacks"], *(tables[name][column] for name, column in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
-    tables["frames"] = _used(tables["frames"], flat)
+    tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])
     names = (
         ("activities", "name"),
         ("api_calls", "name"),

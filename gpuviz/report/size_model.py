@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.formats.gpuviz import TABLE_SUFFIX
+from gpuviz.formats.gpuviz import DERIVED_FOLDER, TABLE_SUFFIX
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "range
 _MOMENTS = (_EVENTS, "device_memory", "memory_operations")
 _BEGINNINGS = ("alloc", "segment_alloc", "segment_map")
 _ENDS = ("free_completed", "segment_free", "segment_unmap")
+# Derived tables, and the tables that they are longer or shorter with.
+_GROWS_WITH = {
+    f"{DERIVED_FOLDER}host_waits": "api_calls",
+    f"{DERIVED_FOLDER}idle_gaps": "activities",
+    f"{DERIVED_FOLDER}stream_waits": "synchronizations",
+}
 _OPEN = -1
 _HALVINGS = 40
 # Base64 has 4 letters for 3 bytes.
@@ -43,11 +49,12 @@ class PageBytes:
 
 def page_bytes(page: bytes, archive: bytes) -> PageBytes:
     """Return what the page and the tables of the archive in it take."""
+    sizes: dict[str, int] = {}
     with zipfile.ZipFile(io.BytesIO(archive)) as members:
-        sizes = {
-            member.filename.removesuffix(TABLE_SUFFIX): member.compress_size
-            for member in members.infolist()
-        }
+        for member in members.infolist():
+            name = member.filename.removesuffix(TABLE_SUFFIX)
+            name = _GROWS_WITH.get(name, name)
+            sizes[name] = sizes.get(name, 0) + member.compress_size
     return PageBytes(len(page), sizes)
 
 

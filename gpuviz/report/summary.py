@@ -1,4 +1,4 @@
-"""Headline numbers and findings of a report."""
+"""Headline numbers of a report, and of a recording in progress."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
     from gpuviz.recording.recording import Recording
 
 
@@ -205,3 +206,75 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
 
 def _when(size: int, time_ns: int) -> str:
     return f"{format_count(size)} B, first at {format_duration(time_ns)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{format_count(count)} {noun if count == 1 else plural}"
+
+
+def live_headline(
+    statistics: "RecorderStatistics", device: "DeviceStatistics | None" = None
+) -> list[Number]:
+    """Return the numbers of a recorder, ready to print: how long it records comes first.
+
+    Args:
+        statistics: All numbers of the recorder at one time.
+        device: One of its devices; the first if None.
+    """
+    device = device or next(iter(statistics.devices), None)
+    status = statistics.status
+    return [
+        Number("Recorded", format_duration(statistics.time_ns), _recorded(statistics)),
+        *(() if device is None else _live_memory(device)),
+        *_live_work(statistics, device),
+        Number("Dropped events", format_count(statistics.dropped), _oldest(status.dropped_oldest)),
+        Number(
+            "Own cost",
+            format_duration(status.own_cost_ns),
+            f"{format_share(statistics.own_cost)} of time",
+        ),
+    ]
+
+
+def _recorded(statistics: "RecorderStatistics") -> str:
+    events = _counted(statistics.events, "memory event")
+    return f"{events}, {_counted(statistics.activities, 'activity')}"
+
+
+def _live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
+    peak = f"peak {format_bytes(device.allocated_peak)}"
+    yield Number("Allocated", format_bytes(device.allocated), peak)
+    yield Number(
+        "Reserved", format_bytes(device.reserved), f"{format_bytes(device.free)} of it free"
+    )
+    outside = format_bytes(device.free - device.largest_free)
+    detail = f"{outside} free outside the largest free block"
+    yield Number("Fragmentation", format_share(device.fragmentation), detail)
+    if device.allocatable is None or device.unused is None:
+        yield Number("Largest free block", format_bytes(device.largest_free), "in segments")
+        return
+    cached = format_bytes(device.cached_whole)
+    detail = f"{format_bytes(device.unused)} unused, {cached} can be released"
+    yield Number("Can be allocated now", format_bytes(device.allocatable), detail)
+
+
+def _live_work(
+    statistics: "RecorderStatistics", device: "DeviceStatistics | None"
+) -> "Iterator[Number]":
+    if not statistics.status.streams:
+        yield Number("GPU busy", "unknown", "streams are not recorded")
+    elif device is None or device.busy is None or device.lately_busy is None:
+        yield Number("GPU busy", "0 %", "nothing ran yet")
+    else:
+        detail = f"of {format_duration(device.window_ns)}"
+        if statistics.status.recording:
+            detail += f"; {format_share(device.lately_busy)} in the last second"
+        yield Number("GPU busy", format_share(device.busy), detail)
+        if device.copy_ns:
+            detail = f"of {format_duration(device.copy_ns)} of copies"
+            yield Number("Copies hidden", format_share(device.hidden_copies), detail)
+
+
+def _oldest(dropped: int) -> str:
+    return f"and the {format_count(dropped)} oldest, to bound memory" if dropped else ""

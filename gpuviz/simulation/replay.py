@@ -50,6 +50,8 @@ class _ReplaySource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
 
     def __init__(self, recording: Recording, settings: str | None) -> None:
         self._recording = recording
@@ -101,6 +103,10 @@ class _ReplaySource:
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the simulated devices."""
         return [(device, one.device.used) for device, one in self._replays.items()]
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Detach the allocators."""

@@ -202,7 +202,7 @@ def _launch_blocks(
     import numpy as np
 
     table = recording.tables["launch_blocks"]
-    calls = calls_of(recording, plain(table["correlation"]))
+    calls = calls_of(recording.tables, plain(table["correlation"]))
     table = table.filter(calls >= 0)
     launched = plain(recording.tables["api_calls"]["time"])[calls[calls >= 0]]
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]

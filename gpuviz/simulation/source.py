@@ -19,6 +19,8 @@ class SimulatedSource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
 
     def __init__(
         self,
@@ -57,12 +59,17 @@ class SimulatedSource:
     def devices(self) -> list[dict[str, Any]]:
         """Return the simulated device."""
         total = self._allocator.device.total_memory
-        return [{"id": DEVICE, "name": "simulated GPU", "total_memory": total, "kind": "simulated"}]
+        named = {"id": DEVICE, "name": "simulated GPU", "uuid": ""}
+        return [named | {"total_memory": total, "kind": "simulated"}]
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the device."""
         free, total = self._allocator.device.memory_info()
         return [(DEVICE, total - free)]
+
+    def now_ns(self) -> int | None:
+        """Return the time of the device where that is not the time of day."""
+        return None if self._real_time else self._native.now_ns
 
     def end(self) -> tuple[str, ...]:
         """Record no more."""

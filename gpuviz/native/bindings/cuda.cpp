@@ -8,7 +8,10 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using device::CudaDevice;
+using device::CudaDriver;
 
 void bind_cuda(nb::module_& m) {
     nb::class_<CudaDriver>(m, "CudaDriver")
@@ -28,10 +31,12 @@ void bind_cuda(nb::module_& m) {
             "Set what the calling thread may do while streams capture, and return what it might.")
         .def("device_count", &CudaDriver::device_count)
         .def("device_name", &CudaDriver::device_name, "ordinal"_a)
+        .def("device_uuid", &CudaDriver::device_uuid, "ordinal"_a,
+             "Return the UUID as nvidia-smi prints it after GPU- or MIG-; makes no context.")
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
              "Return the memory of a device in bytes; makes no context.");
 
-    nb::class_<CudaDevice, Device>(m, "CudaDevice")
+    nb::class_<CudaDevice, device::Device>(m, "CudaDevice")
         .def(
             "__init__",
             [](CudaDevice* self, std::shared_ptr<CudaDriver> driver, int ordinal) {
@@ -40,4 +45,4 @@ void bind_cuda(nb::module_& m) {
             "driver"_a, "ordinal"_a);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -43,7 +43,7 @@ def test_an_exception_is_the_cells_and_the_result_is_shown_all_the_same(kernel):
     [result] = outputs.bundles
     assert (outputs.status, outputs.errors) == ("error", ["ZeroDivisionError"])
     assert "3.00 MiB held by z" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 # ipykernel tells a cell that awaits of an interrupt only when what it awaits is done.
@@ -59,7 +59,7 @@ def test_an_interrupt_ends_the_cell_and_its_recording(kernel, waiting):
     [result] = outputs.bundles
     assert outputs.status == "error"
     assert "4.00 MiB held by q" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 def test_a_wrong_argument_is_a_sentence_and_the_next_cell_runs(kernel):

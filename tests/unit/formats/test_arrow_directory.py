@@ -1,23 +1,23 @@
 """Folders of Arrow and Parquet files: written, read back, and by other tools."""
 
+import dataclasses
 import json
-import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gpuviz
 from gpuviz.errors import FormatError, RecordingExistsError
 from gpuviz.formats.arrow_directory import layout, read, write_arrow, write_parquet
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.formats.any_recording import any_recording, empty
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(40 * SCALE)), deadline=None)
+EXAMPLES = examples(8)
 RECORDED = Path(gpuviz.__file__).parent / "commands" / "recordings" / "fft_filter.gpuviz"
 WRITERS = pytest.mark.parametrize("write", [write_arrow, write_parquet])
 
@@ -44,7 +44,9 @@ def test_what_was_recorded_on_a_gpu_comes_back_equal(write, tmp_path):
     back = read(write(recording, tmp_path / "run"))
 
     assert differences(recording, back) == []
-    assert back.manifest == recording.manifest
+    # Of a file that an older version wrote, the tables that it did not have are empty.
+    rows = {name: table.num_rows for name, table in recording.tables.items()}
+    assert back.manifest == dataclasses.replace(recording.manifest, tables=rows)
 
 
 @EXAMPLES

@@ -123,6 +123,9 @@ class Driver:
     def device_name(self, device):
         return f"GPU {device}"
 
+    def device_uuid(self, device):
+        return f"00000000-0000-0000-0000-00000000000{device}"
+
     def total_memory(self, _):
         return 16 * GIB
 

@@ -10,6 +10,8 @@ class SimulatedSource:
 
     allocator = "caching"
     allocator_name = "simulated"
+    framework = "cupy"
+    memory = "device"
 
     def __init__(self, devices=1):
         self.simulated = [_core.SimulatedDevice(CAPACITY, ordinal) for ordinal in range(devices)]
@@ -53,6 +55,9 @@ class SimulatedSource:
 
     def sample(self):
         return [(number, device.used) for number, device in enumerate(self.simulated)]
+
+    def now_ns(self):
+        return None
 
     def end(self):
         self.calls.append("end")
