@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.state import ALLOCATED, state_at
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,13 +95,13 @@ def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict
 
 
 def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
-    import pyarrow.compute as pc
+    import pyarrow as pa
 
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
-    chosen = pc.equal(events["action"].cast("string"), "alloc")
+    chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
-        chosen = pc.and_(chosen, pc.equal(events["device"], device))
-    return _by_stack(events.select(["stack", "size"]).filter(chosen))
+        chosen &= plain(events["device"]) == device
+    return _by_stack(events.select(["stack", "size"]).filter(pa.array(chosen)))
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "bindings/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -208,8 +209,10 @@ void gpuviz::bind_memory_state(nb::module_& m) {
         .def(
             "apply",
             [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
-               std::optional<std::size_t> last,
-               std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
+               std::optional<std::size_t> last, std::int64_t until) {
+                const gpuviz::GilRelease released;
+                self.apply(events.columns, first, events.end(last), until);
+            },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
             "until"_a = gpuviz::MemoryState::forever,
             "Apply rows [first, last) whose time is at most `until` ns.")
@@ -217,7 +220,12 @@ void gpuviz::bind_memory_state(nb::module_& m) {
             "apply_with_levels",
             [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::size_t> last) {
-                return levels_dict(self.apply_with_levels(events.columns, first, events.end(last)));
+                gpuviz::MemoryLevels levels;
+                {
+                    const gpuviz::GilRelease released;
+                    levels = self.apply_with_levels(events.columns, first, events.end(last));
+                }
+                return levels_dict(std::move(levels));
             },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
             "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "
