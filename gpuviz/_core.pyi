@@ -459,6 +459,11 @@ class MemoryState:
     def statistics(self, device: int) -> dict[str, int]:
         """Return the keys of torch.cuda.memory_stats that events can tell."""
 
+    def parts(self, device: int) -> dict[str, int]:
+        """
+        Return how the memory of a device is used, in bytes: allocated and its peak, and of the known segments what is reserved, free, free in partly used segments and in the largest free block; `outside` is active outside known segments. Costs the same however many blocks there are.
+        """
+
     def devices(self) -> list[int]:
         """Return the ordinals of the devices seen, ascending."""
 
@@ -469,6 +474,11 @@ class MemoryState:
 def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:
     """
     Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
+    """
+
+def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int) -> dict[str, Any]:
+    """
+    Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
     """
 
 class Operation(enum.IntEnum):

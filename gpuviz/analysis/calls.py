@@ -1,4 +1,4 @@
-"""What the CUDA calls of a recording do to the host."""
+"""Effects of CUDA calls on the host."""
 
 import re
 from enum import IntEnum
@@ -8,10 +8,10 @@ from gpuviz.analysis.columns import codes, plain
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from numpy.typing import NDArray
-
-    from gpuviz.recording.recording import Recording
 
 _VERSION = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _ALLOCATION = re.compile(
@@ -54,7 +54,7 @@ def kind_of_name(name: str) -> CallKind:
     return CallKind.MEMCPY if _COPY.match(name) else CallKind.OTHER
 
 
-def call_kinds(recording: "Recording") -> "NDArray[Any]":
+def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     """Return the `CallKind` of each row of ``api_calls``.
 
     Copies between devices' memories are ``OTHER``: the host does not wait for them. Asynchronous
@@ -62,11 +62,11 @@ def call_kinds(recording: "Recording") -> "NDArray[Any]":
     """
     import numpy as np
 
-    calls = recording.tables["api_calls"]
-    kinds = _kinds_of_names(recording, calls["name"])
+    calls = tables["api_calls"]
+    kinds = _kinds_of_names(tables, calls["name"])
     if kinds.size == 0:
         return kinds
-    on_device, pageable = _correlations_of_copies(recording)
+    on_device, pageable = _correlations_of_copies(tables)
     correlations = plain(calls["correlation"])
     waits = kinds == CallKind.MEMCPY
     kinds[waits & np.isin(correlations, on_device)] = CallKind.OTHER
@@ -75,23 +75,25 @@ def call_kinds(recording: "Recording") -> "NDArray[Any]":
     return kinds
 
 
-def _kinds_of_names(recording: "Recording", names: "pa.ChunkedArray") -> "NDArray[Any]":
+def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") -> "NDArray[Any]":
     import numpy as np
     import pyarrow.compute as pc
 
     used = pc.unique(names)
-    strings = recording.tables["strings"]
+    strings = tables["strings"]
     chosen = strings.filter(pc.is_in(strings["id"], value_set=used)).to_pydict()
     kind_of = dict(zip(chosen["id"], map(kind_of_name, chosen["text"]), strict=True))
     kinds = np.array([kind_of.get(name, CallKind.OTHER) for name in used.to_pylist()], np.uint8)
     return kinds[plain(pc.index_in(names, value_set=used))] if kinds.size else kinds
 
 
-def _correlations_of_copies(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _correlations_of_copies(
+    tables: "Mapping[str, pa.Table]",
+) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the calls of copies that no host memory takes part in, and of pageable memory."""
     import numpy as np
 
-    activities = recording.tables["activities"]
+    activities = tables["activities"]
     kinds = codes(activities["kind"], DICTIONARIES["activities", "kind"])
     rows = np.flatnonzero(kinds == DICTIONARIES["activities", "kind"].index("memcpy"))
     copies = activities.select(["copy_kind", "source", "destination", "correlation"]).take(rows)

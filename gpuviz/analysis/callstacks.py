@@ -1,17 +1,12 @@
-"""Call stacks by id, and which of their lines is the user's."""
+"""Call stacks by id, with the user's frame of each."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.recording.implied_columns import is_installed
+
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
-
-# The demo's programs are the user's, although they come with the package.
-_INSTALLED = re.compile(
-    r"^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
-    r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class Frame:
     @property
     def is_installed(self) -> bool:
         """Whether the file belongs to Python or to an installed package."""
-        return _INSTALLED.search(self.filename) is not None
+        return is_installed(self.filename)
 
 
 class CallStacks:
@@ -52,6 +47,9 @@ class CallStacks:
         self._stacks: dict[int, list[int]] = dict(
             zip(stacks["id"], stacks["frames"], strict=True),
         )
+        self._user_frames: dict[int, int] = dict(
+            zip(stacks["id"], stacks["user_frame"], strict=True),
+        )
 
     def frames(self, stack: int) -> list[Frame]:
         """Return the frames of a stack, innermost first."""
@@ -63,6 +61,4 @@ class CallStacks:
 
     def user_frame(self, stack: int) -> Frame | None:
         """Return the innermost frame outside installed packages, else the innermost of all."""
-        frames = self.frames(stack)
-        own = (frame for frame in frames if not frame.is_installed)
-        return next(own, frames[0] if frames else None)
+        return self._frames.get(self._user_frames.get(stack, 0))

@@ -1,10 +1,10 @@
-"""How much was copied where, and how fast."""
+"""Copy table of a recording: bytes, times and bandwidth."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import Places, calls_of, check_by, durations
+from gpuviz.analysis.launches import Places, calls_of, check_by, durations, stacks_of
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_MEMORIES = DICTIONARIES["activities", "source"]
-_OF_HOST = ("pageable", "pinned", "managed")
+_MEMORIES = DICTIONARIES["activities", "host_memory"]
 
 
 def copies(
@@ -41,8 +40,10 @@ def copies(
     known = DICTIONARIES["activities", "kind"]
     kind = known.index("memcpy")
     rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
-    places = Places(recording, calls_of(recording, plain(rows["correlation"])))
-    copy_kinds, memories = codes(rows["copy_kind"], _COPY_KINDS), _host_memories(rows)
+    calls = calls_of(recording.tables, plain(rows["correlation"]))
+    places = Places(recording, stacks_of(recording.tables, calls))
+    copy_kinds = codes(rows["copy_kind"], _COPY_KINDS)
+    memories = codes(rows["host_memory"], _MEMORIES)
     keys = [] if by == "kind" else [places.numbers(by)]
     groups = Groups([*keys, copy_kinds, memories])
     typical = groups.typical_rows([places.stacks])
@@ -63,23 +64,6 @@ def copies(
     )
     order = [("total_ns", "descending"), ("bytes", "descending"), ("copy_kind", "ascending")]
     return table.sort_by([*order, ("host_memory", "ascending"), ("stack", "ascending")])
-
-
-def _host_memories(rows: "pa.Table") -> "NDArray[Any]":
-    """Return the code of the memory on the host's side; of two, pageable if one of them is."""
-    import numpy as np
-
-    kinds = codes(rows["copy_kind"], _COPY_KINDS)
-    source, destination = (codes(rows[side], _MEMORIES) for side in ("source", "destination"))
-    from_host, to_host, both = (
-        kinds == _COPY_KINDS.index(kind)
-        for kind in ("host_to_device", "device_to_host", "host_to_host")
-    )
-    pageable = _MEMORIES.index("pageable")
-    memories = np.where(from_host | both, source, np.where(to_host, destination, 0))
-    memories[both & (destination == pageable)] = pageable
-    memories[~np.isin(memories, [_MEMORIES.index(name) for name in _OF_HOST])] = 0
-    return memories
 
 
 def _names(known: tuple[str, ...], positions: "NDArray[Any]") -> "pa.Array":

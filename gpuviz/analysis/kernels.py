@@ -1,4 +1,4 @@
-"""How long which kernels ran, and what launched them."""
+"""Kernel table of a recording: counts, times and launch sites."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +9,7 @@ from gpuviz.analysis.launches import (
     calls_of,
     check_by,
     durations,
+    stacks_of,
     text_numbers,
     texts,
 )
@@ -47,16 +48,16 @@ def kernels(
     known = DICTIONARIES["activities", "kind"]
     kind = known.index("kernel")
     rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
-    calls = calls_of(recording, plain(rows["correlation"]))
-    places = Places(recording, calls)
-    names, launches = text_numbers(recording, plain(rows["name"])), plain(rows["launch"])
+    calls = calls_of(recording.tables, plain(rows["correlation"]))
+    places = Places(recording, stacks_of(recording.tables, calls))
+    names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
     groups = Groups([names if by == "name" else places.numbers(by)])
     typical = groups.typical_rows([names, places.stacks, launches])
     lengths = durations(rows)
     totals = groups.sums(lengths)
     table = pa.table(
         {
-            "name": pa.array(texts(recording, plain(rows["name"])[typical]), pa.utf8()),
+            "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
             **places.columns(typical),
             "count": groups.counts,
             "total_ns": totals,

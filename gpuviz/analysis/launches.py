@@ -1,4 +1,4 @@
-"""Which CUDA call, and which line of the program, is behind a row."""
+"""CUDA calls and call sites of activities."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,12 +6,14 @@ from gpuviz.analysis.columns import plain
 from gpuviz.analysis.sites import NO_STACK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Recording
+
+    Tables = Mapping[str, pa.Table]
 
 _LIMIT = 2**60
 
@@ -36,11 +38,11 @@ def durations(table: "pa.Table") -> "NDArray[Any]":
     return lengths
 
 
-def calls_of(recording: "Recording", correlations: "NDArray[Any]") -> "NDArray[Any]":
+def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
     """Return the row of ``api_calls`` of each correlation id, the first of several; -1 if none."""
     import numpy as np
 
-    known = plain(recording.tables["api_calls"]["correlation"])
+    known = plain(tables["api_calls"]["correlation"])
     if not known.size:
         return np.full(len(correlations), -1)
     ascending = bool((known[1:] >= known[:-1]).all())
@@ -50,25 +52,35 @@ def calls_of(recording: "Recording", correlations: "NDArray[Any]") -> "NDArray[A
     return np.where((known[rows] == correlations) & (correlations != 0), rows, -1)
 
 
-def texts(recording: "Recording", ids: "NDArray[Any]") -> list[str]:
+def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
     """Return the texts of ids of ``strings``, untrusted as they are; of 0, the empty text."""
     import numpy as np
 
-    strings = recording.tables["strings"]
+    strings = tables["strings"]
     wanted = np.isin(plain(strings["id"]), ids)
     chosen = strings.filter(wanted).to_pydict()
     text_of = dict(zip(chosen["id"], chosen["text"], strict=True))
     return [text_of.get(number, "") for number in ids.tolist()]
 
 
-def text_numbers(recording: "Recording", ids: "NDArray[Any]") -> "NDArray[Any]":
+def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each id of ``strings``, the same for the same text."""
     import numpy as np
 
     distinct, rows = np.unique(ids, return_inverse=True)
     numbers: dict[str, int] = {}
-    of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(recording, distinct)]
+    of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(tables, distinct)]
     return np.array(of_distinct, np.int64)[rows]
+
+
+def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the call stack of each row of ``api_calls``, 0 if the row is -1."""
+    import numpy as np
+
+    known = plain(tables["api_calls"]["stack"])
+    stacks = np.zeros(len(calls), np.uint32)
+    stacks[calls >= 0] = known[calls[calls >= 0]]
+    return stacks
 
 
 class Places:
@@ -76,16 +88,12 @@ class Places:
 
     Args:
         recording: The recording.
-        calls: The row of ``api_calls`` for each, -1 if none.
+        stacks: The call stack of each call, 0 if none is known.
     """
 
-    def __init__(self, recording: "Recording", calls: "NDArray[Any]") -> None:
-        import numpy as np
-
-        known = plain(recording.tables["api_calls"]["stack"])
+    def __init__(self, recording: "Recording", stacks: "NDArray[Any]") -> None:
         self._recording = recording
-        self.stacks = np.zeros(len(calls), np.uint32)
-        self.stacks[calls >= 0] = known[calls[calls >= 0]]
+        self.stacks = stacks
 
     def numbers(self, by: str) -> "NDArray[Any]":
         """Return a number for each row, the same for the same ``line`` or ``stack``."""

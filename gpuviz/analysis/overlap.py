@@ -1,4 +1,4 @@
-"""Whether kernels and copies ran at the same time, and why nothing did."""
+"""Busy time, overlap of kernels and copies, and causes of idle time."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,9 @@ from gpuviz.analysis.moments import as_ns
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Recording
@@ -172,9 +175,9 @@ def overlap(
     if start is not None and end is not None and end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
     lanes = _core.overlap(
-        _activities(recording),
-        _calls(recording),
-        _synchronizations(recording),
+        timed_activities(recording.tables),
+        timed_calls(recording.tables),
+        timed_synchronizations(recording.tables),
         start,
         end,
     )
@@ -189,10 +192,11 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _activities(recording: "Recording") -> "dict[str, NDArray[Any]]":
+def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of GPU work for the native core; ranges on streams are none."""
     import numpy as np
 
-    table = recording.tables["activities"]
+    table = tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     kinds = codes(table["kind"], known)
     names = ("time", "end", "device", "stream", "correlation")
@@ -207,18 +211,20 @@ def _activities(recording: "Recording") -> "dict[str, NDArray[Any]]":
     return columns
 
 
-def _calls(recording: "Recording") -> "dict[str, NDArray[Any]]":
-    table = recording.tables["api_calls"]
-    kinds = call_kinds(recording)
+def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of CUDA calls for the native core."""
+    table = tables["api_calls"]
+    kinds = call_kinds(tables)
     kinds[kinds > CallKind.QUERY] = CallKind.SYNCHRONIZE
     names = ("time", "end", "thread", "correlation")
     return {name: plain(table[name]) for name in names} | {"kind": kinds}
 
 
-def _synchronizations(recording: "Recording") -> "dict[str, NDArray[Any]]":
+def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of records and waits for the native core."""
     import numpy as np
 
-    table = recording.tables["synchronizations"]
+    table = tables["synchronizations"]
     kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
     names = ("time", "end", "stream", "event_sync_id", "correlation")
     return {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}

@@ -1,4 +1,4 @@
-"""The headline numbers of a recorder on the last lines of a terminal, while a program runs."""
+"""Headline numbers on the last lines of a terminal while a program runs."""
 
 import os
 import threading
@@ -8,9 +8,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from gpuviz.commands.terminal_guard import TerminalGuard
-from gpuviz.quantities import format_duration
-from gpuviz.report.live_numbers import LiveNumbers
-from gpuviz.report.summary import Number
+from gpuviz.report.summary import Number, live_headline
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder
@@ -43,7 +41,6 @@ class LiveView:
     def __init__(self, recorder: "Recorder", terminal: int) -> None:
         self._recorder = recorder
         self._terminal = terminal
-        self._numbers = LiveNumbers()
         self._stop = threading.Event()
         self._size = os.terminal_size((0, 0))
         self._guard: TerminalGuard | None = None
@@ -81,7 +78,7 @@ class LiveView:
         if self._guard is None:
             self._guard = TerminalGuard(self._terminal, _GIVE_BACK)
         begin = "" if size == self._size else self._reserve(size)
-        lines = rendered(self._now(), size.columns)
+        lines = rendered(live_headline(self._recorder.read_statistics()), size.columns)
         first = size.lines - LINES + 1
         painted = "".join(f"\x1b[{first + i};1H\x1b[2K{line}" for i, line in enumerate(lines))
         self._write(f"{begin}{_SAVE}{painted}{_RESTORE}")
@@ -91,13 +88,6 @@ class LiveView:
         # Scrolled up first, so that the cursor is above the lines.
         room = "\n" * LINES + f"\x1b[{LINES}A"
         return f"{room}{_SAVE}\x1b[1;{size.lines - LINES}r{_RESTORE}"
-
-    def _now(self) -> list[Number]:
-        recording = self._recorder.recording
-        numbers = self._numbers.of(recording, self._recorder.status())
-        recorded = format_duration(recording.duration_ns)
-        events = f"{recording.table('memory_events').num_rows:,} events"
-        return [Number("Recorded", recorded, events), *numbers]
 
     def _write(self, text: str) -> None:
         # One write, so that the program's own output cannot come in between.

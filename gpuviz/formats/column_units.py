@@ -1,4 +1,4 @@
-"""What columns mean, in the metadata of their Arrow schema."""
+"""Units and meaning of columns, in the metadata of their Arrow schema."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,8 @@
-"""The ``.gpuviz`` file: a ZIP of ``manifest.json`` and one Arrow IPC stream for each table."""
+"""The ``.gpuviz`` file: a ZIP of ``manifest.json`` and one Arrow IPC stream for each table.
+
+Derived tables are in its folder ``derived``. What is not there, of another version, or not made
+from the tables beside it, is made anew.
+"""
 
 import zipfile
 import zlib
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuviz.errors import FormatError
 from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.whole_file import write_whole
+from gpuviz.recording.derived import DERIVED_VERSION, marked
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import NonconformingTableError
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 TABLE_SUFFIX = ".arrow"
+DERIVED_FOLDER = "derived/"
 
 # A browser shows what it has read so far: a batch is what it takes in at once.
 BATCH_ROWS = 1 << 16
@@ -101,9 +107,10 @@ def read_archive(content: bytes, path: str) -> Recording:
                 content = _member_bytes(archive, member, path)
                 with naming(path, name):
                     tables[name.removesuffix(TABLE_SUFFIX)] = read_stream(content)
+    derived = _taken_out(tables)
     _check_rows(manifest, tables, path)
     with naming_table(path):
-        return Recording(tables, manifest)
+        return Recording(tables, manifest, derived)
 
 
 def read_manifest(content: bytes, path: str) -> Manifest:
@@ -145,7 +152,12 @@ def write_stream(table: "pa.Table", sink: object) -> None:
 def write_archive(file: BinaryIO, recording: Recording) -> None:
     """Write the ``.gpuviz`` file of a recording into a file object."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
-    manifest = replace(recording.manifest, tables=rows, events=rows["memory_events"])
+    manifest = replace(
+        recording.manifest,
+        tables=rows,
+        events=rows["memory_events"],
+        derived_version=DERIVED_VERSION,
+    )
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive,
         closing(Members(archive)) as members,
@@ -153,6 +165,9 @@ def write_archive(file: BinaryIO, recording: Recording) -> None:
         archive.writestr(_entry(MANIFEST), manifest.to_json(), compresslevel=LEVEL)
         for name, table in recording.tables.items():
             with members.open(_entry(name + TABLE_SUFFIX)) as member:
+                write_stream(table, member)
+        for name, table in marked(recording.derived, recording.tables).items():
+            with members.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
 
 
@@ -220,6 +235,12 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) 
         if len(content) != member.file_size:
             raise EOFError(f"{len(content)} bytes, expected {member.file_size}")
         return content
+
+
+def _taken_out(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
+    """Take the derived tables out of all tables of an archive, and return them."""
+    names = [name for name in tables if name.startswith(DERIVED_FOLDER)]
+    return {name.removeprefix(DERIVED_FOLDER): tables.pop(name) for name in names}
 
 
 def _check_rows(manifest: Manifest, tables: "Mapping[str, pa.Table]", path: str) -> None:

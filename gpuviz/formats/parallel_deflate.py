@@ -65,7 +65,7 @@ class Threads:
     """Threads that work is submitted to; it is done at once while the interpreter exits."""
 
     def __init__(self, workers: int, name: str) -> None:
-        self._pool: "ThreadPoolExecutor | None" = None
+        self._pool: ThreadPoolExecutor | None = None
         # Of an interpreter that exits, not even the module can be had.
         with suppress(RuntimeError):
             from concurrent import futures

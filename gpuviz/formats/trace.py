@@ -1,4 +1,4 @@
-"""A recording as trace viewers show it: tracks with events, counters, and flows between them."""
+"""A recording as a trace: tracks with events, counters, and flows between them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ def _flows(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArray
     import numpy as np
 
     activities, api_calls = recording.tables["activities"], recording.tables["api_calls"]
-    calls = calls_of(recording, plain(activities["correlation"]))
+    calls = calls_of(recording.tables, plain(activities["correlation"]))
     calls[codes(activities["kind"], KINDS) == KINDS.index("range")] = -1
     flows = np.zeros(len(calls), np.uint64)
     rows = np.flatnonzero(calls >= 0)

@@ -1,4 +1,4 @@
-"""What ran on the GPU, as a trace viewer shows it: a track for each stream."""
+"""GPU activities in a trace: one track per stream."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,9 @@ def named(
     from gpuviz.analysis.launches import texts
 
     distinct, rows = np.unique(ids, return_inverse=True)
-    positions = [trace.names.position(text or otherwise) for text in texts(recording, distinct)]
+    positions = [
+        trace.names.position(text or otherwise) for text in texts(recording.tables, distinct)
+    ]
     return np.array(positions, np.int64)[rows.reshape(-1)]
 
 

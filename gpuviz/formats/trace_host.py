@@ -1,4 +1,4 @@
-"""What the host did, as a trace viewer shows it: a track for each thread."""
+"""Host activities in a trace: one track per thread."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -123,8 +123,8 @@ def add_synchronizations(trace: Trace, recording: "Recording", tracks: HostTrack
     table = recording.tables["synchronizations"]
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])
     known = [DICTIONARIES["synchronizations", "kind"].index(kind) for kind in _WAITS]
-    calls = calls_of(recording, plain(table["correlation"]))
-    kinds_of_calls = call_kinds(recording)
+    calls = calls_of(recording.tables, plain(table["correlation"]))
+    kinds_of_calls = call_kinds(recording.tables)
     waited = np.isin(kinds, known)
     if len(kinds_of_calls):
         # Calls that wait are always recorded, queries only when all calls are.

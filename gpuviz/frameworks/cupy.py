@@ -20,7 +20,7 @@ from gpuviz.allocator.memory import (
     set_new_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.out_of_memory.failed_request import Failure, explain_error, explain_failure
+from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recording.manifest import NOT_LIMITED
 
@@ -100,13 +100,13 @@ def _out_of_memory(error: Any) -> Exception:
 
 
 def _observed_out_of_memory(error: BaseException, device: int, requested: int) -> None:
-    """Add what is known of a failure of the program's own allocator to its text."""
-    told = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
+    """Add the explanation of a failure of the program's own allocator to its text."""
+    details = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
     # The device may be what fails.
     with suppress(Exception), import_cupy().cuda.Device(device):
         free, total = import_cupy().cuda.runtime.memGetInfo()
-        told |= {"device_free": free, "device_total": total}
-    explain_failure(error, Failure(device, threading.get_native_id(), requested, told))
+        details |= {"device_free": free, "device_total": total}
+    explain_failure(error, FailureReport(device, threading.get_native_id(), requested, details))
 
 
 def _arguments_of_state() -> dict[str, Any]:
@@ -230,6 +230,10 @@ class CachingSource:
             used.append((device, total - free))
         return used
 
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
+
     def end(self) -> tuple[str, ...]:
         """Put CuPy's allocator back; memory that no array uses goes back to the device."""
         installation = self._installation
@@ -325,6 +329,10 @@ class ObservingSource:
                 free, total = self._cuda.runtime.memGetInfo()
             used.append((device, total - free))
         return used
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Put the program's allocator back and let go of it."""

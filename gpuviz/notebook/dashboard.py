@@ -15,15 +15,18 @@ from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.finished import Finished
-from gpuviz.notebook.live_numbers import LiveNumbers, numbers_html
+from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording.recording import Recording
+from gpuviz.report.summary import live_headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gpuviz.recorder.status import RecorderStatistics
 
 
 def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
@@ -59,14 +62,16 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._was_recording = False
         self._lock = threading.RLock()
         self._numbers = ipywidgets.HTML()
-        self._live_numbers = LiveNumbers()
+        self._numbers_of: RecorderStatistics | None = None
+        self._followed: Recorder | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
         # In a box of its own: a child that changes makes the page set up all that come after anew.
         self._place = ipywidgets.VBox()
         row = ipywidgets.HBox(list(self._buttons.values()))
-        self._refresher = Refresher(self._tick, self._has_changed)
+        self._refresher = Refresher(self._tick)
         self._static_output = StaticOutput(lambda: self.recorder)
         super().__init__([row, self._message, self._numbers, self._place, self._charts])
         self.add_class(self._static_output.live_class)
@@ -80,19 +85,23 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def refresh(self) -> None:
         """Show what is recorded by now; any thread may call it."""
+        recorder = self.recorder
+        if isinstance(recorder, Recorder):
+            recorder.read_statistics()
         with self._lock:
-            self._refresh()
+            self._show()
+            self._charts.refresh()
 
-    def _refresh(self) -> None:
-        self._follow_recorder()
+    def _show(self) -> None:
+        self._show_recorder()
         recorder = self.recorder
         if recorder is None:
-            self._numbers.value = "Nothing is recorded yet: press Start, or run %gpuviz start."
-        else:
-            self._numbers.value = numbers_html(
-                self._live_numbers.of(recorder.recording, recorder.status())
+            self._numbers.value = (
+                "Nothing has been recorded yet: press Start, or run %gpuviz start."
             )
-            self._charts.refresh()
+        elif recorder.statistics is not self._numbers_of:
+            self._numbers_of = recorder.statistics
+            self._numbers.value = numbers_html(live_headline(self._numbers_of))
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {
@@ -112,6 +121,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
     def close(self) -> None:
         """Take the view out of the notebook; what is recorded goes on being recorded."""
         self._refresher.stop()
+        self._follow(None)
         self._static_output.close()
         self._charts.close()
         close_parts(self)
@@ -133,16 +143,30 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
     def _tick(self) -> bool:
         if self.comm is None:
             return False
-        if self._has_changed() or (self._was_recording and self._timeline.is_watched):
-            self.refresh()
+        is_watched = self._was_recording and self._timeline.is_watched
+        self._follow(self.recorder if is_watched else None)
+        has_changed = self._has_changed()
+        with self._lock:
+            if has_changed or is_watched:
+                self._show()
+                self._charts.refresh_if_due(at_once=has_changed)
         return True
+
+    def _follow(self, recorder: "Recorder | Finished | None") -> None:
+        """Be woken whenever a recorder has new numbers, and by no other any more."""
+        if recorder is not self._followed:
+            self._unfollow()
+            self._unfollow = lambda: None
+            self._followed = recorder if isinstance(recorder, Recorder) else None
+            if self._followed is not None:
+                self._unfollow = self._followed.follow_statistics(self._refresher.wake)
 
     def _has_changed(self) -> bool:
         recorder = self.recorder
         recording = recorder is not None and recorder.is_recording
         return recorder is not self._shown or recording != self._was_recording
 
-    def _follow_recorder(self) -> None:
+    def _show_recorder(self) -> None:
         recorder = self.recorder
         if self._timeline is not None and recorder is self._shown:
             return

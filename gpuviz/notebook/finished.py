@@ -1,15 +1,17 @@
-"""A recording in the place of the recorder that has made it."""
+"""A finished recording with the interface of a recorder."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuviz.recorder.status import RecorderStatus
+from gpuviz.recorder.live_statistics import LiveStatistics, columns_of
+from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 
 class Finished:
-    """What a dashboard asks of a recorder, answered by a recording.
+    """The interface of a recorder that a dashboard needs, for a finished recording.
 
     Attributes:
         recording: The recording.
@@ -21,8 +23,22 @@ class Finished:
     def __init__(self, recording: "Recording") -> None:
         self.recording = recording
 
+    @cached_property
+    def statistics(self) -> RecorderStatistics:
+        """The numbers at the end of the recording."""
+        live = LiveStatistics()
+        initial = self.recording.manifest.initial_events
+        events = self.recording.tables["memory_events"]
+        live.take("memory_events", columns_of("memory_events", events.slice(0, initial)))
+        live.begin()
+        live.take("memory_events", columns_of("memory_events", events.slice(initial)))
+        live.take("activities", columns_of("activities", self.recording.tables["activities"]))
+        live.take_total(self._last("devices", "id", "total_memory"))
+        live.take_used(self._last("device_memory", "device", "used"))
+        return live.read(self.recording.duration_ns, self.status())
+
     def status(self) -> RecorderStatus:
-        """Return what the recording tells of how it was made."""
+        """Return the final status of the recorder, from the manifest."""
         manifest = self.recording.manifest
         activities = self.recording.table("activities").num_rows
         return RecorderStatus(
@@ -38,3 +54,7 @@ class Finished:
             own_cost_ns=manifest.own_cost_ns,
             notes=manifest.notes,
         )
+
+    def _last(self, table: str, key: str, value: str) -> dict[int, int]:
+        rows = self.recording.tables[table]
+        return dict(zip(rows[key].to_pylist(), rows[value].to_pylist(), strict=True))

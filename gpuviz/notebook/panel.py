@@ -1,11 +1,10 @@
-"""What JupyterLab's side panel asks of a kernel, and what it is told about it."""
+"""Kernel side of JupyterLab's GPU panel."""
 
 import contextvars
 import os
 import platform
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -15,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
-from gpuviz.notebook.vitals import Vitals
+from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.device_totals import device_totals
 
 if TYPE_CHECKING:
-    from gpuviz.recorder.feed import FeedMessage
     from gpuviz.recorder.recorder import Recorder
 
 TARGET = "gpuviz.notebook"
 INTERVAL_S = 1.0
+# While it records, the recorder says when there are new numbers.
+LONGEST_INTERVAL_S = 3.0
 # A viewer that is gone without a word is told nothing more after this long.
 VIEWER_S = 60.0
 
@@ -43,7 +43,7 @@ def offer_panel() -> str:
 
 
 class Panel:
-    """Tells about the process's recorder once a second while somebody looks, and does as told.
+    """Shows the process's recorder about once a second while somebody looks, and does as told.
 
     Each page has a comm of its own to ask by, but all see what is sent by any of them: it is sent
     once. A request is a message ``{"kind": name, "viewer": id, ...}``:
@@ -64,11 +64,9 @@ class Panel:
         self._viewers: dict[str, float] = {}
         self._lock = threading.RLock()
         self._pulse: threading.Thread | None = None
-        self._ended = threading.Event()
+        self._woken = threading.Event()
         self._followed: Recorder | None = None
-        self._unsubscribe: Callable[[], None] | None = None
-        self._vitals = Vitals()
-        self._news: deque[FeedMessage] = deque()
+        self._unfollow: Callable[[], None] = lambda: None
 
     def open(self, comm: Any, _message: object) -> None:
         """Speak with a page, which has opened a comm."""
@@ -83,60 +81,33 @@ class Panel:
         with self._lock:
             comms, self._comms = self._comms, {}
             self._viewers.clear()
-            self._ended.set()
-            self._unfollow()
+            self._follow(None)
+            self._woken.set()
         for comm in comms.values():
             comm.close()
 
     def state(self) -> dict[str, Any]:
         """Return what there is to tell now.
 
-        Keys: ``recording``; ``devices``, see `Vitals.read`; ``machine``, its name; ``totals``, see
-        `device_totals`; of the recorder, if there was one, ``elapsedNs``, ``events``,
-        ``activities``, ``dropped``, ``notes``, and ``streams``, whether it records them.
+        Keys: ``recording``; ``machine``, its name; ``totals``, see `device_totals`; those of
+        `numbers_message`, of which there are only ``devices``, none, before the first recorder.
         """
         recorder = self._control.recorder
-        self._follow(recorder)
-        state: dict[str, Any] = {
+        return {
             "kind": "state",
             "recording": recorder is not None and recorder.is_recording,
-            "devices": self._devices(),
             "machine": platform.node(),
             "totals": device_totals(),
+            **({"devices": []} if recorder is None else numbers_message(recorder.statistics)),
         }
-        if recorder is not None:
-            status = recorder.status()
-            state |= {
-                "elapsedNs": recorder.elapsed_ns,
-                "events": status.events,
-                "activities": status.activities,
-                "dropped": status.dropped + status.dropped_activities,
-                "streams": status.streams,
-                "notes": list(status.notes),
-            }
-        return state
-
-    def _devices(self) -> list[dict[str, Any]]:
-        while self._news:
-            self._vitals.take(self._news.popleft())
-        return self._vitals.read()
 
     def _follow(self, recorder: "Recorder | None") -> None:
-        with self._lock:
-            if recorder is self._followed:
-                return
+        if recorder is not self._followed:
             self._unfollow()
-            if recorder is not None and self._viewers:
-                self._followed = recorder
-                self._vitals = Vitals()
-                self._unsubscribe = recorder.subscribe(self._news.append)
-
-    def _unfollow(self) -> None:
-        unsubscribe, self._unsubscribe = self._unsubscribe, None
-        self._followed = None
-        if unsubscribe is not None:
-            unsubscribe()
-        self._news.clear()
+            self._followed = recorder
+            self._unfollow = (
+                (lambda: None) if recorder is None else recorder.follow_statistics(self._woken.set)
+            )
 
     def _receive(self, message: Mapping[str, Any]) -> None:
         request = message["content"]["data"]
@@ -172,7 +143,7 @@ class Panel:
             is_new = viewer not in self._viewers
             self._viewers[viewer] = time.monotonic() + VIEWER_S
             if self._pulse is None or not self._pulse.is_alive():
-                self._ended.clear()
+                self._woken.clear()
                 # What a thread sends belongs to a request; ipykernel 7 asks for one.
                 context = contextvars.copy_context()
                 self._pulse = threading.Thread(
@@ -184,11 +155,19 @@ class Panel:
 
     def _beat(self) -> None:
         while self._is_watched():
-            self._tell()
-            if self._ended.wait(INTERVAL_S):
-                return
+            recorder = self._control.recorder
+            with self._lock:
+                self._follow(recorder)
+            state = self.state()
+            # Numbers that were read for this state are no reason for another one.
+            self._woken.clear()
+            with self._lock:
+                if self._viewers:
+                    self._send(state)
+            recording = recorder is not None and recorder.is_recording
+            self._woken.wait(LONGEST_INTERVAL_S if recording else INTERVAL_S)
         with self._lock:
-            self._unfollow()
+            self._follow(None)
 
     def _is_watched(self) -> bool:
         with self._lock:
@@ -216,15 +195,15 @@ class Panel:
             streams=bool(request.get("streams", True)),
             stacks=bool(request.get("stacks", True)),
         )
-        return "gpuviz records."
+        return "Recording started."
 
     def _stop(self, _request: Mapping[str, Any]) -> str:
         self._control.stop()
-        return "The recording has ended."
+        return "Recording stopped."
 
     def _clear(self, _request: Mapping[str, Any]) -> str:
         self._control.clear()
-        return "What was recorded is forgotten."
+        return "Recording discarded."
 
     def _snapshot(self, request: Mapping[str, Any]) -> str:
         return f"Wrote {self._control.save(beside_the_notebook(request['path']))}"

@@ -1,4 +1,4 @@
-"""The timeline in a notebook, live while a recorder records."""
+"""The timeline widget, live during a recording."""
 
 import contextvars
 import sys
@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, ref
 
 import anywidget
@@ -14,9 +14,14 @@ import anywidget
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.comms import answer_while_a_cell_runs
+from gpuviz.notebook.finished import Finished
+from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.feed import Feed, FeedMessage
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from gpuviz.recorder.status import RecorderStatistics
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()
@@ -44,11 +49,14 @@ class Timeline(anywidget.AnyWidget):
 
     def __init__(self, shown: Recorder | Recording) -> None:
         self._unsubscribe: Callable[[], None] | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._viewers: set[str] = set()
         self._number = -1
         # Nothing that a thread sends reaches a page of Google Colab.
         self._is_live = "google.colab" not in sys.modules
         self._subscribe = _subscribing(shown)
+        self._statistics_of = shown if isinstance(shown, Recorder) else Finished(shown)
+        self._statistics: RecorderStatistics | None = None
         self._made_by = running_cell()
         self._is_set_up_at = time.monotonic() + _SET_UP_S
         super().__init__()
@@ -86,12 +94,17 @@ class Timeline(anywidget.AnyWidget):
                 self._stop_listening()
 
     def _listen(self, since: int) -> None:
+        self._unfollow()
+        if isinstance(self._statistics_of, Recorder):
+            # So that there are new numbers to send; the next message has them.
+            self._unfollow = self._statistics_of.follow_statistics(lambda: None)
         before = self._unsubscribe
         self._unsubscribe = self._subscribe(self._send_batches, since)
         if before is not None:
             before()
 
     def _stop_listening(self) -> None:
+        self._unfollow()
         unsubscribe, self._unsubscribe = self._unsubscribe, None
         if unsubscribe is not None:
             unsubscribe()
@@ -114,9 +127,18 @@ class Timeline(anywidget.AnyWidget):
                 "durationNs": message.duration_ns,
                 "initialEvents": message.initial_events,
                 "tables": [name for name, _ in message.tables],
+                **self._new_statistics(message),
             },
             buffers=[rows for _, rows in message.tables],
         )
+
+    def _new_statistics(self, message: FeedMessage) -> dict[str, Any]:
+        """Return the numbers where they are other than those sent last, or a page may be new."""
+        statistics = self._statistics_of.statistics
+        if statistics is self._statistics and not message.parts:
+            return {}
+        self._statistics = statistics
+        return {"statistics": numbers_message(statistics)}
 
 
 def _subscribing(

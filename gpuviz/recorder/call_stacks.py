@@ -1,4 +1,4 @@
-"""Turns captured call stacks into rows of ``stacks`` and ``frames``, as their user sees them."""
+"""Captured call stacks as rows of ``stacks`` and ``frames``."""
 
 import linecache
 import re
@@ -10,6 +10,7 @@ from types import CodeType
 from typing import TypedDict
 
 from gpuviz.recording.escaping import as_unicode
+from gpuviz.recording.implied_columns import is_installed, user_frame
 
 # Modules that run a user's code without being part of it.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
@@ -30,6 +31,7 @@ class StackRow(TypedDict):
 
     id: int
     frames: list[int]
+    user_frame: int
 
 
 class FrameRow(TypedDict):
@@ -41,6 +43,7 @@ class FrameRow(TypedDict):
     line: int
     cell: int
     source: str
+    installed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class _Code:
             line=line,
             cell=self.cell,
             source=as_unicode(source),
+            installed=int(is_installed(self.filename)),
         )
 
 
@@ -85,6 +89,7 @@ class FrameResolver:
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
         self._row_ids: dict[tuple[str, str, int, int], int] = {}
+        self._installed: set[int] = set()
 
     def resolve(self, stacks: Iterable[Stack]) -> tuple[list[StackRow], list[FrameRow]]:
         """Return a row for each stack, in order, and the rows of frames not met before.
@@ -101,7 +106,8 @@ class FrameResolver:
                 self._frame_id(code, instruction, frame_rows)
                 for code, instruction in self._user_part(stack)
             ]
-            stack_rows.append(StackRow(id=self.next_stack, frames=frames))
+            own = user_frame(frames, self._installed.__contains__)
+            stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
             self.next_stack += 1
         return stack_rows, frame_rows
 
@@ -113,6 +119,8 @@ class FrameResolver:
             if content not in self._row_ids:
                 self._row_ids[content] = row["id"]
                 new_rows.append(row)
+                if row["installed"]:
+                    self._installed.add(row["id"])
             self._frame_ids[key] = self._row_ids[content]
         return self._frame_ids[key]
 

@@ -1,4 +1,4 @@
-"""What a recording says about the program and the machine it was made on."""
+"""Facts about the program and the machine of a recording."""
 
 import hashlib
 import os

@@ -1,14 +1,18 @@
-"""Hands what is recorded to whoever follows it, while it is recorded."""
+"""Sends recorded batches to subscribers during the recording."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Without rows, listeners only hear that the recording goes on.
+SILENCE_S = 0.9
 # What a listener may ask for again without being given everything from the start.
 KEPT_BYTES = 32 << 20
 # A part of a snapshot holds about this many bytes.
@@ -72,6 +76,7 @@ class Feed:
         self._recent: deque[FeedMessage] = deque()
         self._recent_bytes = 0
         self._number = 0
+        self._published_s = 0.0
         self._recording = True
 
     @property
@@ -86,9 +91,13 @@ class Feed:
                 self._pending.append((table, batch))
 
     def publish(self) -> None:
-        """Hand what was taken since the last call to all listeners, as one message."""
+        """Hand what was taken since the last call to all listeners, as one message.
+
+        Where nothing was, there is a message only every `SILENCE_S`.
+        """
         with self.lock:
-            if self._listeners:
+            silent_s = time.monotonic() - self._published_s
+            if self._listeners and (self._pending or silent_s >= SILENCE_S):
                 self._publish()
 
     def restart(self) -> None:
@@ -102,7 +111,8 @@ class Feed:
         """Say that nothing more follows."""
         with self.lock:
             self._recording = False
-            self.publish()
+            if self._listeners:
+                self._publish()
             self._listeners.clear()
 
     def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
@@ -140,6 +150,7 @@ class Feed:
 
     def _publish(self) -> None:
         self._number += 1
+        self._published_s = time.monotonic()
         message = self._message(tuple(streams(self._pending)))
         self._pending.clear()
         self._recent.append(message)
@@ -201,11 +212,22 @@ def stream(batches: "list[pa.RecordBatch]") -> bytes:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    # A dictionary may differ from batch to batch; one of its own needs no replacing.
-    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    with pa.ipc.new_stream(sink, whole.schema) as writer:
-        writer.write_table(whole)
+    if len(batches) > 1:
+        # A dictionary may differ from batch to batch; one of its own needs no replacing.
+        whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        batches = whole.to_batches() or batches[:1]
+    with pa.ipc.new_stream(sink, batches[0].schema, options=_options()) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+@cache
+def _options() -> "pa.ipc.IpcWriteOptions":
+    import pyarrow as pa
+
+    # Asked for once: the defaults are read from environment variables each time.
+    return pa.ipc.IpcWriteOptions()
 
 
 def split(

@@ -1,4 +1,4 @@
-"""What `gpuviz.record` returns, and the one owner of a native session."""
+"""`Recorder`: starts and stops a recording, and owns the native session."""
 
 import atexit
 import os
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.errors import RecorderError
-from gpuviz.out_of_memory.failed_request import set_failure_listener
+from gpuviz.out_of_memory.failure_report import set_failure_listener
 from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.pump import Pump, import_libraries
-from gpuviz.recorder.status import RecorderStatus
+from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
 from gpuviz.recording.manifest import Manifest
@@ -79,6 +80,7 @@ class Recorder:
         self._store: Store | None = None
         self._pump: Pump | None = None
         self._feed = Feed(self._contents, lambda: self.elapsed_ns)
+        self._statistics = LiveStatistics()
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
@@ -112,13 +114,16 @@ class Recorder:
             atexit.register(self._stop_at_exit)
 
     def _begin(self) -> None:
+        self._statistics.restart()
         store = Store(self._path, self._manifest(complete=False), self._max_events)
         pump = Pump(
             self._session,
             self._source,
             store,
             self._feed,
+            self._statistics,
             before_drain=self._ranges.poll,
+            before_publish=self._read_statistics_if_due,
         )
         try:
             pump.append_known(self._source.tables())
@@ -126,6 +131,7 @@ class Recorder:
             self._ranges.begin()
             self._source.describe(self._session)
             self._initial_events = pump.drain()
+            self._statistics.begin()
             store.describe(self._manifest(complete=False))
             try:
                 self._source.begin(self._session)
@@ -174,6 +180,8 @@ class Recorder:
                 self._pump.stop()
                 recording = self._store.finish(self._manifest(complete=True))
                 self._duration_ns = recording.duration_ns
+                self._statistics.read(self._duration_ns, self.status())
+                self._feed.close()
         if self._store.failure is not None:
             warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
         return recording
@@ -203,7 +211,7 @@ class Recorder:
         """Where the recording is on its own time axis, its length once stopped; 0 before."""
         if self._store is None:
             return 0
-        return self._duration_ns or self._manifest(complete=False).duration_ns
+        return self._duration_ns or self._clock_ns()
 
     @property
     def is_recording(self) -> bool:
@@ -252,6 +260,48 @@ class Recorder:
             self._pump.wake()
         return unsubscribe
 
+    @property
+    def statistics(self) -> RecorderStatistics:
+        """The numbers that all views show: at most a second old while somebody follows them."""
+        return self._statistics.latest or self.read_statistics()
+
+    def read_statistics(self) -> RecorderStatistics:
+        """Return the numbers as of now; all who follow them get the same.
+
+        Raises:
+            RecorderError: This process is a fork of the one that records.
+        """
+        if self._is_abandoned:
+            raise RecorderError(_ABANDONED)
+        latest = self._statistics.latest
+        if latest is not None and self._duration_ns:
+            return latest
+        if self._pump is not None:
+            self._tracer.flush()
+            self._pump.drain()
+        return self._new_statistics(self.elapsed_ns)
+
+    def follow_statistics(self, listener: "Callable[[], None]") -> "Callable[[], None]":
+        """Call a listener whenever `statistics` changed, about once a second while it records.
+
+        Args:
+            listener: Is called from any thread; it must neither block nor raise.
+
+        Returns:
+            What ends it; to be called any number of times.
+        """
+        return self._statistics.follow(listener)
+
+    def _read_statistics_if_due(self) -> None:
+        time_ns = self.elapsed_ns
+        if self._statistics.is_due(time_ns):
+            self._new_statistics(time_ns)
+
+    def _new_statistics(self, time_ns: int) -> RecorderStatistics:
+        if self.is_recording:
+            self._statistics.take_used(dict(self._source.sample()))
+        return self._statistics.read(time_ns, self.status())
+
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
         if self._store is None:
             return {}, 0
@@ -295,16 +345,19 @@ class Recorder:
         failed = () if failure is None else (failure,)
         return (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
 
+    def _clock_ns(self) -> int:
+        began = self._session.start_ns
+        now = self._source.now_ns() or time.monotonic_ns()
+        return now - began if began else 0
+
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
-        began = self._session.start_ns
         fields = environment_fields() | dict(self._source.manifest_fields())
-        duration_ns = time.monotonic_ns() - began if began else 0
         return Manifest(
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
-            start_monotonic_ns=began,
-            duration_ns=fields.pop("duration_ns", duration_ns),
+            start_monotonic_ns=self._session.start_ns,
+            duration_ns=fields.pop("duration_ns", self._clock_ns()),
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),
             dropped=self._dropped,
@@ -313,7 +366,7 @@ class Recorder:
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
-            failures=dict(self._post_mortem.told),
+            failures=dict(self._post_mortem.details),
             notes=self._all_notes(),
             **fields,
         )

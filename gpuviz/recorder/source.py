@@ -1,4 +1,4 @@
-"""What a recorder needs of whatever makes memory events."""
+"""Interface of sources of memory events."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -46,6 +46,9 @@ class Source(Protocol):
 
     def sample(self) -> list[tuple[int, int]]:
         """Return ``(device, used bytes)`` for the devices in use, other processes included."""
+
+    def now_ns(self) -> int | None:
+        """Return the time on the clock of its events; None where that is the session's."""
 
     def end(self) -> tuple[str, ...]:
         """Send no more events, and return what the user should know, in sentences."""

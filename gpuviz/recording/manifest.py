@@ -1,4 +1,4 @@
-"""The manifest of a recording: what is true of all of it."""
+"""The manifest: facts about a recording as a whole."""
 
 import json
 from collections.abc import Mapping
@@ -45,6 +45,7 @@ class Manifest:
             ``device:time``: bytes by name, -1 for what is not limited or not known.
         notes: Sentences on what is missing or unusual.
         tables: Rows of each table in the file; empty if the writer did not say.
+        derived_version: Of the derived tables in the file; 0 if there are none.
         extra: Keys of newer versions, kept as they are.
     """
 
@@ -81,6 +82,7 @@ class Manifest:
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
+    derived_version: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""A recording: its tables, and what they mean."""
+"""`Recording`, its tables and analyses; `load`."""
 
 import os
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.recording.derived import fitting
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.validation import check_references, conform
 
@@ -40,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> "Recording":
     return read(Path(path))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Recording:
     """What was recorded: immutable Arrow tables, and questions about them.
 
@@ -49,6 +50,8 @@ class Recording:
     Args:
         tables: The tables of ``gpuviz.recording.tables``; absent ones are taken as empty.
         manifest: What is true of the recording as a whole.
+        derived: What `gpuviz.recording.derived.marked` returned for these tables; anything else is
+            left out, and made anew when it is asked for.
 
     Raises:
         NonconformingTableError: A table has other columns, types or ids than expected.
@@ -57,10 +60,19 @@ class Recording:
     tables: "Mapping[str, pa.Table]"
     manifest: Manifest
 
-    def __post_init__(self) -> None:
-        tables = conform(self.tables)
+    def __init__(
+        self,
+        tables: "Mapping[str, pa.Table]",
+        manifest: Manifest,
+        derived: "Mapping[str, pa.Table] | None" = None,
+    ) -> None:
+        tables = conform(tables)
         check_references(tables)
         object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "manifest", manifest)
+        known = None if derived is None else fitting(derived, tables)
+        if known is not None:
+            self.__dict__["derived"] = known
 
     def __repr__(self) -> str:
         events = self.tables["memory_events"].num_rows - self.manifest.initial_events
@@ -71,6 +83,13 @@ class Recording:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tables, self.manifest)
+
+    @cached_property
+    def derived(self) -> "Mapping[str, pa.Table]":
+        """What the rows mean: the tables of `gpuviz.recording.derived`, each made at first use."""
+        from gpuviz.analysis.classification import DerivedTables
+
+        return DerivedTables(self.tables)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
@@ -143,15 +162,17 @@ class Recording:
         return writer(path, format)(self, path, overwrite=overwrite)
 
     def table(self, name: str) -> "pa.Table":
-        """Return a table by name; ``memory_levels`` is derived from the events.
+        """Return a table by name, a derived one or ``memory_levels`` too.
 
         Raises:
             KeyError: There is no such table; the text lists those there are.
         """
         if name == "memory_levels":
             return self.memory_levels
+        if name not in self.tables and name in self.derived:
+            return self.derived[name]
         if name not in self.tables:
-            names = ", ".join(sorted([*self.tables, "memory_levels"]))
+            names = ", ".join(sorted([*self.tables, *self.derived, "memory_levels"]))
             raise KeyError(f"no table {name!r} in the recording; there are {names}")
         return self.tables[name]
 

@@ -39,6 +39,7 @@ DICTIONARIES = {
     ),
     ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
     ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
+    ("activities", "host_memory"): ("", "pageable", "pinned", "managed"),
     ("synchronizations", "kind"): (
         "event_record",
         "stream_wait_event",
@@ -95,9 +96,13 @@ DEFAULTS = {
     ("streams", "destroyed"): -1,
 }
 
+# What follows from other columns: made anew where a file does not have it, or not in every row.
+IMPLIED = (("frames", "installed"), ("stacks", "user_frame"), ("activities", "host_memory"))
+
 # Columns of ids, and the table that has each id but 0.
 REFERENCES = (
     ("stacks", "frames", "frames"),
+    ("stacks", "user_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
@@ -135,6 +140,8 @@ def schemas() -> "dict[str, pa.Schema]":
       of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
+      ``host_memory`` is the memory on the host's side of a copy, of two ``pageable`` if one of them
+      is; empty for copies between devices' memories, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others if asked for. ``name`` is an id of ``strings``.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
@@ -158,9 +165,11 @@ def schemas() -> "dict[str, pa.Schema]":
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
       ``framework`` owns the blocks with this pool id, and ``memory`` is their kind; both are empty
       where unknown. Frameworks that share a pool have ids of their own in it, with one ``owner``.
-    - ``stacks``: ``frames`` are ids of ``frames``, innermost first.
+    - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
+      outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
-      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
+      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
+      is 1 where the file belongs to Python or to an installed package, else 0.
     - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
@@ -213,7 +222,7 @@ _COLUMNS = {
         "framework": "enum",
         "memory": "enum",
     },
-    "stacks": {"id": "uint32", "frames": "ids"},
+    "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
     "frames": {
         "id": "uint32",
         "name": "text",
@@ -221,6 +230,7 @@ _COLUMNS = {
         "line": "int32",
         "cell": "int32",
         "source": "text",
+        "installed": "uint8",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
     "clock_snapshots": {
@@ -246,6 +256,7 @@ _COLUMNS = {
         "graph": "uint32",
         "graph_node": "uint64",
         "launch": "uint32",
+        "host_memory": "enum",
     },
     "launch_configurations": {
         "id": "uint32",

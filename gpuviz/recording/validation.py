@@ -1,8 +1,13 @@
-"""Whether tables are those of a recording."""
+"""Validation of a recording's tables."""
 
 from typing import TYPE_CHECKING
 
-from gpuviz.recording.tables import DEFAULTS, REFERENCES, REVISED, schemas
+from gpuviz.recording.implied_columns import (
+    with_host_memories,
+    with_installed,
+    with_user_frames,
+)
+from gpuviz.recording.tables import DEFAULTS, IMPLIED, REFERENCES, REVISED, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +32,8 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
     Of rows that were written again the last one stays, where the first one was. Text may come as
     any of Arrow's text types, with or without dictionary. A column of ``DEFAULTS`` that is absent,
-    or has no value in any row, is filled. Columns that are not expected stay, after the expected
-    ones.
+    or has no value in any row, is filled; one that follows from others is computed. Columns that
+    are not expected stay, after the expected ones.
 
     Raises:
         NonconformingTableError: A column is missing, has another type, or has nulls.
@@ -37,6 +42,12 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         name: _conforming_table(name, tables[name], schema) if name in tables else _empty(schema)
         for name, schema in schemas().items()
     }
+    if "installed" not in conforming["frames"].schema.names:
+        conforming["frames"] = with_installed(conforming["frames"])
+    if "user_frame" not in conforming["stacks"].schema.names:
+        conforming["stacks"] = with_user_frames(conforming["stacks"], conforming["frames"])
+    if "host_memory" not in conforming["activities"].schema.names:
+        conforming["activities"] = with_host_memories(conforming["activities"])
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 
 
@@ -106,6 +117,8 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)
+        if (name, field.name) in IMPLIED and _is_missing(table, positions):
+            continue
         if (name, field.name) in DEFAULTS and _is_without_values(table, positions):
             value = pa.scalar(DEFAULTS[name, field.name])
             filled = pa.array([value] * table.num_rows, value.type)
@@ -119,11 +132,15 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
         if _has_nulls(columns[field.name]):
             problem = f"column {field.name} has nulls, expected a value in every row"
             raise NonconformingTableError(name, problem)
-    known = pa.table(columns, schema=schema)
+    known = pa.table(columns, schema=pa.schema([schema.field(each) for each in columns]))
     for position, field in enumerate(table.schema):
-        if field.name not in columns:
+        if field.name not in schema.names:
             known = known.append_column(field, table.column(position))
     return _last_of_each_id(known) if name in REVISED else known
+
+
+def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
+    return not positions or (len(positions) == 1 and table.column(positions[0]).null_count > 0)
 
 
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":

@@ -1,11 +1,13 @@
-"""A recording with less in it, so that its report fits into a number of bytes."""
+"""Reduction of a recording to a maximum size."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.notes import noted
+from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.recording import derived
 from gpuviz.recording.tables import schemas
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ _MOST_PARTS = 8
 _LETTERS = 4 / 3
 # Tables of names, of which a part of a recording has about as many bytes as the whole.
 _NAMES = ("stacks", "frames", "strings", "launch_configurations", "devices", "pools", "threads")
+
+
+_DERIVED = tuple(DERIVED_FOLDER + name for name in derived.schemas())
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +240,7 @@ def _part(shown: Shown, window: tuple[int, int], largest: int) -> Shown:
 # What is left out before time is, the table that is empty then, and those that it makes smaller.
 _STEPS = (
     (_without_launch_blocks, "launch_blocks", ()),
-    (_without_calls, "api_calls", ("stacks", "frames", "strings")),
+    (_without_calls, "api_calls", ("stacks", "frames", "strings", *_DERIVED)),
 )
 
 
@@ -253,7 +258,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     users = (("memory_events", "stack"), ("api_calls", "stack"))
     tables["stacks"] = _used(tables["stacks"], *(tables[name][column] for name, column in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
-    tables["frames"] = _used(tables["frames"], flat)
+    tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])
     names = (
         ("activities", "name"),
         ("api_calls", "name"),

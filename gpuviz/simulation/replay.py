@@ -1,4 +1,4 @@
-"""Replay: a recording's operations again, on gpuviz's allocator over a simulated device."""
+"""`gpuviz.replay`: repeats a recording's operations on a simulated device."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -103,6 +103,10 @@ class _ReplaySource:
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the simulated devices."""
         return [(device, one.device.used) for device, one in self._replays.items()]
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
 
     def end(self) -> tuple[str, ...]:
         """Detach the allocators."""

@@ -1,4 +1,4 @@
-"""What the GPU did in a recording, beside a replay of its memory events."""
+"""GPU activities of the original recording in a replay."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -197,7 +197,7 @@ def _launch_blocks(
     import numpy as np
 
     table = recording.tables["launch_blocks"]
-    calls = calls_of(recording, plain(table["correlation"]))
+    calls = calls_of(recording.tables, plain(table["correlation"]))
     table = table.filter(calls >= 0)
     launched = plain(recording.tables["api_calls"]["time"])[calls[calls >= 0]]
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]

@@ -1,4 +1,4 @@
-"""What a recorder needs of a simulated GPU."""
+"""Memory events of a simulated GPU."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,10 @@ class SimulatedSource:
         """Return the used bytes of the device."""
         free, total = self._allocator.device.memory_info()
         return [(DEVICE, total - free)]
+
+    def now_ns(self) -> int | None:
+        """Return the time of the device where that is not the time of day."""
+        return None if self._real_time else self._native.now_ns
 
     def end(self) -> tuple[str, ...]:
         """Record no more."""

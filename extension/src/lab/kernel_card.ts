@@ -2,7 +2,7 @@ import { showErrorMessage } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import type { Actions, Outcome } from "./actions.ts";
-import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import { formatDuration } from "../base/format.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
@@ -59,7 +59,7 @@ export class KernelCard {
     this.node.dataset["status"] = state?.recording ? "recording" : link.status;
     this.#status.textContent = statusText(link, this.#words);
     const isKnown = link.status === "present" && state !== undefined;
-    this.#numbers.replaceChildren(...(isKnown ? numbers(state, this.#words) : []));
+    this.#numbers.replaceChildren(...(isKnown ? numbers(state) : []));
     this.#spark.node.toggleAttribute("hidden", !isKnown || link.history.length < 2);
     this.#spark.draw(link.history);
     this.#drawButtons(state?.recording ?? false, (state?.devices.length ?? 0) > 0);
@@ -153,20 +153,8 @@ function statusText(link: KernelLink, words: TranslationBundle): string {
   }
 }
 
-function numbers(state: KernelState, words: TranslationBundle): HTMLElement[] {
-  const rows = state.devices.flatMap(({ device, allocated, peak, reserved, busy }) => {
-    const of = state.devices.length > 1 ? ` ${device}` : "";
-    const share = busy === null ? "" : `${Math.round(100 * busy)} %`;
-    return [
-      [words.__("Allocated") + of, formatBytes(allocated), words.__("peak %1", formatBytes(peak))],
-      [words.__("Reserved") + of, formatBytes(reserved), ""],
-      ...(share === "" ? [] : [[words.__("GPU busy") + of, share, words.__("in the last second")]]),
-    ];
-  });
-  if ((state.dropped ?? 0) > 0) {
-    rows.push([words.__("Lost"), formatCount(state.dropped ?? 0), words.__("events")]);
-  }
-  return rows.flatMap(([name = "", value = "", detail = ""]) => {
+function numbers({ numbers: shown = [] }: KernelState): HTMLElement[] {
+  return shown.flatMap(([name, value, detail]) => {
     const term = document.createElement("dt");
     const number = document.createElement("dd");
     const small = document.createElement("small");

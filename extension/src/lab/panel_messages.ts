@@ -1,12 +1,10 @@
 import type { JSONObject } from "@lumino/coreutils";
 
-/** One device of a recorder: bytes, and the busy share since the state before. */
-export interface DeviceVitals {
+/** The memory of one device of a recorder, in bytes. */
+export interface DeviceStatistics {
   readonly device: number;
   readonly allocated: number;
   readonly peak: number;
-  readonly reserved: number;
-  readonly busy: number | null;
 }
 
 /** A process that uses a device. */
@@ -30,19 +28,16 @@ export interface KernelTotals extends DeviceTotals {
   readonly processes: readonly (ProcessUse & { readonly own: boolean })[];
 }
 
-/** What `gpuviz.notebook.panel` tells once a second. */
+/** What `gpuviz.notebook.panel` sends about once a second. */
 export interface KernelState {
   readonly recording: boolean;
   /** The name of the kernel's machine. */
   readonly machine: string;
-  readonly devices: readonly DeviceVitals[];
+  readonly devices: readonly DeviceStatistics[];
   readonly totals: readonly KernelTotals[];
   readonly elapsedNs?: number;
-  readonly events?: number;
-  readonly activities?: number;
-  readonly dropped?: number;
-  readonly streams?: boolean;
-  readonly notes?: readonly string[];
+  /** Name, value and detail of each number of the recorder, as the dashboard shows them. */
+  readonly numbers?: readonly (readonly [name: string, value: string, detail: string])[];
 }
 
 /** The answer to a request. */

@@ -1,5 +1,5 @@
 import { Signal } from "../base/signal.ts";
-import { readTables, type Batches } from "../wire/batches.ts";
+import { readTables, type Batches, type LiveStatistics } from "../wire/batches.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 
 const FIRST_RETRY_MS = 4000;
@@ -22,6 +22,7 @@ export class Follower {
   #isLive = true;
   #comesLate = false;
   #durationNs = 0;
+  #statistics: LiveStatistics | undefined;
   #newsMs: number | undefined;
   #askedMs: number | undefined;
   #retryMs = FIRST_RETRY_MS;
@@ -57,6 +58,11 @@ export class Follower {
     return this.#durationNs;
   }
 
+  /** The latest numbers of the recorder. */
+  get statistics(): LiveStatistics | undefined {
+    return this.#statistics;
+  }
+
   /** Whether something was asked for and has not come. */
   get isWaiting(): boolean {
     return this.#askedMs !== undefined;
@@ -85,6 +91,7 @@ export class Follower {
     this.#newsMs = this.#now();
     this.#isLive = message.recording;
     this.#comesLate = !message.live;
+    this.#statistics = message.statistics ?? this.#statistics;
     if (message.parts > 0) {
       this.#takeSnapshot(message, buffers);
     } else if (message.number === this.#number + 1) {

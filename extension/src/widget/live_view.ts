@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
+import { formatBytes, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
@@ -122,15 +122,22 @@ export class LiveView {
     }
   }
 
-  #showCounts({ timeline, work }: DeviceContents): void {
-    const { levels, events, peak } = timeline;
-    const now = levels.allocated.at(-1) ?? 0;
-    const memory = `${formatBytes(now)} allocated, peak ${formatBytes(levels.allocated[peak] ?? 0)}`;
+  #showCounts({ device, timeline, work }: DeviceContents): void {
+    // What is drawn, which is ahead of the numbers; for those who measure how far.
+    const { events } = timeline;
+    this.#counts.dataset["events"] = String(events.count - events.initialCount);
+    this.#counts.dataset["activities"] = String(work.activities.count);
+    const { statistics } = this.#session.follower;
+    if (statistics === undefined) {
+      return;
+    }
+    const memory = statistics.devices.find((each) => each.device === device);
     this.#counts.textContent = [
-      formatDuration(this.#session.follower.durationNs),
-      ...(events.count > 0 ? [memory] : []),
-      `${formatCount(events.count - events.initialCount)} memory events`,
-      `${formatCount(work.activities.count)} activities`,
+      formatDuration(statistics.elapsedNs),
+      ...(memory === undefined || events.count === 0
+        ? []
+        : [`${formatBytes(memory.allocated)} allocated, peak ${formatBytes(memory.peak)}`]),
+      statistics.counts,
     ].join(" · ");
   }
 

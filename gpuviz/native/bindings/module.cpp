@@ -5,21 +5,21 @@ namespace nb = nanobind;
 NB_MODULE(_core, m) {
     m.doc() = "The native core of gpuviz: devices, the caching allocator, recording and replay.";
     nb::set_leak_warnings(false);  // allocators live for ever on purpose
-    gpuviz::bind_device(m);
-    gpuviz::bind_cuda(m);
-    gpuviz::bind_sink(m);
-    gpuviz::bind_record(m);
-    gpuviz::bind_cupti(m);
-    gpuviz::bind_ranges(m);
-    gpuviz::bind_nvtx(m);
-    gpuviz::bind_allocator(m);
-    gpuviz::bind_memory_state(m);
-    gpuviz::bind_overlap(m);
-    gpuviz::bind_replay(m);
-    gpuviz::bind_cupy_allocator(m);
-    gpuviz::bind_cupy_observer(m);
-    gpuviz::bind_simulated_gpu(m);
-    gpuviz::bind_trace(m);
-    gpuviz::bind_torch_snapshot(m);
-    gpuviz::bind_torch_writer(m);
+    gpuviz::bindings::bind_device(m);
+    gpuviz::bindings::bind_cuda(m);
+    gpuviz::bindings::bind_sink(m);
+    gpuviz::bindings::bind_record(m);
+    gpuviz::bindings::bind_cupti(m);
+    gpuviz::bindings::bind_ranges(m);
+    gpuviz::bindings::bind_nvtx(m);
+    gpuviz::bindings::bind_allocator(m);
+    gpuviz::bindings::bind_memory_state(m);
+    gpuviz::bindings::bind_overlap(m);
+    gpuviz::bindings::bind_replay(m);
+    gpuviz::bindings::bind_cupy_allocator(m);
+    gpuviz::bindings::bind_cupy_observer(m);
+    gpuviz::bindings::bind_simulated_gpu(m);
+    gpuviz::bindings::bind_trace(m);
+    gpuviz::bindings::bind_torch_snapshot(m);
+    gpuviz::bindings::bind_torch_writer(m);
 }

@@ -1,4 +1,4 @@
-#include "activity/overlap.hpp"
+#include "analysis/overlap.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -9,16 +9,20 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analysis/idle_gaps.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using analysis::Lane;
 
 namespace {
 
@@ -77,6 +81,38 @@ LaneFields lane_fields(const Lane& lane) {
     return fields;
 }
 
+analysis::ActivityRows activity_rows(TableView& table) {
+    return {
+        .time = table.column<std::int64_t>("time"),
+        .end = table.column<std::int64_t>("end"),
+        .work = table.column<std::uint8_t>("work"),
+        .device = table.column<std::int16_t>("device"),
+        .stream = table.column<std::uint32_t>("stream"),
+        .correlation = table.column<std::uint32_t>("correlation"),
+    };
+}
+
+analysis::HostCallRows call_rows(TableView& table) {
+    return {
+        .time = table.column<std::int64_t>("time"),
+        .end = table.column<std::int64_t>("end"),
+        .kind = table.column<std::uint8_t>("kind"),
+        .thread = table.column<std::uint32_t>("thread"),
+        .correlation = table.column<std::uint32_t>("correlation"),
+    };
+}
+
+analysis::SynchronizationRows synchronization_rows(TableView& table) {
+    return {
+        .time = table.column<std::int64_t>("time"),
+        .end = table.column<std::int64_t>("end"),
+        .kind = table.column<std::uint8_t>("kind"),
+        .stream = table.column<std::uint32_t>("stream"),
+        .event_sync_id = table.column<std::uint64_t>("event_sync_id"),
+        .correlation = table.column<std::uint32_t>("correlation"),
+    };
+}
+
 nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Columns& calls,
                                            const Columns& synchronizations,
                                            std::optional<std::int64_t> start,
@@ -84,37 +120,40 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
     TableView activity(activities);
     TableView call(calls);
     TableView synchronization(synchronizations);
-    const ActivityRows activity_rows{
-        .time = activity.column<std::int64_t>("time"),
-        .end = activity.column<std::int64_t>("end"),
-        .work = activity.column<std::uint8_t>("work"),
-        .device = activity.column<std::int16_t>("device"),
-        .stream = activity.column<std::uint32_t>("stream"),
-        .correlation = activity.column<std::uint32_t>("correlation"),
-    };
-    const HostCallRows call_rows{
-        .time = call.column<std::int64_t>("time"),
-        .end = call.column<std::int64_t>("end"),
-        .kind = call.column<std::uint8_t>("kind"),
-        .thread = call.column<std::uint32_t>("thread"),
-        .correlation = call.column<std::uint32_t>("correlation"),
-    };
-    const SynchronizationRows synchronization_rows{
-        .time = synchronization.column<std::int64_t>("time"),
-        .end = synchronization.column<std::int64_t>("end"),
-        .kind = synchronization.column<std::uint8_t>("kind"),
-        .stream = synchronization.column<std::uint32_t>("stream"),
-        .event_sync_id = synchronization.column<std::uint64_t>("event_sync_id"),
-        .correlation = synchronization.column<std::uint32_t>("correlation"),
-    };
+    const auto activities_rows = activity_rows(activity);
+    const auto calls_rows = call_rows(call);
+    const auto synchronizations_rows = synchronization_rows(synchronization);
     std::vector<Lane> lanes;
     {
-        const GilRelease unlocked;
-        lanes = overlap(activity_rows, call_rows, synchronization_rows, start, end);
+        const python::GilRelease unlocked;
+        lanes = analysis::overlap(activities_rows, calls_rows, synchronizations_rows, start, end);
     }
     nb::typed<nb::list, LaneFields> rows;
     for (const Lane& lane : lanes) rows.append(lane_fields(lane));
     return rows;
+}
+
+Columns idle_gaps_of(const Columns& activities, const Columns& calls,
+                     const Columns& synchronizations, std::size_t most_rows) {
+    TableView activity(activities);
+    TableView call(calls);
+    TableView synchronization(synchronizations);
+    const auto activities_rows = activity_rows(activity);
+    const auto calls_rows = call_rows(call);
+    const auto synchronizations_rows = synchronization_rows(synchronization);
+    analysis::IdleGaps table;
+    {
+        const python::GilRelease unlocked;
+        table = analysis::idle_gaps(activities_rows, calls_rows, synchronizations_rows, most_rows);
+    }
+    Columns columns;
+    columns["device"] = to_numpy(std::move(table.device));
+    columns["stream"] = to_numpy(std::move(table.stream));
+    columns["time"] = to_numpy(std::move(table.time));
+    columns["end"] = to_numpy(std::move(table.end));
+    columns["cause"] = to_numpy(std::move(table.cause));
+    columns["activity"] = to_numpy(std::move(table.activity));
+    return columns;
 }
 
 }  // namespace
@@ -126,6 +165,11 @@ void bind_overlap(nb::module_& m) {
         "Return the times of each device and, with a key `stream`, of each of its streams, in ns. "
         "`work` is 0 other, 1 kernel, 2 copy; `kind` of calls 0 other, 1 allocation, 2 blocking, "
         "3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.");
+    m.def("idle_gaps", &idle_gaps_of, "activities"_a, "calls"_a, "synchronizations"_a,
+          "most_rows"_a,
+          "Return the columns of the derived table `idle_gaps`, of the columns that `overlap` "
+          "takes. `activity` is a row of those given. Streams that would make it longer than "
+          "`most_rows` are left out.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -110,7 +110,7 @@ def test_report_replaces_a_file_only_when_forced(gpuviz_command, saved, tmp_path
     forced, _, _ = gpuviz_command("report", saved, "-o", page, "--force")
 
     assert (code, kept, forced) == (1, "mine", 0)
-    assert err == f"gpuviz: {page} exists; give another name, or --force to replace it.\n"
+    assert err == f"gpuviz: {page} exists; choose another name, or use --force to replace it.\n"
     assert "<html" in page.read_text()
 
 

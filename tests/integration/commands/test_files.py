@@ -60,7 +60,9 @@ def test_a_file_in_the_way_is_kept_unless_forced(folder):
     forced = run([GPUVIZ, "convert", "run.gpuviz", "mine.gpuviz", "--force"], folder)
 
     assert (refused.returncode, kept, forced.returncode) == (1, "mine", 0)
-    assert said(refused) == ["mine.gpuviz exists; give another name, or --force to replace it."]
+    assert said(refused) == [
+        "mine.gpuviz exists; choose another name, or use --force to replace it."
+    ]
     assert tables_of(folder / "mine.gpuviz") == tables_of(folder / "run.gpuviz")
 
 

@@ -22,7 +22,7 @@ def test_the_result_stands_under_the_cell_after_its_last_expression(kernel):
     last, result = outputs.bundles
     assert last == {"text/plain": "'last'"}
     assert set(result) == {"text/plain", "text/html"}
-    assert result["text/plain"].startswith("gpuviz: peak 1.00 MiB; 1.00 MiB stay allocated")
+    assert result["text/plain"].startswith("gpuviz: peak 1.00 MiB; 1.00 MiB still allocated")
     assert (outputs.status, outputs.streams, outputs.errors) == ("ok", "", [])
 
 
@@ -43,7 +43,7 @@ def test_an_exception_is_the_cells_and_the_result_is_shown_all_the_same(kernel):
     [result] = outputs.bundles
     assert (outputs.status, outputs.errors) == ("error", ["ZeroDivisionError"])
     assert "3.00 MiB held by z" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 # ipykernel tells a cell that awaits of an interrupt only when what it awaits is done.
@@ -59,16 +59,14 @@ def test_an_interrupt_ends_the_cell_and_its_recording(kernel, waiting):
     [result] = outputs.bundles
     assert outputs.status == "error"
     assert "4.00 MiB held by q" in result["text/plain"]
-    assert kernel.run("%gpuviz status").streams.startswith("gpuviz has stopped")
+    assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
 def test_a_wrong_argument_is_a_sentence_and_the_next_cell_runs(kernel):
     wrong = kernel.run("%%gpuviz --nope\n1")
     right = kernel.run("1")
 
-    assert wrong.streams == (
-        "UsageError: Unrecognized arguments: --nope. `%%gpuviz --help` tells what there is.\n"
-    )
+    assert wrong.streams == ("UsageError: Unrecognized arguments: --nope. See `%%gpuviz --help`.\n")
     assert (wrong.bundles, right.bundles) == ([], [{"text/plain": "1"}])
 
 

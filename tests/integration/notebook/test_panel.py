@@ -57,6 +57,7 @@ def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kerne
     assert allocated == sorted(set(allocated))
     assert states[-1]["recording"] is True
     assert 0.2 < states[-1]["devices"][0]["busy"] < 0.8
+    assert [name for name, _, _ in states[-1]["numbers"]] == ["Allocated", "Reserved", "GPU busy"]
 
 
 def test_a_page_that_hides_is_told_nothing_more_and_no_thread_stays(kernel):

@@ -56,6 +56,9 @@ class SimulatedSource:
     def sample(self):
         return [(number, device.used) for number, device in enumerate(self.simulated)]
 
+    def now_ns(self):
+        return None
+
     def end(self):
         self.calls.append("end")
         for allocator in self.allocators:

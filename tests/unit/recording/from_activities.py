@@ -8,12 +8,13 @@ import pyarrow as pa
 from gpuviz.analysis.overlap import DeviceOverlap
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording.tables import IMPLIED, schemas
 
 
 def rows_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return a table from rows; what is absent is 0, or the empty text."""
-    schema = schemas()[name]
+    """Return a table from rows; what is absent is 0, the empty text, or made by a recording."""
+    implied = [field.name for field in schemas()[name] if (name, field.name) in IMPLIED]
+    schema = pa.schema([field for field in schemas()[name] if field.name not in implied])
     empty = {
         field.name: ""
         if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)

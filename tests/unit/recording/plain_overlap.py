@@ -18,8 +18,8 @@ class PlainOverlap:
     def __init__(self, recording: Recording) -> None:
         names = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
         self.activities = [
-            row | {"end": max(row["time"], row["end"])}
-            for row in recording.table("activities").to_pylist()
+            row | {"end": max(row["time"], row["end"]), "row": number}
+            for number, row in enumerate(recording.table("activities").to_pylist())
             if row["kind"] != "range"
         ]
         self.calls = [
@@ -39,6 +39,17 @@ class PlainOverlap:
             sums.update(self._moment(rows, now))
         return {"start": start, "end": end, "count": count(rows, start, end)} | sums
 
+    def causes(self, device: int, stream: int | None) -> dict[int, tuple[str, int]]:
+        """Return why nothing ran in each idle nanosecond, and the row of what ended it, or -1."""
+        of_device = [row for row in self.activities if row["device"] == device]
+        rows = [row for row in of_device if stream in (None, row["stream"])]
+        start, end = (min(r["time"] for r in of_device), max(r["end"] for r in of_device))
+        return {
+            now: (self._cause(rows, now), self._following(rows, now).get("row", -1))
+            for now in range(start, end)
+            if not any(row["time"] <= now < row["end"] for row in rows)
+        }
+
     def _moment(self, rows: list[Row], now: int) -> dict[str, int]:
         running = [row["kind"] for row in rows if row["time"] <= now < row["end"]]
         if not running:
@@ -54,8 +65,7 @@ class PlainOverlap:
         }
 
     def _cause(self, rows: list[Row], now: int) -> str:
-        later = [row for row in rows if row["time"] > now]
-        following = min(later, key=lambda row: row["time"]) if later else None
+        following = self._following(rows, now)
         call = self._call(following["correlation"]) if following else None
         if call and call["time"] <= now < self._completion(following):
             return "dependency"
@@ -64,6 +74,11 @@ class PlainOverlap:
         if call and now < call["time"] and self._blocked(call["thread"], now):
             return "synchronization"
         return "host" if call and now < call["end"] else "unknown"
+
+    def _following(self, rows: list[Row], now: int) -> Row:
+        """Return what begins next, nothing if nothing does."""
+        later = [row for row in rows if row["time"] > now]
+        return min(later, key=lambda row: row["time"]) if later else {}
 
     def _call(self, correlation: int) -> Row | None:
         found = (each for each in self.calls if each["correlation"] == correlation != 0)

@@ -8,13 +8,13 @@ from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import read_stream
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import ACTIONS, DEFAULTS, DICTIONARIES, REVISED, schemas
+from gpuviz.recording.tables import ACTIONS, DEFAULTS, DICTIONARIES, IMPLIED, REVISED, schemas
 from gpuviz.recording.validation import NonconformingTableError
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
 ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500, "stack": 3}
 COLUMNS = [(name, field.name) for name, schema in schemas().items() for field in schema]
-REQUIRED = [column for column in COLUMNS if column not in DEFAULTS]
+REQUIRED = [column for column in COLUMNS if column not in (*DEFAULTS, *IMPLIED)]
 
 
 def tables():

@@ -1,24 +1,19 @@
 """Overlap, against one nanosecond after the other in plain Python, and by hand."""
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz import _core
 from gpuviz.analysis.overlap import Overlap
+from tests.examples import examples
+from tests.unit.recording.any_timeline import RECORDINGS, TIMES
 from tests.unit.recording.from_activities import Timeline, only_device
-from tests.unit.recording.plain_overlap import ALLOCATING, BLOCKING, HOST_WAITS, PlainOverlap
+from tests.unit.recording.plain_overlap import PlainOverlap
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(200 * SCALE)), deadline=None)
+EXAMPLES = examples(40)
 
-TIMES = st.integers(0, 40)
-STREAMS = st.integers(1, 3)
-CORRELATIONS = st.integers(0, 12)
-SYNC_IDS = st.integers(0, 3)
 SUMS = (
     *("sum_ns", "busy_ns", "kernel_ns", "copy_ns", "kernel_copy_ns", "kernel_kernel_ns"),
     *(
@@ -26,66 +21,6 @@ SUMS = (
         for cause in ("host", "dependency", "synchronization", "allocation", "unknown")
     ),
 )
-
-
-@st.composite
-def any_timeline(draw):
-    """A few activities, calls and synchronizations in 50 ns, that fit together or do not."""
-    timeline = Timeline()
-    for _ in range(draw(st.integers(0, 8))):
-        kind = draw(st.sampled_from(["kernel", "kernel", "memcpy", "memset", "graph", "range"]))
-        time = draw(TIMES)
-        columns = {
-            "stream": draw(STREAMS),
-            "device": draw(st.sampled_from([0, 0, 0, 1])),
-            "correlation": draw(CORRELATIONS),
-        }
-        timeline.activity(kind, time, time + draw(st.integers(-2, 10)), **columns)
-    names = ["cuLaunchKernel", *ALLOCATING, *BLOCKING, "cuEventQuery", "cuMemAllocAsync"]
-    for _ in range(draw(st.integers(0, 10))):
-        time = draw(TIMES)
-        name = draw(st.sampled_from(names))
-        columns = {"correlation": draw(CORRELATIONS), "thread": draw(st.integers(1, 2))}
-        timeline.call(time, time + draw(st.integers(0, 10)), name, **columns)
-    for _ in range(draw(st.integers(0, 8))):
-        kind = draw(st.sampled_from(["event_record", "stream_wait_event", *HOST_WAITS]))
-        time = draw(TIMES)
-        columns = {
-            "stream": draw(STREAMS),
-            "correlation": draw(CORRELATIONS),
-            "event_sync_id": draw(SYNC_IDS),
-        }
-        timeline.synchronization(kind, time, time + draw(st.integers(0, 10)), **columns)
-    return timeline.recording()
-
-
-@st.composite
-def any_program(draw):
-    """A program's calls, one after the other on each of two threads, and what they launched."""
-    timeline = Timeline()
-    now = {1: 0, 2: 0}
-    kinds = st.sampled_from(["kernel", "memcpy", "record", "wait", *ALLOCATING, *BLOCKING])
-    for correlation, kind in enumerate(draw(st.lists(kinds, min_size=6, max_size=16)), 1):
-        thread = draw(st.integers(1, 2))
-        begin = now[thread] + draw(st.integers(0, 4))
-        now[thread] = begin + draw(st.integers(0, 6))
-        stream = {"stream": draw(st.integers(1, 2)), "correlation": correlation}
-        name = kind if kind in ALLOCATING | BLOCKING else "cuLaunchKernel"
-        timeline.call(begin, now[thread], name, thread=thread, correlation=correlation)
-        start = begin + draw(st.integers(0, 20))
-        if kind in {"kernel", "memcpy"}:
-            timeline.activity(kind, start, start + draw(st.integers(0, 6)), **stream)
-        elif kind == "wait":
-            stream["event_sync_id"] = draw(st.integers(1, 2))
-            timeline.synchronization("stream_wait_event", begin, begin, **stream)
-        elif kind == "record":
-            moment = draw(st.sampled_from([0, start]))
-            stream["event_sync_id"] = draw(st.integers(1, 2))
-            timeline.synchronization("event_record", moment, moment, **stream)
-    return timeline.recording()
-
-
-RECORDINGS = st.one_of(any_timeline(), any_program())
 
 
 def numbers(lane, names=("start", "end", "count", *SUMS)):

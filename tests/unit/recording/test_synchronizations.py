@@ -1,16 +1,14 @@
 """What is said of the host's waiting, against plain Python and by hand."""
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import call_place, floor_median, groups, typical
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(100 * SCALE)), deadline=None)
+EXAMPLES = examples(20)
 KEYS = {"kind": "kind", "line": "site", "stack": "stack"}
 HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 KIND_OF_CALL = {
@@ -38,7 +36,8 @@ def any_waits(draw):
             source, destination = draw(st.sampled_from([("device", "pageable"), ("device", "")]))
             kind = draw(st.sampled_from(["device_to_host", "device_to_device"]))
             memories = {"source": source, "destination": destination, "copy_kind": kind}
-            timeline.copy(time, time + 1, correlation=correlation, **memories)
+            begin = time + draw(st.integers(-2, 12))
+            timeline.copy(begin, begin + 1, correlation=correlation, **memories)
     return timeline.recording()
 
 
@@ -52,7 +51,8 @@ def waits(recording):
         was_query = calls and row["correlation"] not in calls
         if row["kind"] in HOST_WAITS and not (was_query or place["call_name"].endswith("Query")):
             length = max(0, row["end"] - row["time"])
-            found[row["correlation"]] = place | {"kind": row["kind"], "length": length}
+            parts = {"waiting": length, "transfer": 0}
+            found[row["correlation"]] = place | {"kind": row["kind"], "length": length} | parts
     for correlation, call in calls.items():
         place = call_place(recording, call)
         kind = KIND_OF_CALL.get(place["call_name"], "")
@@ -63,8 +63,21 @@ def waits(recording):
             kind = "pageable_memcpy"
         if kind:
             length = call["end"] - call["time"]
-            found.setdefault(correlation, place | {"kind": kind, "length": length})
+            waiting = length
+            if kind.endswith("memcpy"):
+                waiting = (
+                    min(max(copy["time"] - call["time"], 0), length) if "time" in copy else None
+                )
+            transfer = None if waiting is None else length - waiting
+            parts = {"waiting": waiting, "transfer": transfer}
+            found.setdefault(correlation, place | {"kind": kind, "length": length} | parts)
     return list(found.values())
+
+
+def known_sum(values):
+    """Return the sum of what is known, None if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 @EXAMPLES
@@ -89,6 +102,8 @@ def test_the_numbers_are_those_of_a_plain_account(recording, by):
             "total_ns": sum(lengths),
             "median_ns": floor_median(lengths),
             "max_ns": max(lengths),
+            "waiting_ns": known_sum(row["waiting"] for row in group),
+            "transfer_ns": known_sum(row["transfer"] for row in group),
         }
 
 

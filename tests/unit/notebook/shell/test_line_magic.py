@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 import gpuviz
@@ -14,7 +16,7 @@ def test_a_recording_starts_and_stops_by_magic(shell):
     shell.run("x = gpu.empty(1234)")
     stopped = shell.run("%gpuviz stop")
 
-    assert started.stdout == "gpuviz records.\n"
+    assert started.stdout == "Recording started.\n"
     assert "2 memory events, 0 GPU activities" in stopped.stdout
     assert Recorder.active() is None
 
@@ -35,11 +37,11 @@ def test_the_status_tells_what_was_recorded_and_that_it_records(shell):
     during = shell.run("%gpuviz status").stdout
     shell.run("%gpuviz stop")
 
-    assert before == "gpuviz has recorded nothing yet.\n"
-    assert during.startswith("gpuviz records, after ")
+    assert before == "Nothing has been recorded yet.\n"
+    assert during.startswith("Recording for ")
     after = shell.run("%gpuviz status").stdout
-    assert after.startswith("gpuviz has stopped, after ")
-    assert "memory events   2\n" in after
+    assert after.startswith("Recording stopped after ")
+    assert re.search(r"Memory events +2\n", after)
 
 
 def test_a_path_gets_the_recording(shell, tmp_path):
@@ -82,16 +84,16 @@ def test_clearing_goes_on_with_an_empty_recording(shell):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("stop", "gpuviz does not record: `%gpuviz start` first."),
-        ("clear up", "Unrecognized arguments: up. `%gpuviz --help` tells what there is."),
-        ("report", "The following arguments are required: FILE. `%gpuviz report --help`"),
-        ("report a.html", "Nothing has been recorded yet: `%gpuviz start` first."),
+        ("stop", "No recording is in progress; run `%gpuviz start` first."),
+        ("clear up", "Unrecognized arguments: up. See `%gpuviz --help`."),
+        ("report", "The following arguments are required: FILE. See `%gpuviz report --help`"),
+        ("report a.html", "Nothing has been recorded yet; run `%gpuviz start` first."),
         ("start --simulated nope", "--simulated takes the name of a gpuviz.SimulatedGPU; nope is"),
         ("start --simulated gpuviz", "gpuviz is a module"),
-        ("start 'run.gpuviz", "The arguments cannot be read (No closing quotation)"),
+        ("start 'run.gpuviz", "Cannot parse the arguments (No closing quotation)"),
         ("start --observe --simulated gpu", "A simulated GPU has gpuviz's caching allocator"),
         ("fly", "'fly' (choose from "),
-        ("strat", "Did you mean `start`? `%gpuviz --help` tells what there is."),
+        ("strat", "Did you mean `start`? See `%gpuviz --help`."),
         ("start --no-stakcs", "Unrecognized arguments: --no-stakcs. Did you mean `--no-stacks`?"),
         ("--report x.html", "Unrecognized arguments: --report x.html. Did you mean `report`?"),
     ],
@@ -108,7 +110,9 @@ def test_a_second_start_is_refused(shell):
     shell.run("%gpuviz start --simulated gpu")
     ran = shell.run("%gpuviz start --simulated gpu")
 
-    assert ran.stderr == "UsageError: gpuviz records already: `%gpuviz stop` first.\n"
+    assert (
+        ran.stderr == "UsageError: A recording is already in progress; run `%gpuviz stop` first.\n"
+    )
 
 
 @pytest.mark.parametrize("line", ["", "--help", "start --help", "cell --help"])
@@ -142,7 +146,7 @@ def test_a_recorder_of_the_program_itself_is_found(shell):
     cleared = shell.run("%gpuviz clear")
     shell.run("%gpuviz stop")
 
-    assert "The program itself has started this recorder" in cleared.stderr
+    assert "The program itself started this recording" in cleared.stderr
     assert not shell.names["recorder"].is_recording
 
 

@@ -1,0 +1,49 @@
+import {
+  columnFromArray,
+  dictionary,
+  float64,
+  tableFromColumns,
+  tableToIPC,
+  utf8,
+} from "@uwdata/flechette";
+
+import { ArrowTable } from "../src/wire/arrow.ts";
+
+const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  activities:
+    "time end kind name device stream correlation bytes copy_kind source destination graph launch".split(
+      " ",
+    ),
+  api_calls: "time end name thread correlation stack".split(" "),
+  synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
+  host_waits: "time end kind name call synchronization stack waiting_ns transfer_ns".split(" "),
+  idle_gaps: "device stream time end cause activity".split(" "),
+  stream_waits: "recorded_stream recorded_time waiting_stream resumed_time".split(" "),
+  stacks: ["id"],
+  launch_blocks: ["correlation", "block", "mode"],
+  ranges: "id time end name kind thread parent".split(" "),
+  memory_events: "time action address size requested_size device stream pool stack".split(" "),
+  strings: ["id", "text"],
+  threads: ["id", "name"],
+};
+const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
+
+/** A table as a recording has it; columns that are not named hold 0 or an empty text. */
+export function tableOf(
+  name: string,
+  columns: Readonly<Record<string, readonly (number | string | null)[]>>,
+  replaceFromNs?: number,
+): ArrowTable {
+  const rows = Math.max(0, ...Object.values(columns).map((values) => values.length));
+  const whole = (COLUMNS[name] ?? []).map((column) => {
+    const isText = TEXTS.has(column);
+    const values = columns[column] ?? Array.from({ length: rows }, () => (isText ? "" : 0));
+    const type = typeof values[0] === "string" ? dictionary(utf8()) : float64();
+    return [column, columnFromArray([...values], type)] as const;
+  });
+  const stream = tableToIPC(tableFromColumns(Object.fromEntries(whole)), { format: "stream" });
+  if (stream === null) {
+    throw new Error(`The table ${name} could not be written.`);
+  }
+  return new ArrowTable(name, new Uint8Array(stream), replaceFromNs);
+}

@@ -1,0 +1,360 @@
+"""The derived tables of a recording, from its tables or from a part of their rows."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of, durations, texts
+from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.recording.derived import DICTIONARIES as WORDS
+from gpuviz.recording.derived import schemas
+from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.recording.tables import schemas as primary_schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+_ACTIVITY_KINDS = DICTIONARIES["activities", "kind"]
+_SYNCHRONIZATION_KINDS = DICTIONARIES["synchronizations", "kind"]
+_WAIT_KINDS = WORDS["host_waits", "kind"]
+_LIMIT = 2**60
+# Rows of `idle_gaps`: never fewer than that many are possible, nor fewer than so many times the
+# rows that they come from. Thousands of streams would have more, each its own.
+_MOST_GAPS = 1 << 20
+_MOST_GAPS_PER_ROW = 4
+
+
+def classify(tables: "Tables") -> "dict[str, pa.Table]":
+    """Return the derived tables of some tables; see `gpuviz.recording.derived`.
+
+    Args:
+        tables: Tables of `gpuviz.recording.tables`, or slices of them; absent ones are empty. Row
+            numbers in the result are those of the rows given.
+    """
+    return {name: derive(tables, name) for name in schemas()}
+
+
+def derive(tables: "Tables", name: str) -> "pa.Table":
+    """Return one derived table; see `classify`."""
+    known = {
+        each: tables.get(each, primary_schemas()[each].empty_table())
+        for each in ("activities", "api_calls", "synchronizations", "strings")
+    }
+    made = {"host_waits": _host_waits, "idle_gaps": _idle_gaps, "stream_waits": _stream_waits}
+    return _table(name, made[name](known))
+
+
+class DerivedTables(Mapping[str, "pa.Table"]):
+    """The derived tables of some tables, each made when it is first asked for."""
+
+    def __init__(self, tables: "Tables") -> None:
+        self._tables = tables
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> "pa.Table":
+        if name not in schemas():
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = derive(self._tables, name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(schemas())
+
+    def __len__(self) -> int:
+        return len(schemas())
+
+
+def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+    import pyarrow as pa
+
+    schema = schemas()[name]
+    arrays = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(columns[field.name], pa.int8()),
+            pa.array(WORDS[name, field.name], pa.utf8()),
+        )
+        if (name, field.name) in WORDS
+        else pa.array(columns[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _host_waits(tables: "Tables") -> "dict[str, Any]":
+    """Return when the host was blocked: waits that are no queries, blocking calls without one.
+
+    Where calls are recorded, a wait without one was a query: those that wait are always recorded,
+    queries only when all calls are.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    table, calls_table = tables["synchronizations"], tables["api_calls"]
+    waits = codes(table["kind"], _SYNCHRONIZATION_KINDS) - _SYNCHRONIZATION_KINDS.index(
+        _WAIT_KINDS[0]
+    )
+    calls = calls_of(tables, plain(table["correlation"]))
+    kinds_of_calls = call_kinds(tables)
+    queries = np.isin(calls, np.flatnonzero(kinds_of_calls == CallKind.QUERY))
+    if len(kinds_of_calls):
+        queries |= calls < 0
+    rows = np.flatnonzero((waits >= 0) & ~queries)
+    alone = np.setdiff1d(_blocking_calls(tables, kinds_of_calls), calls[rows])
+    kinds = np.concatenate([waits[rows], _kinds_alone(tables, alone, kinds_of_calls[alone])])
+    call = np.concatenate([calls[rows], alone])
+    time = np.concatenate([_times(table, rows), _times(calls_table, alone)])
+    length = np.concatenate([durations(table)[rows], durations(calls_table)[alone]])
+    copies = _first_copies(tables, call)
+    is_copy = kinds >= _WAIT_KINDS.index("memcpy")
+    of_copy = is_copy & (copies >= 0)
+    waiting = length.copy()
+    began = _times(tables["activities"], copies[of_copy])
+    waiting[of_copy] = np.clip(began - time[of_copy], 0, length[of_copy])
+    unknown = is_copy & (copies < 0)
+    return {
+        "time": time,
+        "end": time + length,
+        "kind": kinds,
+        "name": _at(calls_table, "name", call),
+        "call": call,
+        "synchronization": np.concatenate([rows, np.full(len(alone), -1)]),
+        "thread": _at(calls_table, "thread", call),
+        "stack": _at(calls_table, "stack", call),
+        "device": _of_wait_or_copy(tables, "device", rows, copies, -1),
+        "stream": _of_wait_or_copy(tables, "stream", rows, copies, 0),
+        "waiting_ns": pa.array(waiting, mask=unknown),
+        "transfer_ns": pa.array(length - waiting, mask=unknown),
+    }
+
+
+def _blocking_calls(tables: "Tables", kinds: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the rows of calls that block; of several with one correlation id, the first."""
+    import numpy as np
+
+    blocking = (CallKind.SYNCHRONIZE, CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY)
+    rows = np.flatnonzero(np.isin(kinds, blocking))
+    correlations = plain(tables["api_calls"]["correlation"])[rows]
+    alone: NDArray[Any] = rows[(calls_of(tables, correlations) == rows) | (correlations == 0)]
+    return alone
+
+
+def _kinds_alone(
+    tables: "Tables",
+    calls: "NDArray[Any]",
+    kinds: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the kind of waiting in each call; those of synchronizing calls by their names."""
+    import numpy as np
+
+    found = np.full(len(calls), _WAIT_KINDS.index("context_synchronize"))
+    names = texts(tables, _at(tables["api_calls"], "name", calls))
+    for word, kind in (("Event", "event_synchronize"), ("Stream", "stream_synchronize")):
+        found[[word in name for name in names]] = _WAIT_KINDS.index(kind)
+    found[kinds == CallKind.MEMCPY] = _WAIT_KINDS.index("memcpy")
+    found[kinds == CallKind.PAGEABLE_MEMCPY] = _WAIT_KINDS.index("pageable_memcpy")
+    return found
+
+
+def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the row of the copy of each call that began first, -1 if none is known."""
+    import numpy as np
+
+    activities = tables["activities"]
+    kinds = codes(activities["kind"], _ACTIVITY_KINDS)
+    copies = np.flatnonzero(kinds == _ACTIVITY_KINDS.index("memcpy"))
+    wanted = _at(tables["api_calls"], "correlation", calls)
+    if not copies.size:
+        return np.full(len(calls), -1)
+    correlations = plain(activities["correlation"])[copies]
+    order = np.lexsort((plain(activities["time"])[copies], correlations))
+    found = np.searchsorted(correlations, wanted, sorter=order)
+    first = order[np.minimum(found, len(order) - 1)]
+    known = (correlations[first] == wanted) & (wanted != 0)
+    return np.where(known, copies[first], -1)
+
+
+def _of_wait_or_copy(
+    tables: "Tables",
+    column: str,
+    rows: "NDArray[Any]",
+    copies: "NDArray[Any]",
+    unknown: int,
+) -> "NDArray[Any]":
+    import numpy as np
+
+    of_waits = plain(tables["synchronizations"][column])[rows]
+    of_copies = _at(tables["activities"], column, copies[len(rows) :], unknown)
+    return np.concatenate([of_waits, of_copies])
+
+
+def _at(
+    table: "pa.Table",
+    column: str,
+    rows: "NDArray[Any]",
+    otherwise: int = 0,
+) -> "NDArray[Any]":
+    """Return the values of a column in rows; something else where the row is -1."""
+    import numpy as np
+
+    values = plain(table[column])
+    found = np.full(len(rows), otherwise, values.dtype)
+    found[rows >= 0] = values[rows[rows >= 0]]
+    return found
+
+
+def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the begin of rows; those of damaged rows within bounds that cannot overflow."""
+    import numpy as np
+
+    times: NDArray[Any] = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
+    return times
+
+
+def _idle_gaps(tables: "Tables") -> "dict[str, Any]":
+    """Return the parts of gaps; the native core has the rule."""
+    import numpy as np
+
+    activities, calls = timed_activities(tables), timed_calls(tables)
+    rows = sum(tables[name].num_rows for name in ("activities", "api_calls"))
+    most = max(_MOST_GAPS, _MOST_GAPS_PER_ROW * rows)
+    columns = _core.idle_gaps(activities, calls, timed_synchronizations(tables), most)
+    if len(activities["time"]) < tables["activities"].num_rows:
+        kinds = codes(tables["activities"]["kind"], _ACTIVITY_KINDS)
+        given = np.flatnonzero(kinds != _ACTIVITY_KINDS.index("range"))
+        columns["activity"] = np.append(given, -1)[columns["activity"]]
+    return columns
+
+
+def _stream_waits(tables: "Tables") -> "dict[str, Any]":
+    """Return each wait of a stream for another one's event, in the order of the waits."""
+    import numpy as np
+
+    table = tables["synchronizations"]
+    kinds = codes(table["kind"], _SYNCHRONIZATION_KINDS)
+    streams = plain(table["stream"])
+    waits = np.flatnonzero(kinds == _SYNCHRONIZATION_KINDS.index("stream_wait_event"))
+    records = np.flatnonzero(kinds == _SYNCHRONIZATION_KINDS.index("event_record"))
+    found = _records_of(table, records, waits)
+    chosen = (found >= 0) & (streams[found] != streams[waits])
+    record, wait = found[chosen], waits[chosen]
+    orders = _Launches(tables, np.union1d(streams[record], streams[wait]))
+    called, times = plain(table["correlation"]), plain(table["time"])
+    recorded = times[record].copy()
+    before = orders.last_until(streams[record], called[record])
+    known = (recorded <= 0) & (before >= 0)
+    recorded[known] = plain(tables["activities"]["end"])[before[known]]
+    resumed = np.maximum(times[wait], recorded)
+    after = orders.first_after(streams[wait], called[wait])
+    resumed[after >= 0] = plain(tables["activities"]["time"])[after[after >= 0]]
+    return {
+        "recorded_stream": streams[record],
+        "recorded_time": recorded,
+        "waiting_stream": streams[wait],
+        "resumed_time": resumed,
+        "record": record,
+        "wait": wait,
+    }
+
+
+def _records_of(
+    table: "pa.Table",
+    records: "NDArray[Any]",
+    waits: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the record that each wait is for, the last of several; -1 if it is not known.
+
+    That is the one with its sync id; where CUPTI tells none, the latest record of the event that
+    was called before.
+    """
+    import numpy as np
+
+    found = np.full(len(waits), -1)
+    if not records.size:
+        return found
+    ids = plain(table["event_sync_id"])
+    order = np.argsort(ids[records], kind="stable")
+    last = np.searchsorted(ids[records], ids[waits], side="right", sorter=order) - 1
+    named = records[order[last]]
+    joined = (last >= 0) & (ids[waits] != 0) & (ids[named] == ids[waits])
+    found[joined] = named[joined]
+    events, called = plain(table["event"]), plain(table["correlation"])
+    latest = _Ordered(events[records], called[records]).last_until(events[waits], called[waits])
+    unnamed = (ids[waits] == 0) & (latest >= 0)
+    found[unnamed] = records[latest[unnamed]]
+    return found
+
+
+class _Ordered:
+    """Rows that have a key, in the order of the calls that caused them; calls of 0 have none."""
+
+    def __init__(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> None:
+        import numpy as np
+
+        rows = np.flatnonzero(calls != 0)
+        combined = _combined(keys[rows], calls[rows])
+        order = np.argsort(combined, kind="stable")
+        self._rows = rows[order]
+        self._combined = combined[order]
+
+    def last_until(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the last row of each key with at most that call, -1 if there is none."""
+        places = self._places(keys, calls) - 1
+        return self._rows_at(places, keys)
+
+    def first_after(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the first row of each key with a later call, -1 if there is none."""
+        return self._rows_at(self._places(keys, calls), keys)
+
+    def _places(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        return np.searchsorted(self._combined, _combined(keys, calls), side="right")
+
+    def _rows_at(self, places: "NDArray[Any]", keys: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        found = np.full(len(places), -1)
+        there = np.flatnonzero((places >= 0) & (places < len(self._rows)))
+        same = self._combined[places[there]] >> np.uint64(32) == keys[there]
+        found[there[same]] = self._rows[places[there[same]]]
+        return found
+
+
+class _Launches:
+    """The activities of some streams, in the order of the calls that launched them."""
+
+    def __init__(self, tables: "Tables", streams: "NDArray[Any]") -> None:
+        import numpy as np
+
+        activities = tables["activities"]
+        of_all = plain(activities["stream"])
+        self._rows = np.flatnonzero(np.isin(of_all, streams)) if streams.size else np.zeros(0, int)
+        calls = plain(activities["correlation"])[self._rows]
+        self._ordered = _Ordered(of_all[self._rows], calls)
+
+    def last_until(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the row of the last one launched on each stream until a call, -1 if none."""
+        return self._of_all(self._ordered.last_until(streams, calls))
+
+    def first_after(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the row of the first one launched on each stream after a call, -1 if none."""
+        return self._of_all(self._ordered.first_after(streams, calls))
+
+    def _of_all(self, found: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        rows: NDArray[Any] = np.append(self._rows, -1)[found]
+        return rows
+
+
+def _combined(keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    combined: NDArray[Any] = (keys.astype(np.uint64) << np.uint64(32)) | calls.astype(np.uint64)
+    return combined

@@ -1,0 +1,103 @@
+"""The numbers of a recorder, as the dashboard, the panel and `%gpuviz status` show them."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.report.summary import live_headline
+
+if TYPE_CHECKING:
+    from gpuviz.recorder.status import RecorderStatistics
+    from gpuviz.recording.recording import Recording
+    from gpuviz.report.summary import Number
+
+# What there is room for in JupyterLab's side panel.
+_IN_PANEL = ("Allocated", "Reserved", "GPU busy")
+
+# No <dl>: JupyterLab has a style of its own for those.
+_STYLE = """<style>
+.gpuviz-numbers{display:flex;flex-wrap:wrap;gap:8px 24px;margin:6px 2px;line-height:1.35;
+color:var(--jp-ui-font-color1,inherit);font-family:var(--jp-ui-font-family,system-ui,sans-serif)}
+.gpuviz-numbers__number{display:flex;flex-direction:column}
+.gpuviz-numbers__name,.gpuviz-numbers__detail{font-size:11px;opacity:.85}
+.gpuviz-numbers__value{font-size:16px;font-weight:600;font-variant-numeric:tabular-nums}
+</style>"""
+
+
+def numbers_html(numbers: "list[Number]") -> str:
+    """Return headline numbers as HTML; all texts are escaped."""
+    parts = (
+        '<div class="gpuviz-numbers__number" role="listitem">'
+        f'<span class="gpuviz-numbers__name">{escape(number.name)}</span>'
+        f'<span class="gpuviz-numbers__value">{escape(number.value)}</span>'
+        f'<span class="gpuviz-numbers__detail">{escape(number.detail)}</span></div>'
+        for number in numbers
+    )
+    return f'{_STYLE}<div class="gpuviz-numbers" role="list">{"".join(parts)}</div>'
+
+
+def status_text(statistics: "RecorderStatistics | None") -> str:
+    """Return what a recorder has recorded, dropped and cost, a line each."""
+    if statistics is None:
+        return "Nothing has been recorded yet."
+    status = statistics.status
+    state = "Recording for" if status.recording else "Recording stopped after"
+    rows = [(each.name, each.value, each.detail) for each in live_headline(statistics)[1:]]
+    rows += [
+        ("Memory events", format_count(statistics.events), ""),
+        ("GPU activities", format_count(statistics.activities), ""),
+        ("In memory", format_bytes(status.bytes_in_memory), ""),
+        ("On disk", format_bytes(status.bytes_on_disk), ""),
+    ]
+    width = max(len(name) for name, _, _ in rows)
+    lines = [
+        f"{name:<{width}}  {value}{f' ({detail})' if detail else ''}"
+        for name, value, detail in rows
+    ]
+    notes = (f"note: {note}" for note in status.notes)
+    return "\n".join([f"{state} {format_duration(statistics.time_ns)}", *lines, *notes])
+
+
+def stopped_text(recording: "Recording") -> str:
+    """Return in a line what a recording has, and what to do with it."""
+    events = recording.table("memory_events").num_rows - recording.manifest.initial_events
+    activities = recording.table("activities").num_rows
+    text = (
+        f"Recorded {format_duration(recording.duration_ns)}: {format_count(events)} memory events, "
+        f"{format_count(activities)} GPU activities. `%gpuviz report FILE` shows them."
+    )
+    return "\n".join([text, *recording.notes])
+
+
+def numbers_message(statistics: "RecorderStatistics") -> dict[str, Any]:
+    """Return the numbers as a page is sent them.
+
+    Keys: ``elapsedNs``; ``counts``, what was recorded until then, a text; ``numbers``, a list of
+    name, value and detail; ``devices``, with the bytes ``allocated``, the ``peak`` of these, the
+    bytes ``reserved`` and the ``busy`` share of each ``device``.
+    """
+    recorded = live_headline(statistics)[0]
+    several = len(statistics.devices) > 1
+    shown = [
+        (f"{number.name} {device.device}" if several else number.name, number.value, number.detail)
+        for device in statistics.devices
+        for number in live_headline(statistics, device)
+        if number.name in _IN_PANEL
+    ]
+    if statistics.dropped:
+        shown.append(("Dropped events", format_count(statistics.dropped), ""))
+    return {
+        "elapsedNs": statistics.time_ns,
+        "counts": recorded.detail,
+        "numbers": shown,
+        "devices": [
+            {
+                "device": each.device,
+                "allocated": each.allocated,
+                "peak": each.allocated_peak,
+                "reserved": each.reserved,
+                "busy": each.busy,
+            }
+            for each in statistics.devices
+        ],
+    }

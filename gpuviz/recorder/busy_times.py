@@ -1,0 +1,164 @@
+"""Unions of intervals that grow, for the times in which a device was busy."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Times = NDArray[np.int64]
+
+# Parts of a union that can still grow; the older half of more is summed up. 4 MiB.
+MOST_PARTS = 1 << 18
+
+
+class GrowingUnion:
+    """The length of a union of intervals that come roughly in order of time.
+
+    It is exact as long as no interval begins before `settled_ns`: what lies before has been summed
+    up, and of a later interval only the part after it counts. That happens only to intervals that
+    begin before the last `MOST_PARTS` / 2 separate parts of the union. The cost of `add` is in
+    proportion to the intervals added, and to the parts of the union that end after the first of
+    them begins.
+
+    Attributes:
+        length_ns: The length of the union.
+        settled_ns: Nothing before this time can grow any more.
+        uncounted_ns: The length of the parts of intervals that came too late.
+    """
+
+    def __init__(self, most_parts: int = MOST_PARTS) -> None:
+        import numpy as np
+
+        self._most_parts = most_parts
+        self._starts: Times = np.empty(0, np.int64)
+        self._ends: Times = np.empty(0, np.int64)
+        self._count = 0
+        self.length_ns = 0
+        self.settled_ns = np.iinfo(np.int64).min
+        self.uncounted_ns = 0
+
+    def add(self, starts: "Times", ends: "Times") -> None:
+        """Add intervals from ``starts`` up to ``ends``, none of which ends before it begins."""
+        import numpy as np
+
+        if not starts.size:
+            return
+        first_ns = int(starts.min())
+        if first_ns < self.settled_ns:
+            late = np.minimum(ends, self.settled_ns) - np.minimum(starts, self.settled_ns)
+            self.uncounted_ns += int(late.sum())
+            starts, ends = np.maximum(starts, self.settled_ns), np.maximum(ends, self.settled_ns)
+            first_ns = self.settled_ns
+        kept = int(np.searchsorted(self._ends[: self._count], first_ns))
+        grown = slice(kept, self._count)
+        self.length_ns -= int((self._ends[grown] - self._starts[grown]).sum())
+        merged = _merged(
+            np.concatenate([self._starts[grown], starts]), np.concatenate([self._ends[grown], ends])
+        )
+        self.length_ns += int((merged[1] - merged[0]).sum())
+        self._put(kept, *merged)
+
+    def _put(self, kept: int, starts: "Times", ends: "Times") -> None:
+        count = kept + starts.size
+        if count > self._starts.size:
+            self._starts = _grown(self._starts, 2 * count)
+            self._ends = _grown(self._ends, 2 * count)
+        self._starts[kept:count], self._ends[kept:count] = starts, ends
+        self._count = count
+        if count > self._most_parts:
+            self._settle(count // 2)
+
+    def _settle(self, parts: int) -> None:
+        left = self._count - parts
+        self.settled_ns = int(self._ends[parts - 1])
+        self._starts = self._starts[parts : self._count].copy()
+        self._ends = self._ends[parts : self._count].copy()
+        self._count = left
+
+
+def _merged(starts: "Times", ends: "Times") -> "tuple[Times, Times]":
+    """Return the parts of the union of intervals in order; intervals without length are none."""
+    import numpy as np
+
+    has_length = ends > starts
+    starts, ends = starts[has_length], ends[has_length]
+    if not starts.size:
+        return starts, ends
+    order: Any = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    begins = np.flatnonzero(starts[1:] > ends[:-1]) + 1
+    return starts[np.concatenate([[0], begins])], ends[np.concatenate([begins - 1, [-1]])]
+
+
+def _grown(values: "Times", capacity: int) -> "Times":
+    import numpy as np
+
+    larger = np.empty(capacity, np.int64)
+    larger[: values.size] = values
+    return larger
+
+
+class BusyTimes:
+    """When a device was busy, and with what.
+
+    Attributes:
+        activities: How many there were.
+        start_ns: When the first began.
+        end_ns: When the last ended.
+    """
+
+    def __init__(self) -> None:
+        self._any = GrowingUnion()
+        self._kernels = GrowingUnion()
+        self._copies = GrowingUnion()
+        self._kernels_and_copies = GrowingUnion()
+        self.activities = 0
+        self.start_ns = 0
+        self.end_ns = 0
+
+    def add(
+        self, starts: "Times", ends: "Times", kernels: "NDArray[Any]", copies: "NDArray[Any]"
+    ) -> None:
+        """Add activities, at least one; ``kernels`` and ``copies`` say which of them are that."""
+        import numpy as np
+
+        ends = np.maximum(starts, ends)
+        first_ns, last_ns = int(starts.min()), int(ends.max())
+        self.start_ns = min(self.start_ns, first_ns) if self.activities else first_ns
+        self.end_ns = max(self.end_ns, last_ns) if self.activities else last_ns
+        self.activities += starts.size
+        self._any.add(starts, ends)
+        self._kernels.add(starts[kernels], ends[kernels])
+        if copies.any():
+            self._copies.add(starts[copies], ends[copies])
+        either = kernels | copies
+        self._kernels_and_copies.add(starts[either], ends[either])
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which anything ran."""
+        return self._any.length_ns
+
+    @property
+    def kernel_ns(self) -> int:
+        """Time in which a kernel ran."""
+        return self._kernels.length_ns
+
+    @property
+    def copy_ns(self) -> int:
+        """Time in which a copy ran."""
+        return self._copies.length_ns
+
+    @property
+    def kernel_copy_ns(self) -> int:
+        """Time in which a kernel and a copy ran."""
+        return self.kernel_ns + self.copy_ns - self._kernels_and_copies.length_ns
+
+    @property
+    def uncounted_ns(self) -> int:
+        """None of these times is off by more."""
+        apart = self._kernels.uncounted_ns + self._copies.uncounted_ns
+        return max(self._any.uncounted_ns, apart, self._kernels_and_copies.uncounted_ns)

@@ -1,0 +1,213 @@
+"""The numbers of a recording, kept up batch by batch while it is recorded."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz._core import MemoryColumns, MemoryState
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.recorder.busy_times import BusyTimes
+from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recorder.status import RecorderStatus
+
+    Columns = Mapping[str, NDArray[Any]]
+
+Listener = Callable[[], None]
+
+# Whoever shows the numbers gets new ones this often, all at the same time.
+INTERVAL_NS = 900_000_000
+LATELY_NS = 1_000_000_000
+MARK_NS = 100_000_000
+
+_KINDS = DICTIONARIES["activities", "kind"]
+_EVENT_COLUMNS = (
+    "time",
+    "action",
+    "address",
+    "size",
+    "requested_size",
+    "device",
+    "stream",
+    "pool",
+    "stack",
+    "thread",
+)
+
+
+class LiveStatistics:
+    """Memory of each device and how busy it was, from the batches that a pump stores.
+
+    A batch costs in proportion to its own rows, however long the recording is, and so does reading
+    the numbers; see `GrowingUnion` for activities that become known late. What happened before the
+    recording counts in no peak, and events that the recording has dropped as its oldest still count
+    in all numbers. Any thread may call it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[object, Listener] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything but who follows."""
+        with self._lock:
+            self._events = 0
+            self._state = MemoryState()
+            self._busy: dict[int, BusyTimes] = {}
+            self._lately: dict[int, _Lately] = {}
+            self._total: dict[int, int] = {}
+            self._used: dict[int, int] = {}
+            self._latest: RecorderStatistics | None = None
+
+    def take(self, table: str, columns: "Columns") -> None:
+        """Take the next rows of a table; columns of words are codes, as in `DICTIONARIES`."""
+        with self._lock:
+            if table == "memory_events":
+                self._events += len(columns["time"])
+                self._state.apply(MemoryColumns(**{name: columns[name] for name in _EVENT_COLUMNS}))
+            elif table == "activities":
+                self._take_activities(columns)
+
+    def take_total(self, total: "Mapping[int, int]") -> None:
+        """Take the bytes of devices."""
+        with self._lock:
+            self._total.update(total)
+
+    def take_used(self, used: "Mapping[int, int]") -> None:
+        """Take the bytes in use of devices, by all processes."""
+        with self._lock:
+            self._used.update(used)
+
+    def begin(self) -> None:
+        """Count what was taken until now as what existed before."""
+        with self._lock:
+            self._events = 0
+            self._state.forget_the_past()
+
+    @property
+    def latest(self) -> RecorderStatistics | None:
+        """The numbers as of the last `read`; None before the first."""
+        return self._latest
+
+    def is_due(self, time_ns: int) -> bool:
+        """Return whether those who follow should get new numbers; to be asked every now and then.
+
+        Args:
+            time_ns: Now, on the time axis of the recording.
+        """
+        with self._lock:
+            for device, busy in self._busy.items():
+                self._lately.setdefault(device, _Lately()).mark(time_ns, busy.busy_ns)
+        is_due = self._latest is None or time_ns - self._latest.time_ns >= INTERVAL_NS
+        return is_due and bool(self._listeners)
+
+    def read(self, time_ns: int, status: "RecorderStatus") -> RecorderStatistics:
+        """Return the numbers at a time of the recording, and let all who follow have them.
+
+        Args:
+            time_ns: Now, on the time axis of the recording.
+            status: Counts and costs at the same time.
+        """
+        with self._lock:
+            seen = {*self._total, *self._state.devices(), *self._busy}
+            devices = tuple(self._device(device, time_ns) for device in sorted(seen))
+            self._latest = RecorderStatistics(time_ns, self._events, status, devices)
+            listeners = list(self._listeners.values())
+        for listener in listeners:
+            listener()
+        return self._latest
+
+    def follow(self, listener: "Listener") -> "Callable[[], None]":
+        """Call a listener, which must neither block nor raise, whenever there are new numbers.
+
+        Returns:
+            What ends it; to be called any number of times.
+        """
+        key = object()
+        with self._lock:
+            self._listeners[key] = listener
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.pop(key, None)
+
+        return end
+
+    def _take_activities(self, activities: "Columns") -> None:
+        import numpy as np
+
+        kinds, devices = activities["kind"], activities["device"]
+        starts, ends = activities["time"], activities["end"]
+        # A range on a stream is the time between two events, whatever ran then.
+        is_work = kinds != _KINDS.index("range")
+        kernels, copies = kinds == _KINDS.index("kernel"), kinds == _KINDS.index("memcpy")
+        for device in np.flatnonzero(np.bincount(devices[is_work])).tolist():
+            here = is_work & (devices == device)
+            busy = self._busy.setdefault(device, BusyTimes())
+            busy.add(starts[here], ends[here], kernels[here], copies[here])
+
+    def _device(self, device: int, time_ns: int) -> DeviceStatistics:
+        parts = self._state.parts(device)
+        busy = self._busy.get(device) or BusyTimes()
+        total, used = self._total.get(device), self._used.get(device)
+        return DeviceStatistics(
+            device=device,
+            allocated=parts["allocated"],
+            allocated_peak=parts["allocated_peak"],
+            reserved=parts["reserved"],
+            free=parts["free"],
+            inactive_split=parts["inactive_split"],
+            largest_free=parts["largest_free"],
+            unused=None if not total or used is None else max(0, total - used),
+            activities=busy.activities,
+            start_ns=busy.start_ns,
+            end_ns=busy.end_ns,
+            busy_ns=busy.busy_ns,
+            kernel_ns=busy.kernel_ns,
+            copy_ns=busy.copy_ns,
+            kernel_copy_ns=busy.kernel_copy_ns,
+            uncounted_ns=busy.uncounted_ns,
+            lately_busy=self._lately_busy(device, time_ns),
+        )
+
+    def _lately_busy(self, device: int, time_ns: int) -> float | None:
+        busy = self._busy.get(device)
+        if busy is None:
+            return None
+        return self._lately.setdefault(device, _Lately()).share(time_ns, busy.busy_ns)
+
+
+class _Lately:
+    """How busy a device was in the last second, from what was known before."""
+
+    def __init__(self) -> None:
+        self._known = deque([(0, 0)])
+
+    def mark(self, time_ns: int, busy_ns: int) -> None:
+        if time_ns - self._known[-1][0] >= MARK_NS:
+            self._known.append((time_ns, busy_ns))
+        while len(self._known) > 1 and self._known[1][0] <= time_ns - LATELY_NS:
+            self._known.popleft()
+
+    def share(self, time_ns: int, busy_ns: int) -> float:
+        self.mark(time_ns, busy_ns)
+        before_ns, before_busy_ns = self._known[0]
+        return min(1.0, max(0, busy_ns - before_busy_ns) / max(time_ns - before_ns, 1))
+
+
+def columns_of(table: str, rows: "pa.Table") -> "Columns":
+    """Return the columns of ``memory_events`` or ``activities`` as `LiveStatistics` takes them."""
+    names = _EVENT_COLUMNS if table == "memory_events" else ("time", "end", "kind", "device")
+    return {
+        name: codes(rows[name], DICTIONARIES[table, name])
+        if (table, name) in DICTIONARIES
+        else plain(rows[name])
+        for name in names
+    }

@@ -1,0 +1,206 @@
+"""The derived tables of a recording: what its rows mean, classified once.
+
+They follow from the tables of `gpuviz.recording.tables` and are kept with them, so that whoever
+reads a recording only filters, joins, sums and draws. `gpuviz.analysis.classification` makes them.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+# Of the schemas and of the rules that fill them: tables of another version are made anew.
+DERIVED_VERSION = 1
+
+_MARK = b"gpuviz_made_from"
+
+# The tables that derived ones are made from, and the columns that decide.
+SOURCES = {
+    "activities": ("time", "end", "device", "stream", "correlation"),
+    "api_calls": ("time", "end", "name", "thread", "correlation", "stack"),
+    "synchronizations": (
+        "time",
+        "end",
+        "device",
+        "stream",
+        "event",
+        "event_sync_id",
+        "correlation",
+    ),
+}
+
+DICTIONARIES = {
+    ("host_waits", "kind"): (
+        "event_synchronize",
+        "stream_synchronize",
+        "context_synchronize",
+        "memcpy",
+        "pageable_memcpy",
+    ),
+    # IdleCause in the native core.
+    ("idle_gaps", "cause"): ("host", "dependency", "synchronization", "allocation", "unknown"),
+}
+
+NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))
+
+# Columns of row numbers, and the table that they number; -1 is none.
+ROWS = (
+    ("host_waits", "call", "api_calls"),
+    ("host_waits", "synchronization", "synchronizations"),
+    ("idle_gaps", "activity", "activities"),
+    ("stream_waits", "record", "synchronizations"),
+    ("stream_waits", "wait", "synchronizations"),
+)
+
+
+@cache
+def schemas() -> "dict[str, pa.Schema]":
+    """Return the Arrow schema of every derived table, by name.
+
+    Times are nanoseconds since the recording's start. Row numbers are places in a table, from 0;
+    -1 is none. Where a damaged row ends before it begins, it takes no time.
+
+    - ``host_waits``: one row for each time in which the host was blocked, from ``time`` to ``end``:
+      the waits of ``synchronizations`` that are no queries, in their order, then the blocking calls
+      of ``api_calls`` without one. ``memcpy`` is a call that copies from or to the host and returns
+      when that is done; ``pageable_memcpy`` an asynchronous copy that stages pageable memory in the
+      call. ``name`` is the id in ``strings`` of the CUDA call; ``call`` and ``synchronization`` are
+      row numbers. ``thread`` and ``stack`` are those of the call, ``device`` (-1 if unknown) and
+      ``stream`` those of the synchronization or of the call's first copy.
+      ``waiting_ns`` is the part in which the host waited for earlier work of the GPU: all of a
+      synchronization; of a copy what went by until the call's first copy began on the GPU.
+      ``transfer_ns`` is the rest. Both are null for a copy that has no activity.
+    - ``idle_gaps``: why nothing ran, from the begin of a device's first activity to the end of its
+      last, for the device as a whole (``stream`` 0) and for each of its streams, in this order; but
+      not for what ran on no known stream, nor for the last ones of so many streams that their rows
+      would be several times those that they come from. A row is a part of a gap that has one
+      ``cause``; see `gpuviz.analysis.overlap.LaneOverlap`. The parts of a gap lie side by side.
+      ``activity`` is the row of the activity that ended the gap.
+    - ``stream_waits``: a stream's work waited for an event of another stream
+      (``stream_wait_event``). ``recorded_time`` is when the GPU came by the event's record; if that
+      is not known, when the last thing ended that was launched on ``recorded_stream`` before, or 0.
+      ``resumed_time`` is when the first thing began that was launched on ``waiting_stream`` after
+      the wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
+      numbers of ``synchronizations``.
+    """
+    import pyarrow as pa
+
+    types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
+    return {
+        name: pa.schema(
+            [(column, types.get(kind) or getattr(pa, kind)()) for column, kind in columns.items()],
+        )
+        for name, columns in _COLUMNS.items()
+    }
+
+
+_COLUMNS = {
+    "host_waits": {
+        "time": "int64",
+        "end": "int64",
+        "kind": "enum",
+        "name": "uint32",
+        "call": "int32",
+        "synchronization": "int32",
+        "thread": "uint32",
+        "stack": "uint32",
+        "device": "int16",
+        "stream": "uint32",
+        "waiting_ns": "int64",
+        "transfer_ns": "int64",
+    },
+    "idle_gaps": {
+        "device": "int16",
+        "stream": "uint32",
+        "time": "int64",
+        "end": "int64",
+        "cause": "enum",
+        "activity": "int32",
+    },
+    "stream_waits": {
+        "recorded_stream": "uint32",
+        "recorded_time": "int64",
+        "waiting_stream": "uint32",
+        "resumed_time": "int64",
+        "record": "int32",
+        "wait": "int32",
+    },
+}
+
+
+def marked(
+    derived: "Mapping[str, pa.Table]",
+    tables: "Mapping[str, pa.Table]",
+) -> "dict[str, pa.Table]":
+    """Return the derived tables with a mark of what they were made from, for `fitting`."""
+    mark = {_MARK: _mark(tables)}
+    return {name: derived[name].replace_schema_metadata(mark) for name in schemas()}
+
+
+def fitting(
+    derived: "Mapping[str, pa.Table]",
+    tables: "Mapping[str, pa.Table]",
+) -> "dict[str, pa.Table] | None":
+    """Return the derived tables without their mark if they were made from these tables, else None.
+
+    Also None if one is missing, has other columns, words or row numbers than it can have.
+    """
+    if not derived.keys() >= schemas().keys():
+        return None
+    mark = _mark(tables)
+    for name, schema in schemas().items():
+        metadata = derived[name].schema.metadata or {}
+        if metadata.get(_MARK) != mark or not _conforms(name, derived[name], schema, tables):
+            return None
+    return {name: derived[name].replace_schema_metadata(None) for name in schemas()}
+
+
+def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
+    """Return the version, and the rows and the sum of each deciding column, modulo 2**64."""
+    import numpy as np
+
+    from gpuviz.analysis.columns import plain
+
+    numbers = [DERIVED_VERSION]
+    for name, columns in SOURCES.items():
+        numbers.append(tables[name].num_rows)
+        numbers.extend(
+            int(plain(tables[name][column]).sum(dtype=np.int64)) % 2**64 for column in columns
+        )
+    return "-".join(f"{number:x}" for number in numbers).encode()
+
+
+def _conforms(
+    name: str,
+    table: "pa.Table",
+    schema: "pa.Schema",
+    tables: "Mapping[str, pa.Table]",
+) -> bool:
+    if not table.schema.equals(schema):
+        return False
+    required = (field.name for field in schema if (name, field.name) not in NULLABLE)
+    if any(table[column].null_count for column in required):
+        return False
+    return all(
+        _has_words(table[column], words)
+        for (of, column), words in DICTIONARIES.items()
+        if of == name
+    ) and all(
+        _has_rows(table[column], tables[target].num_rows)
+        for of, column, target in ROWS
+        if of == name
+    )
+
+
+def _has_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> bool:
+    return all(chunk.dictionary.to_pylist() == list(words) for chunk in column.chunks)
+
+
+def _has_rows(column: "pa.ChunkedArray", rows: int) -> bool:
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(column).as_py()
+    return bounds["min"] is None or -1 <= bounds["min"] <= bounds["max"] < rows

@@ -1,0 +1,133 @@
+"""Columns that follow from other columns: a stack's user frame, a copy's memory on the host."""
+
+import re
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.recording.tables import DICTIONARIES, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+# The demo's programs are the user's, although they come with the package.
+_INSTALLED = re.compile(
+    r"^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
+    r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
+)
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_MEMORIES = DICTIONARIES["activities", "source"]
+_HOST_MEMORIES = DICTIONARIES["activities", "host_memory"]
+
+
+@lru_cache(maxsize=1 << 14)
+def is_installed(filename: str) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    return _INSTALLED.search(filename) is not None
+
+
+def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> int:
+    """Return the innermost frame outside installed packages, else the innermost of all.
+
+    Args:
+        frames: Ids of frames, innermost first; 0 and None name none.
+        installed: Whether a frame's file belongs to Python or to an installed package.
+
+    Returns:
+        The frame's id; 0 if there are no frames.
+    """
+    innermost = 0
+    for frame in frames:
+        if not frame:
+            continue
+        if not installed(frame):
+            return frame
+        innermost = innermost or frame
+    return innermost
+
+
+def with_installed(frames: "pa.Table") -> "pa.Table":
+    """Return ``frames`` with the column ``installed``, made anew from its other columns."""
+    import pyarrow as pa
+
+    filenames = frames["filename"].cast(pa.utf8()).to_pylist()
+    installed = pa.array([int(is_installed(name)) for name in filenames], pa.uint8())
+    return _with_column(frames, "frames", "installed", installed)
+
+
+def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
+    """Return ``stacks`` with the column ``user_frame``, made anew from its other columns."""
+    import pyarrow as pa
+
+    of_packages = dict(
+        zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
+    )
+    chosen = [
+        user_frame(each, lambda frame: bool(of_packages.get(frame)))
+        for each in stacks["frames"].to_pylist()
+    ]
+    return _with_column(stacks, "stacks", "user_frame", pa.array(chosen, pa.uint32()))
+
+
+def with_host_memories(activities: "pa.Table") -> "pa.Table":
+    """Return ``activities`` with the column ``host_memory``, made anew from its other columns."""
+    from gpuviz.analysis.columns import codes
+
+    places = (
+        codes(activities[name], DICTIONARIES["activities", name])
+        for name in ("copy_kind", "source", "destination")
+    )
+    return _with_column(activities, "activities", "host_memory", host_memories(*places))
+
+
+def host_memories(
+    copy_kinds: "NDArray[Any]",
+    sources: "NDArray[Any]",
+    destinations: "NDArray[Any]",
+) -> "pa.DictionaryArray":
+    """Return the memory on the host's side of copies; of two, pageable if one of them is.
+
+    Args:
+        copy_kinds: Positions in ``DICTIONARIES``, as are the others; -1 for other values.
+        sources: Positions of the memories that were copied from.
+        destinations: Positions of the memories that were copied to.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    side = len(_MEMORIES) + 1
+    places = ((copy_kinds.astype(np.int16) + 1) * side + sources + 1) * side + destinations + 1
+    return pa.DictionaryArray.from_arrays(
+        pa.array(_host_memory_codes()[places]),
+        pa.array(_HOST_MEMORIES, pa.utf8()),
+    )
+
+
+@lru_cache(maxsize=1)
+def _host_memory_codes() -> "NDArray[Any]":
+    """Return the result for each combination of the three columns; other values come first."""
+    import numpy as np
+
+    combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))
+    found = [_HOST_MEMORIES.index(_host_memory(*each)) for each in combinations]
+    return np.array(found, np.int8)
+
+
+def _host_memory(kind: str, source: str, destination: str) -> str:
+    if kind == "host_to_host" and destination == "pageable":
+        return destination
+    of_host = {"host_to_device": source, "host_to_host": source, "device_to_host": destination}
+    memory = of_host.get(kind, "")
+    return memory if memory in _HOST_MEMORIES else ""
+
+
+def _with_column(table: "pa.Table", name: str, column: str, values: "pa.Array") -> "pa.Table":
+    known = schemas()[name]
+    if column in table.schema.names:
+        position = table.schema.get_field_index(column)
+        return table.set_column(position, known.field(column), values)
+    return table.add_column(known.get_field_index(column), known.field(column), values)

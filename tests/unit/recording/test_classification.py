@@ -1,0 +1,252 @@
+"""The derived tables, against plain Python: one nanosecond, or one wait, after the other."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuviz.analysis.classification import classify
+from gpuviz.recording.derived import schemas
+from tests.examples import examples
+from tests.unit.recording.any_timeline import CORRELATIONS, RECORDINGS, SYNC_IDS, TIMES
+from tests.unit.recording.from_activities import Timeline
+from tests.unit.recording.plain_overlap import PlainOverlap
+
+EXAMPLES = examples(40)
+CAUSES = ("host", "dependency", "synchronization", "allocation", "unknown")
+
+
+def lanes(rows):
+    """Return rows of ``idle_gaps`` by device and stream."""
+    found = {}
+    for row in rows:
+        found.setdefault((row["device"], row["stream"] or None), []).append(row)
+    return found
+
+
+@EXAMPLES
+@given(recording=RECORDINGS)
+def test_each_idle_nanosecond_is_in_one_part_that_has_its_cause(recording):
+    plain = PlainOverlap(recording)
+    found = lanes(recording.derived["idle_gaps"].to_pylist())
+
+    of_devices = {(row["device"], None) for row in plain.activities}
+    of_streams = {(row["device"], row["stream"]) for row in plain.activities}
+    for device, stream in of_devices | of_streams:
+        parts = found.pop((device, stream), [])
+        moments = [
+            (now, (part["cause"], part["activity"]))
+            for part in parts
+            for now in range(part["time"], part["end"])
+        ]
+        assert moments == sorted(plain.causes(device, stream).items())
+    assert found == {}
+
+
+@EXAMPLES
+@given(recording=RECORDINGS)
+def test_parts_are_as_long_as_can_be_and_in_order(recording):
+    rows = recording.derived["idle_gaps"].to_pylist()
+
+    places = [(row["device"], row["stream"], row["time"]) for row in rows]
+    assert places == sorted(places)
+    for before, after in pairwise(rows):
+        same = all(before[name] == after[name] for name in ("device", "stream", "activity"))
+        if same and before["end"] == after["time"]:
+            assert before["cause"] != after["cause"]
+
+
+@EXAMPLES
+@given(recording=RECORDINGS)
+def test_the_parts_of_a_lane_sum_to_its_overlap(recording):
+    overlap = recording.overlap()
+    sums = Counter()
+    for row in recording.derived["idle_gaps"].to_pylist():
+        sums[row["device"], row["stream"], row["cause"]] += row["end"] - row["time"]
+
+    for lane in (*overlap.devices, *overlap.streams):
+        stream = getattr(lane, "stream", 0)
+        expected = {cause: getattr(lane, f"idle_{cause}_ns") for cause in CAUSES}
+        assert {cause: sums[lane.device, stream, cause] for cause in CAUSES} == expected
+
+
+def test_work_on_no_known_stream_is_work_of_its_device_only():
+    timeline = Timeline()
+    timeline.kernel(0, 10, stream=0)
+    timeline.kernel(20, 30, stream=3)
+    rows = timeline.recording().derived["idle_gaps"].to_pylist()
+
+    assert [(row["stream"], row["time"], row["end"]) for row in rows] == [(0, 10, 20), (3, 0, 20)]
+
+
+def test_a_gap_with_an_allocation_in_its_middle_has_three_parts():
+    timeline = Timeline()
+    timeline.kernel(0, 10)
+    timeline.kernel(50, 60, correlation=7)
+    timeline.call(40, 45, correlation=7)
+    timeline.call(20, 30, "cuMemAlloc_v2", correlation=6)
+    rows = timeline.recording().derived["idle_gaps"].to_pylist()
+
+    assert [
+        (row["time"], row["end"], row["cause"], row["activity"])
+        for row in rows
+        if row["stream"] == 1
+    ] == [
+        (10, 20, "host", 1),
+        (20, 30, "allocation", 1),
+        (30, 45, "host", 1),
+        (45, 50, "unknown", 1),
+    ]
+
+
+def test_thousands_of_streams_do_not_fill_the_memory():
+    timeline = Timeline()
+    for number in range(2000):
+        timeline.kernel(0, 1, stream=number + 1)
+        timeline.call(10 * number, 10 * number + 5, "cuMemAlloc_v2")
+    timeline.kernel(20_000, 20_001)
+    rows = timeline.recording().derived["idle_gaps"]
+
+    assert rows.num_rows <= 1 << 20
+    assert rows["stream"].unique().to_pylist()[:3] == [0, 1, 2]
+
+
+@st.composite
+def any_events(draw):
+    """Records of events, waits for them, and work on two streams, in any order of calls."""
+    timeline = Timeline()
+    for _ in range(draw(st.integers(0, 12))):
+        columns = {"stream": draw(st.integers(1, 3)), "correlation": draw(CORRELATIONS)}
+        time = draw(TIMES)
+        if draw(st.booleans()):
+            timeline.kernel(time, time + draw(st.integers(0, 9)), **columns)
+            continue
+        columns |= {"event": draw(st.integers(1, 2)), "event_sync_id": draw(SYNC_IDS)}
+        kind = draw(st.sampled_from(["event_record", "stream_wait_event"]))
+        timeline.synchronization(kind, time * draw(st.integers(0, 1)), time, **columns)
+    return timeline.recording()
+
+
+def plain_stream_waits(recording):
+    rows = [r | {"row": n} for n, r in enumerate(recording.table("synchronizations").to_pylist())]
+    work = recording.table("activities").to_pylist()
+    found = []
+    for wait in (row for row in rows if row["kind"] == "stream_wait_event"):
+        records = [row for row in rows if row["kind"] == "event_record"]
+        if wait["event_sync_id"]:
+            records = [r for r in records if r["event_sync_id"] == wait["event_sync_id"]]
+        else:
+            records = [
+                row
+                for row in records
+                if row["event"] == wait["event"] and 0 < row["correlation"] <= wait["correlation"]
+            ]
+            records.sort(key=lambda row: row["correlation"])
+        if not records or records[-1]["stream"] == wait["stream"]:
+            continue
+        record = records[-1]
+        before = launched(work, record["stream"], range(1, record["correlation"] + 1))
+        recorded = record["time"] or (before[-1]["end"] if before else 0)
+        after = launched(work, wait["stream"], range(max(1, wait["correlation"] + 1), 99))
+        found.append(
+            {
+                "recorded_stream": record["stream"],
+                "recorded_time": recorded,
+                "waiting_stream": wait["stream"],
+                "resumed_time": after[0]["time"] if after else max(wait["time"], recorded),
+                "record": record["row"],
+                "wait": wait["row"],
+            }
+        )
+    return found
+
+
+def launched(work, stream, correlations):
+    chosen = [r for r in work if r["stream"] == stream and r["correlation"] in correlations]
+    return sorted(chosen, key=lambda row: row["correlation"])
+
+
+@EXAMPLES
+@given(recording=st.one_of(any_events(), RECORDINGS))
+def test_waits_of_streams_are_those_of_a_plain_account(recording):
+    assert recording.derived["stream_waits"].to_pylist() == plain_stream_waits(recording)
+
+
+def only_wait(timeline):
+    (row,) = timeline.recording().derived["host_waits"].to_pylist()
+    return row
+
+
+def test_a_copy_that_waits_for_a_kernel_is_split_where_it_begins_on_the_gpu():
+    timeline = Timeline()
+    timeline.kernel(0, 80)
+    timeline.call(10, 130, "cuMemcpyDtoH_v2", correlation=7, line=3, thread=5)
+    timeline.copy(
+        100, 120, copy_kind="device_to_host", destination="pageable", correlation=7, stream=2
+    )
+
+    assert only_wait(timeline) == {
+        "time": 10,
+        "end": 130,
+        "kind": "memcpy",
+        "name": 2,
+        "call": 0,
+        "synchronization": -1,
+        "thread": 5,
+        "stack": 1,
+        "device": 0,
+        "stream": 2,
+        "waiting_ns": 90,
+        "transfer_ns": 30,
+    }
+
+
+@pytest.mark.parametrize(
+    ("begins", "waiting"), [((5, 60), 0), ((60, 40), 30), ((200, 300), 120), ((10,), 0)]
+)
+def test_the_first_copy_of_a_call_ends_its_waiting_within_the_call(begins, waiting):
+    timeline = Timeline()
+    timeline.call(10, 130, "cuMemcpyDtoHAsync_v2", correlation=7)
+    for begin in begins:
+        columns = {"copy_kind": "device_to_host", "destination": "pageable", "correlation": 7}
+        timeline.copy(begin, begin + 5, **columns)
+    row = only_wait(timeline)
+
+    assert row["kind"] == "pageable_memcpy"
+    assert (row["waiting_ns"], row["transfer_ns"]) == (waiting, 120 - waiting)
+
+
+def test_how_a_copy_without_an_activity_waited_is_not_known():
+    timeline = Timeline()
+    timeline.call(10, 130, "cuMemcpyDtoH_v2", correlation=7)
+    row = only_wait(timeline)
+
+    assert (row["waiting_ns"], row["transfer_ns"], row["device"]) == (None, None, -1)
+
+
+def test_a_synchronization_is_all_waiting():
+    timeline = Timeline()
+    timeline.call(10, 30, "cuStreamSynchronize", correlation=7)
+    timeline.synchronization("stream_synchronize", 12, 28, correlation=7, stream=4, device=1)
+    row = only_wait(timeline)
+
+    assert (row["time"], row["end"], row["waiting_ns"], row["transfer_ns"]) == (12, 28, 16, 0)
+    assert (row["call"], row["synchronization"], row["device"], row["stream"]) == (0, 0, 1, 4)
+
+
+def test_nothing_is_derived_from_nothing():
+    assert {name: table.schema for name, table in classify({}).items()} == schemas()
+    assert all(table.num_rows == 0 for table in classify({}).values())
+
+
+@EXAMPLES
+@given(recording=RECORDINGS)
+def test_slices_of_tables_can_be_classified(recording):
+    tables = {name: table.slice(1) for name, table in recording.tables.items()}
+    tables["strings"] = recording.tables["strings"]
+
+    whole = {name: table.combine_chunks() for name, table in tables.items()}
+
+    assert classify(tables) == classify(whole)

@@ -1,0 +1,207 @@
+"""Derived tables in files: kept, made anew where they do not fit, never believed against tables."""
+
+import zipfile
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given
+
+from gpuviz.analysis.classification import DerivedTables, classify
+from gpuviz.errors import FormatError
+from gpuviz.formats.gpuviz import DERIVED_FOLDER
+from gpuviz.recording.derived import DERIVED_VERSION, marked, schemas
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording, load
+from tests.examples import examples
+from tests.unit.recording.any_timeline import RECORDINGS
+from tests.unit.recording.from_activities import Timeline
+
+EXAMPLES = examples(
+    10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def timeline():
+    made = Timeline()
+    made.kernel(0, 10)
+    made.kernel(50, 60, correlation=7)
+    made.call(40, 45, correlation=7)
+    made.call(60, 90, "cuMemcpyDtoH_v2", correlation=8)
+    made.copy(70, 80, correlation=8, copy_kind="device_to_host", destination="pageable")
+    made.synchronization("event_record", 9, 9, correlation=4, event_sync_id=3)
+    made.synchronization("stream_wait_event", 11, 11, correlation=5, event_sync_id=3, stream=2)
+    return made
+
+
+def was_kept(recording):
+    """Return whether the derived tables are those of a file."""
+    return not isinstance(recording.derived, DerivedTables)
+
+
+def edited(path, change):
+    """Rewrite an archive with other members: ``change`` gets them all, as bytes by name."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def with_table(name, change):
+    """Return a change of a derived member's table that leaves its mark."""
+
+    def apply(members):
+        member = f"{DERIVED_FOLDER}{name}.arrow"
+        table = change(pa.ipc.open_stream(members[member]).read_all())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        members[member] = sink.getvalue().to_pybytes()
+
+    return apply
+
+
+@EXAMPLES
+@given(recording=RECORDINGS)
+def test_a_file_has_the_derived_tables(recording, tmp_path):
+    path = recording.save(tmp_path / "run.gpuviz", overwrite=True)
+
+    loaded = load(path)
+
+    assert was_kept(loaded)
+    assert dict(loaded.derived) == classify(recording.tables)
+    assert loaded.tables == recording.tables
+    assert loaded.manifest.derived_version == DERIVED_VERSION
+
+
+def test_a_derived_table_can_be_asked_for_by_name():
+    recording = timeline().recording()
+
+    assert recording.table("idle_gaps") == recording.derived["idle_gaps"]
+    with pytest.raises(KeyError, match="host_waits, idle_gaps"):
+        recording.table("idle_gap")
+
+
+def test_a_report_has_the_derived_tables(tmp_path):
+    recording = timeline().recording()
+
+    loaded = load(recording.report(tmp_path / "run.html"))
+
+    assert was_kept(loaded)
+    assert dict(loaded.derived) == classify(recording.tables)
+
+
+def change_version(members):
+    manifest = members["manifest.json"].replace(
+        b'"derived_version": %d' % DERIVED_VERSION, b'"derived_version": 99'
+    )
+    assert manifest != members["manifest.json"]
+    members["manifest.json"] = manifest
+    for name in schemas():
+        with_table(name, lambda table: table.replace_schema_metadata({}))(members)
+
+
+def last_row_twice(table):
+    return pa.concat_tables([table, table.slice(table.num_rows - 1)])
+
+
+def beyond_the_activities(table):
+    rows = pa.array([999] * table.num_rows, pa.int32())
+    return table.set_column(table.schema.get_field_index("activity"), "activity", rows)
+
+
+def another_word(table):
+    words = pa.array(["boredom"] * table.num_rows).dictionary_encode()
+    column = words.cast(schemas()["idle_gaps"].field("cause").type)
+    return table.set_column(table.schema.get_field_index("cause"), "cause", column)
+
+
+def without_values(table):
+    nothing = pa.nulls(table.num_rows, pa.int64())
+    return table.set_column(table.schema.get_field_index("end"), "end", nothing)
+
+
+DOUBTFUL = {
+    "missing": lambda members: members.pop(f"{DERIVED_FOLDER}host_waits.arrow"),
+    "of another version": change_version,
+    "without a column": with_table("idle_gaps", lambda table: table.drop_columns(["cause"])),
+    "with other words": with_table("idle_gaps", another_word),
+    "with rows that are not there": with_table("idle_gaps", beyond_the_activities),
+    "with nulls": with_table("idle_gaps", without_values),
+}
+
+
+@pytest.mark.parametrize("change", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_derived_tables_that_do_not_fit_are_made_anew(change, tmp_path):
+    recording = timeline().recording()
+    path = edited(recording.save(tmp_path / "run.gpuviz"), change)
+
+    loaded = load(path)
+
+    assert not was_kept(loaded)
+    assert dict(loaded.derived) == classify(recording.tables)
+
+
+def test_derived_tables_of_other_tables_are_made_anew(tmp_path):
+    path = timeline().recording().save(tmp_path / "run.gpuviz")
+    other = timeline()
+    other.kernel(200, 210)
+    changed = other.recording().save(tmp_path / "changed.gpuviz")
+
+    def put_in_stale_ones(members):
+        with zipfile.ZipFile(path) as archive:
+            members |= {
+                name: archive.read(name)
+                for name in archive.namelist()
+                if name.startswith(DERIVED_FOLDER)
+            }
+
+    loaded = load(edited(changed, put_in_stale_ones))
+
+    assert not was_kept(loaded)
+    assert dict(loaded.derived) == classify(other.recording().tables)
+
+
+def test_a_damaged_derived_table_is_an_error_that_names_it(tmp_path):
+    name = f"{DERIVED_FOLDER}idle_gaps.arrow"
+
+    def damage(members):
+        members[name] = members[name][:-40] + b"\x7f" * 40
+
+    path = edited(timeline().recording().save(tmp_path / "run.gpuviz"), damage)
+    with pytest.raises(FormatError, match="idle_gaps"):
+        load(path)
+
+
+def test_a_window_has_its_own_derived_tables(tmp_path):
+    window = load(timeline().recording().save(tmp_path / "run.gpuviz")).window(45, 100)
+
+    assert dict(window.derived) == classify(window.tables)
+
+
+def test_only_marked_tables_are_taken_for_those_of_a_recording():
+    recording = timeline().recording()
+    unmarked = Recording(recording.tables, Manifest(), classify(recording.tables))
+    kept = Recording(recording.tables, Manifest(), marked(recording.derived, recording.tables))
+
+    assert not was_kept(unmarked)
+    assert was_kept(kept)
+
+
+def test_the_user_frame_and_the_hosts_memory_are_made_where_a_file_has_none():
+    made = timeline()
+    made.call(200, 201, line=3)
+    recording = made.recording()
+    older = {
+        **recording.tables,
+        "stacks": recording.tables["stacks"].drop_columns(["user_frame"]),
+        "activities": recording.tables["activities"].drop_columns(["host_memory"]),
+    }
+
+    assert Recording(older, Manifest()).tables == recording.tables
+    assert recording.tables["stacks"]["user_frame"].to_pylist() == [2]
+    memories = recording.tables["activities"]["host_memory"].to_pylist()
+    assert memories == ["", "", "pageable"]
