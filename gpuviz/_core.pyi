@@ -84,6 +84,11 @@ class CudaDriver:
 
     def device_name(self, ordinal: int) -> str: ...
 
+    def device_uuid(self, ordinal: int) -> str:
+        """
+        Return the UUID as nvidia-smi prints it after GPU- or MIG-; makes no context.
+        """
+
     def total_memory(self, ordinal: int) -> int:
         """Return the memory of a device in bytes; makes no context."""
 

@@ -1,10 +1,10 @@
-"""How sizes, times and counts are written, as in extension/src/base/format.ts."""
+"""Text form of sizes, times and counts, as in extension/src/base/format.ts."""
 
 from decimal import ROUND_HALF_UP, Decimal
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
-# From here on three digits round to the next unit's 1.00.
+# From here on, three digits round to 1.00 of the next unit.
 _LAST_BINARY = 1023.5
 _LAST_DECIMAL = 0.9995
 _SECOND_NS = 1_000_000_000
@@ -25,7 +25,7 @@ def format_bytes(size: int) -> str:
 
 
 def format_duration(ns: int) -> str:
-    """Return a duration in its own scale: ``12.3 µs``, ``1.50 s``, ``2 min 05 s``."""
+    """Return a duration in a suitable unit: ``12.3 µs``, ``1.50 s``, ``2 min 05 s``."""
     sign, size = ("-" if ns < 0 else ""), abs(ns)
     if size >= _MINUTE_NS:
         minutes, seconds = divmod((size + _SECOND_NS // 2) // _SECOND_NS, 60)
@@ -40,13 +40,13 @@ def format_duration(ns: int) -> str:
 
 
 def format_count(count: int) -> str:
-    """Return a count with its thousands apart: ``52,864``."""
+    """Return a count with separators: ``52,864``."""
     return f"{count:,}"
 
 
-def format_counted(count: int, noun: str) -> str:
-    """Return a count and its noun: ``1 block``, ``52,864 blocks``; the plural adds an s."""
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+def format_counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count and its noun: ``1 block``, ``52,864 blocks``; the default plural adds an s."""
+    return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def format_share(share: float) -> str:
@@ -60,5 +60,5 @@ def _three_digits(value: float) -> str:
 
 
 def _fixed(value: float, digits: int) -> str:
-    """Return a number with so many decimals, a half rounded up as JavaScript does."""
+    """Return a number with ``digits`` decimals, halves rounded up as in JavaScript."""
     return str(Decimal(value).quantize(_PLACES[digits], ROUND_HALF_UP))

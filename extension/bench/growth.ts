@@ -1,5 +1,5 @@
 // Prints how long it takes to take in a batch, by how much there is already: node bench/growth.ts
-import { seeded } from "../src/base/seeded.ts";
+import { seeded } from "../testing/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";

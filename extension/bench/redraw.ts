@@ -1,12 +1,12 @@
 // Prints how long the charts of a large recording take to rasterize, by zoom: node bench/redraw.ts
-import { seeded } from "../src/base/seeded.ts";
+import { seeded } from "../testing/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";
 import { columnExtremes, columnLargest, columnRows } from "../src/model/decimation.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
 import { Action } from "../src/model/events.ts";
 import { LEVEL_NAMES } from "../src/model/levels.ts";
-import { eventsOf, type EventRow } from "../src/model/random_program.ts";
+import { eventsOf, type EventRow } from "../testing/random_program.ts";
 import { SpanStack } from "../src/model/span_stack.ts";
 import { paintLane } from "../src/render/lane_raster.ts";
 import { clearedRaster, createRaster, paintRects } from "../src/render/raster.ts";

@@ -1,4 +1,4 @@
-"""Private pools: memory of its own for a part of a program."""
+"""Private memory pools."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

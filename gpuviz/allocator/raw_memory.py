@@ -1,9 +1,9 @@
-"""Memory by its address."""
+"""Allocation and free of raw memory by address."""
 
 from typing import TYPE_CHECKING
 
 from gpuviz.allocator.memory import caching_allocator, caching_allocators, chosen_device
-from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.stream_handle import known_handle
 
 if TYPE_CHECKING:

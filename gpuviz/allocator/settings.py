@@ -1,4 +1,4 @@
-"""The text that says all of an allocator's settings."""
+"""Text form of the allocator's settings."""
 
 from gpuviz import _core
 

@@ -1,4 +1,4 @@
-"""Arrays that are used on other streams than the one that they were made on."""
+"""`gpuviz.record_stream`: arrays used on other streams than their own."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""The table of ``torch.cuda.memory_summary`` from a dictionary of memory statistics."""
+"""Text table of ``torch.cuda.memory_summary`` from memory statistics."""
 
 from collections.abc import Callable, Mapping
 

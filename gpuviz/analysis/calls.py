@@ -1,4 +1,4 @@
-"""What the CUDA calls of a recording do to the host."""
+"""Effects of CUDA calls on the host."""
 
 import re
 from enum import IntEnum

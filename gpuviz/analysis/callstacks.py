@@ -1,4 +1,4 @@
-"""Call stacks by id, and which of their lines is the user's."""
+"""Call stacks by id, with the user's frame of each."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""How much was copied where, and how fast."""
+"""Copy table of a recording: bytes, times and bandwidth."""
 
 from typing import TYPE_CHECKING, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Where reserved memory went that is not in use."""
+"""Fragmentation of reserved memory at a moment."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

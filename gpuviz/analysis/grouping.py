@@ -1,4 +1,4 @@
-"""Rows put together that have the same keys, and numbers of each group."""
+"""Grouping of rows by equal keys, with totals per group."""
 
 from typing import TYPE_CHECKING, Any
 

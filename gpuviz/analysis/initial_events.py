@@ -1,4 +1,4 @@
-"""Events that lead to a state: what stands for those that were dropped before it."""
+"""Memory events that lead to a given state."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""How long which kernels ran, and what launched them."""
+"""Kernel table of a recording: counts, times and launch sites."""
 
 from typing import TYPE_CHECKING, Any, Literal
 

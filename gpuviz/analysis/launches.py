@@ -1,4 +1,4 @@
-"""Which CUDA call, and which line of the program, is behind a row."""
+"""CUDA calls and call sites of activities."""
 
 from typing import TYPE_CHECKING, Any
 

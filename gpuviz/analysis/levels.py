@@ -1,4 +1,4 @@
-"""The totals of each device over time."""
+"""Memory totals of each device over time."""
 
 from typing import TYPE_CHECKING
 

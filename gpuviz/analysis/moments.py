@@ -1,4 +1,4 @@
-"""Times as users give them."""
+"""Conversion of moments given by users to times."""
 
 import operator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a reader of a recording's numbers should know."""
+"""Notes on what a recording lacks."""
 
 from typing import TYPE_CHECKING
 
@@ -7,19 +7,21 @@ if TYPE_CHECKING:
 
 
 def notes(manifest: "Manifest") -> tuple[str, ...]:
-    """Return sentences on what a recording is of, and on what is missing in it."""
+    """Return sentences on the origin of a recording, and on what it lacks."""
     sentences = [manifest.label] if manifest.label else []
     if manifest.simulated and not manifest.label:
         sentences.append("Recorded on a simulated device.")
     if manifest.dropped:
-        sentences.append(f"{manifest.dropped} events were lost to full buffers.")
+        sentences.append(f"{manifest.dropped} events were dropped because buffers were full.")
     if manifest.dropped_oldest:
         sentences.append(f"The {manifest.dropped_oldest} oldest events were discarded.")
     if manifest.dropped_activities:
-        sentences.append(f"{manifest.dropped_activities} rows of activities and calls were lost.")
+        sentences.append(
+            f"{manifest.dropped_activities} rows of activities and calls were dropped."
+        )
     if manifest.dropped_oldest_activities:
         oldest = manifest.dropped_oldest_activities
         sentences.append(f"The {oldest} oldest rows of activities and calls were discarded.")
     if not manifest.complete and not manifest.notes:
-        sentences.append("The recording was not stopped in order; its end is missing.")
+        sentences.append("The recording was not stopped properly; its end is missing.")
     return (*sentences, *manifest.notes)

@@ -1,4 +1,4 @@
-"""Whether kernels and copies ran at the same time, and why nothing did."""
+"""Busy time, overlap of kernels and copies, and causes of idle time."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

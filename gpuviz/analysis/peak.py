@@ -1,4 +1,4 @@
-"""When most memory was allocated."""
+"""Time and size of the memory peak."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

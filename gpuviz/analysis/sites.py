@@ -1,4 +1,4 @@
-"""Which places in the program hold memory, and which allocate."""
+"""Call-site table of a recording: live and total bytes."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal

@@ -1,4 +1,4 @@
-"""Segments and blocks at a moment, in torch's shape."""
+"""Memory snapshot at a moment, in torch's shape."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""What the memory of every device looked like at a moment."""
+"""Memory of every device at a moment."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The allocator's statistics at the end of a recording."""
+"""Allocator statistics at the end of a recording."""
 
 from typing import TYPE_CHECKING
 

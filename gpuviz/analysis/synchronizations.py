@@ -1,4 +1,4 @@
-"""What the host waited for, and which line made it wait."""
+"""Table of host waits: counts, times and call sites."""
 
 from typing import TYPE_CHECKING, Literal
 

@@ -1,4 +1,4 @@
-"""A recording cut to a window of its time."""
+"""Part of a recording between two times."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Pages in a browser."""
+"""Opening pages in a browser."""
 
 import webbrowser
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command ``gpuviz``: finds the verb and turns errors into one sentence each."""
+"""The command ``gpuviz``: finds the verb, and prints errors as one sentence."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""``gpuviz demo``: a report to look at, on any machine."""
+"""``gpuviz demo``: a report of an example program, on any machine."""
 
 import tempfile
 from importlib.resources import files

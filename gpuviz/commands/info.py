@@ -1,4 +1,4 @@
-"""``gpuviz info``: what a recording holds, on one screen."""
+"""``gpuviz info``: the main facts of a recording on one screen."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The headline numbers of a recorder on the last lines of a terminal, while a program runs."""
+"""Headline numbers on the last lines of a terminal while a program runs."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The options that commands have in common, and where the command line leaves a program alone."""
+"""Options shared by several commands, and where a program's arguments begin."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where a command may write."""
+"""Checks of output paths."""
 
 from pathlib import Path
 

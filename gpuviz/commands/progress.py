@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of work that takes long; nothing anywhere else."""
+"""Progress bars for long work, on terminals only."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The recording of the program that runs in this process, under ``gpuviz run``."""
+"""The recording of a program under ``gpuviz run``."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""``gpuviz report``: a recording as a page."""
+"""``gpuviz report``: the HTML report of a recording."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``gpuviz run``: a program as ``python`` runs it, and a recording of it."""
+"""``gpuviz run``: runs a program like ``python`` and records it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the process of ``gpuviz run`` hands on to the program's."""
+"""Options that ``gpuviz run`` passes to the program's process."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A terminal that is as it was also after its program was killed."""
+"""Restores the terminal even if the program is killed."""
 
 import os
 from contextlib import suppress

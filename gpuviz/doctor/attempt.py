@@ -1,4 +1,4 @@
-"""A recording that is made to see whether it works."""
+"""A trial recording."""
 
 import warnings
 from collections.abc import Iterator

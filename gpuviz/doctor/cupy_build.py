@@ -1,4 +1,4 @@
-"""Whether CuPy is there, and built for what the driver serves."""
+"""CuPy installation, and the fit of its CUDA version to the driver."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whether there is a driver and a GPU."""
+"""Driver and GPUs."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""All questions about a machine, in order."""
+"""All checks of a machine, in order."""
 
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""What an examination of a machine finds."""
+"""Result of one check."""
 
 from dataclasses import dataclass
 from typing import Literal

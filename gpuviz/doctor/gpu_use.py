@@ -1,4 +1,4 @@
-"""Who uses the GPUs, and how they are shared."""
+"""GPU memory by process, and sharing modes."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Whether gpuviz's views work in this environment's Jupyter."""
+"""Jupyter packages of this environment."""
 
 import json
 import re

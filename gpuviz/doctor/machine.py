@@ -1,4 +1,4 @@
-"""Where an examination looks."""
+"""Paths and variables that the checks read."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The GPUs as NVIDIA's management library sees them, which makes no context."""
+"""GPUs as reported by NVML, which creates no context."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

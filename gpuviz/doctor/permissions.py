@@ -1,4 +1,4 @@
-"""What this user may do with the GPU."""
+"""Permissions of this user on the GPU."""
 
 import os
 import re

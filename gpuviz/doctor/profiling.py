@@ -1,4 +1,4 @@
-"""Whether streams can be recorded: CUPTI, and who has it."""
+"""Availability of CUPTI."""
 
 import ctypes
 from collections.abc import Iterator

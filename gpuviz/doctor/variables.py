@@ -1,4 +1,4 @@
-"""Environment variables that change what is recorded."""
+"""Environment variables that affect recordings."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How much was copied where, and how fast."""
+"""Chart of copied bytes and bandwidth by direction."""
 
 from typing import TYPE_CHECKING, Any
 

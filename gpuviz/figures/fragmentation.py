@@ -1,4 +1,4 @@
-"""Where reserved memory went that was not in use, over time."""
+"""Chart of unused reserved memory over time."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""How large the free blocks are."""
+"""Chart of free blocks by size."""
 
 from typing import TYPE_CHECKING
 

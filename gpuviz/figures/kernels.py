@@ -1,4 +1,4 @@
-"""Which kernels took the GPU's time."""
+"""Chart of kernels by GPU time."""
 
 from typing import TYPE_CHECKING
 

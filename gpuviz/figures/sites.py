@@ -1,4 +1,4 @@
-"""Which lines hold memory at the peak, and which allocate most in all."""
+"""Chart of call sites by bytes at the peak and in total."""
 
 from typing import TYPE_CHECKING, Literal
 

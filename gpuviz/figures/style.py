@@ -1,4 +1,4 @@
-"""What all charts have in common."""
+"""Common style of all charts."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""What columns mean, in the metadata of their Arrow schema."""
+"""Units and meaning of columns, in the metadata of their Arrow schema."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNIT = b"unit"
-_NS = {"time", "end", "created", "destroyed"}
+_NS = {"time", "end", "created", "destroyed", "wall", "boot", "uncertainty"}
 _BYTES = {
     "size",
     "requested_size",

@@ -1,4 +1,4 @@
-"""The file ``last_flush.json``: what of a growing recording is on disk for certain."""
+"""The file ``last_flush.json``: how much of a growing recording is safely on disk."""
 
 import json
 import zlib

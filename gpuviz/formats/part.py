@@ -1,4 +1,4 @@
-"""The ``.gpuviz.part`` directory: a recording that is still growing, or that was cut off."""
+"""The ``.gpuviz.part`` folder: a growing or interrupted recording."""
 
 import os
 import shutil

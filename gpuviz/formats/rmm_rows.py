@@ -101,7 +101,7 @@ class LogRows:
                 for number, handle in enumerate(handles.tolist(), 1)
             ],
             "devices": [{"id": self._device, "name": "", "total_memory": 0, "kind": "cuda"}],
-            "pools": [{"id": 0, "owner": 0, "segment_type": "unknown"}],
+            "pools": [{"id": 0, "owner": 0, "segment_type": "unknown", "framework": "rmm"}],
             "threads": self._thread_rows(),
         }
         return {

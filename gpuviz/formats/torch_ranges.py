@@ -1,4 +1,4 @@
-"""The ranges of a torch memory snapshot: what the user named."""
+"""Ranges of a torch memory snapshot."""
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any

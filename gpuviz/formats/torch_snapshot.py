@@ -1,4 +1,4 @@
-"""Memory snapshots of PyTorch: what ``torch.cuda.memory._dump_snapshot`` writes."""
+"""Memory snapshots of PyTorch, as ``torch.cuda.memory._dump_snapshot`` writes them."""
 
 import json
 from dataclasses import replace

@@ -146,7 +146,13 @@ def _pool_rows(pools: "NDArray[Any]") -> list[dict[str, Any]]:
     import numpy as np
 
     return [
-        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        {
+            "id": pool,
+            "owner": pool // 2,
+            "segment_type": "large" if pool % 2 else "small",
+            "framework": "torch",
+            "memory": "device",
+        }
         for pool in np.unique(pools).tolist()
     ]
 

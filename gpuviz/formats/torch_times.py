@@ -1,4 +1,4 @@
-"""Times of a torch memory snapshot on a recording's axis."""
+"""Times of a torch memory snapshot on the time axis of a recording."""
 
 import itertools
 from dataclasses import dataclass

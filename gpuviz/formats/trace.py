@@ -1,4 +1,4 @@
-"""A recording as trace viewers show it: tracks with events, counters, and flows between them."""
+"""A recording as a trace: tracks with events, counters, and flows between them."""
 
 from typing import TYPE_CHECKING, Any
 

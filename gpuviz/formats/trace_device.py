@@ -1,4 +1,4 @@
-"""What ran on the GPU, as a trace viewer shows it: a track for each stream."""
+"""GPU activities in a trace: one track per stream."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""What the host did, as a trace viewer shows it: a track for each thread."""
+"""Host activities in a trace: one track per thread."""
 
 from typing import TYPE_CHECKING, Any
 

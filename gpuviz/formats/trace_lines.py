@@ -1,4 +1,4 @@
-"""The line of the program behind an event, as a text of a trace."""
+"""Source line of an event, as text in a trace."""
 
 from typing import TYPE_CHECKING, Any
 

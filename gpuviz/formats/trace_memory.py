@@ -1,4 +1,4 @@
-"""What became of memory, as a trace viewer shows it: counters, and moments worth a mark."""
+"""Memory in a trace: counters and instants."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""What a trace viewer shows of a recording, before it is written in the viewer's own format."""
+"""Rows of a trace before they are encoded in a viewer's format."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal

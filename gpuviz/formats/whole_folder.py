@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Atomic writing of folders."""
 
 import secrets
 import shutil

@@ -1,4 +1,4 @@
-"""Where the arrays of a program lie, whichever library made them."""
+"""Addresses of arrays of any library."""
 
 from typing import Any
 

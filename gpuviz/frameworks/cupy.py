@@ -20,7 +20,7 @@ from gpuviz.allocator.memory import (
     set_new_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.out_of_memory.failed_request import Failure, explain_error, explain_failure
+from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recording.manifest import NOT_LIMITED
 
@@ -100,13 +100,13 @@ def _out_of_memory(error: Any) -> Exception:
 
 
 def _observed_out_of_memory(error: BaseException, device: int, requested: int) -> None:
-    """Add what is known of a failure of the program's own allocator to its text."""
-    told = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
+    """Add the explanation of a failure of the program's own allocator to its text."""
+    details = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
     # The device may be what fails.
     with suppress(Exception), import_cupy().cuda.Device(device):
         free, total = import_cupy().cuda.runtime.memGetInfo()
-        told |= {"device_free": free, "device_total": total}
-    explain_failure(error, Failure(device, threading.get_native_id(), requested, told))
+        details |= {"device_free": free, "device_total": total}
+    explain_failure(error, FailureReport(device, threading.get_native_id(), requested, details))
 
 
 def _arguments_of_state() -> dict[str, Any]:
@@ -149,6 +149,7 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
             "name": driver.device_name(device),
             "total_memory": driver.total_memory(device),
             "kind": "cuda",
+            "uuid": driver.device_uuid(device),
         }
         for device in sorted(devices)
     ]
@@ -191,6 +192,8 @@ class CachingSource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = "cupy"
+    memory = "device"
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks
@@ -282,6 +285,8 @@ class ObservingSource:
     """
 
     allocator = "observe"
+    framework = "cupy"
+    memory = ""
 
     def __init__(self, *, stacks: bool) -> None:
         self._stacks = stacks

@@ -1,4 +1,4 @@
-"""The moment of CuPy's first allocation."""
+"""Hook for CuPy's first allocation."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What may stand after ``%gpuviz`` and ``%%gpuviz``."""
+"""Arguments of ``%gpuviz`` and ``%%gpuviz``."""
 
 import re
 import shlex

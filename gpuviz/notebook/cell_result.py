@@ -1,4 +1,4 @@
-"""What one cell did to GPU memory and streams."""
+"""Result of one cell: GPU memory and streams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

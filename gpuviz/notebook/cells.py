@@ -1,4 +1,4 @@
-"""Which cell of a notebook runs."""
+"""The notebook cell in progress."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The charts of a dashboard: one Plotly widget, and a choice of what it shows."""
+"""Charts of a dashboard: one Plotly widget and a menu."""
 
 import time
 from typing import TYPE_CHECKING, Any

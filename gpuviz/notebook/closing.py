@@ -1,4 +1,4 @@
-"""Takes widgets out of a notebook with all that they are made of."""
+"""Closing of widgets with all their parts."""
 
 from collections.abc import Iterator
 

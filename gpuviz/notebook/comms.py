@@ -1,4 +1,4 @@
-"""What an ipykernel needs so that a page gets an answer while a cell runs."""
+"""ipykernel settings for answering a page while a cell runs."""
 
 from typing import Any
 

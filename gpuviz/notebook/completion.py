@@ -1,4 +1,4 @@
-"""What Tab offers after ``%gpuviz`` and ``%%gpuviz``."""
+"""Tab completion of ``%gpuviz`` and ``%%gpuviz``."""
 
 from contextlib import suppress
 from typing import Any

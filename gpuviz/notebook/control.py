@@ -1,4 +1,4 @@
-"""One place from which a notebook starts, stops and keeps its recordings."""
+"""Start, stop and storage of a notebook's recordings."""
 
 import weakref
 from functools import cache

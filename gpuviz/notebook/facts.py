@@ -1,4 +1,4 @@
-"""What there is to say about a cell, in short sentences."""
+"""Facts about a cell, in short sentences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

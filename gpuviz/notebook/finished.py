@@ -1,4 +1,4 @@
-"""A recording in the place of the recorder that has made it."""
+"""A finished recording with the interface of a recorder."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Which names of a notebook hold which memory."""
+"""Variable names of the arrays in a notebook."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping

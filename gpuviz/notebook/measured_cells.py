@@ -1,4 +1,4 @@
-"""``%%gpuviz`` as the first line of a cell that otherwise runs as it always would."""
+"""``%%gpuviz`` as the first line of a cell that otherwise runs as usual."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""The measurement of one cell, from its first line to its end."""
+"""Measurement of one cell from its first line to its end."""
 
 import sys
 from typing import TYPE_CHECKING, Any

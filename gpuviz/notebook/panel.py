@@ -1,4 +1,4 @@
-"""What JupyterLab's side panel asks of a kernel, and what it is told about it."""
+"""Kernel side of JupyterLab's GPU panel."""
 
 import contextvars
 import os

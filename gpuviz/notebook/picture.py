@@ -1,4 +1,4 @@
-"""A small picture of a stretch of a recording: memory over time, and a lane for each stream."""
+"""Small picture of part of a recording: memory over time, and a lane per stream."""
 
 from base64 import b64encode
 from html import escape

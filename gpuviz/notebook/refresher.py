@@ -1,4 +1,4 @@
-"""Calls a method on a thread of its own, every now and then and whenever it is woken."""
+"""Periodic calls on a thread, also whenever it is woken."""
 
 import contextvars
 import threading

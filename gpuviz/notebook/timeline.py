@@ -1,4 +1,4 @@
-"""The timeline in a notebook, live while a recorder records."""
+"""The timeline widget, live during a recording."""
 
 import contextvars
 import sys

@@ -1,4 +1,4 @@
-"""Lets charts be as wide as their place on the page."""
+"""Fits charts to the width of their container."""
 
 import anywidget
 

@@ -1,4 +1,4 @@
-"""What a program calls the arrays in its blocks of memory."""
+"""Variable names of the arrays in blocks of memory."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -15,11 +15,11 @@ MOST_NAMES = 6
 def names_by_stack(recording: "Recording", device: int) -> dict[int, tuple[str, ...]]:
     """Return the names of arrays in the largest live blocks, by the stack that allocated them.
 
-    Names are those of the program's main module. Those in its functions are not asked for: up to
-    Python 3.12 a frame that was asked keeps what it was asked for alive.
+    Only the program's main module is searched, not the local variables of its functions: up to
+    Python 3.12, reading the locals of a frame keeps the values alive.
 
     Args:
-        recording: Whose blocks at its end are looked for.
+        recording: The recording whose blocks at its end are named.
         device: Ordinal.
     """
     import numpy as np

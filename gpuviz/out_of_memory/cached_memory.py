@@ -1,4 +1,4 @@
-"""What lies in the segments of a device, as a request for memory meets it."""
+"""Free and live memory in a device's segments, as seen by a request for memory."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,16 @@ INACTIVE = 0
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """What one pool has for one stream, in bytes.
+    """Memory of one pool and stream, in bytes.
 
     Attributes:
         pool: An id of ``pools``.
         stream: An id of ``streams``.
-        name: Both as a reader knows them.
-        reserved: In its segments.
-        free: In free blocks.
-        largest: In the largest free block.
-        pending: In blocks that wait for other streams.
+        name: Their names.
+        reserved: Bytes in segments.
+        free: Bytes in free blocks.
+        largest: Size of the largest free block.
+        pending: Bytes in blocks that wait for other streams.
     """
 
     pool: int
@@ -38,12 +38,12 @@ class FreeMemory:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Live blocks whose free would let a request fit between their neighbours.
+    """Live blocks that separate free blocks; freeing them would make a request fit.
 
     Attributes:
-        bytes: Of all of them.
-        stacks: The stacks that allocated them and their bytes, most first.
-        blocks: How many they are.
+        bytes: Their total size.
+        stacks: The stacks that allocated them with their bytes, largest first.
+        blocks: Their number.
     """
 
     bytes: int
@@ -55,9 +55,9 @@ class Layout:
     """The segments and blocks of one device in a state.
 
     Attributes:
-        reserved: Bytes of the segments.
-        outside_segments: Bytes of live blocks in no known segment, as under an allocator that does
-            not tell its segments.
+        reserved: Bytes in segments.
+        outside_segments: Bytes of live blocks outside known segments, for allocators that do not
+            expose their segments.
     """
 
     def __init__(self, state: "MemoryState", device: int) -> None:
@@ -79,7 +79,7 @@ class Layout:
         self.outside_segments = int(self._sizes[~inside].sum())
 
     def totals(self) -> dict[str, int]:
-        """Return what was allocated, active, reserved and pending, as `OutOfMemory` has it."""
+        """Return allocated, active, reserved and pending bytes, named as in `OutOfMemory`."""
         allocated = int(self._sizes[self._allocated].sum())
         pending = int(self._sizes[self._all["state"] == PENDING_FREE].sum())
         return {
@@ -90,8 +90,8 @@ class Layout:
             "pending": pending,
         }
 
-    def met_by(self, pool: int, stream: int) -> dict[str, int]:
-        """Return what a request in a pool for a stream meets, as `Circumstances` has it."""
+    def available_to(self, pool: int, stream: int) -> dict[str, int]:
+        """Return the memory available to a pool and stream, named as in `FailedRequest`."""
         import numpy as np
 
         blocks, segments = self._blocks, self._segments
@@ -114,7 +114,7 @@ class Layout:
         }
 
     def free_memory(self, name: "Callable[[int, int], str]") -> tuple[FreeMemory, ...]:
-        """Return what each pool has for each stream, named by ``name``, most free bytes first."""
+        """Return the memory of each pool and stream, named by ``name``, most free bytes first."""
         segments, blocks = self._segments, self._blocks
         keys = zip(segments["pool"].tolist(), segments["stream"].tolist(), strict=True)
         rows = []
@@ -137,10 +137,11 @@ class Layout:
         return tuple(sorted(rows, key=lambda row: -row.free))
 
     def least_obstacle(self, pool: int, stream: int, size: int) -> Obstacle | None:
-        """Return the fewest live bytes in neighbouring blocks that have ``size`` bytes together.
+        """Return the live blocks with the fewest bytes in ``size`` bytes of adjacent blocks.
 
-        Only in segments of one pool and stream: there a request can be served where they were.
-        None if no segment is that large. Blocks that wait for another stream count as free.
+        Only segments of the given pool and stream count, since only there the request can be
+        served. None if no segment is large enough. Blocks that wait for another stream count as
+        free.
         """
         import numpy as np
 

@@ -1,13 +1,19 @@
-"""Requests for memory that failed, and why."""
+"""Failed requests for memory in a recording, each with its verdict."""
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes
 from gpuviz.analysis.state import initial_state
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
-from gpuviz.out_of_memory.request import Places, Request
-from gpuviz.out_of_memory.verdict import Circumstances, Verdict, foreign, verdict
+from gpuviz.out_of_memory.request import PoolNames, RequestDetails
+from gpuviz.out_of_memory.verdict import (
+    FailedRequest,
+    Verdict,
+    reclaimable_other_memory,
+    verdict,
+)
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -17,45 +23,56 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 
+def _renamed(former: str, name: str) -> property:
+    """Return a property under a former name, which works for one version and warns."""
+
+    def read(failed: "OutOfMemory") -> Any:
+        warnings.warn(
+            f"OutOfMemory.{former} is now OutOfMemory.{name}", DeprecationWarning, stacklevel=2
+        )
+        return getattr(failed, name)
+
+    return property(read)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfMemory:
-    """A request for memory that failed after every retry, and what it met. Sizes are bytes.
+    """A request for memory that failed after every retry, and the state at that time, in bytes.
 
     Attributes:
-        time_ns: When, from the start of the recording.
+        time_ns: Time since the start of the recording.
         device: Ordinal.
-        stream: For which it was, an id of ``streams``.
-        pool: In which it was, an id of ``pools``.
-        place: Both as a reader knows them.
-        thread: That asked, an id of ``threads``.
-        stack: That asked, an id of ``stacks``; 0 if none was captured.
-        requested: What the program asked for.
+        stream: Id of the stream in ``streams``.
+        pool: Id of the pool in ``pools``.
+        pool_and_stream: Their names.
+        thread: Id of the requesting thread in ``threads``.
+        stack: Id of its call stack in ``stacks``; 0 if none was captured.
+        requested: Bytes that the program requested.
         size: The same, rounded to a block.
-        segment_size: What the device was asked for.
-        allocated: In blocks that the program held.
-        allocated_blocks: How many these were.
+        segment_size: Bytes requested from the device.
+        allocated: Bytes in the program's live blocks.
+        allocated_blocks: Number of these blocks.
         active: The same with blocks that waited for other streams.
-        reserved: In the allocator's segments.
-        pending: In blocks that waited for other streams.
-        inactive_split: Free, in segments that are partly used.
-        free: Cached memory by pool and stream, most first.
-        obstacle: The fewest bytes of live blocks that lie between free ones and keep them from
-            being large enough; None where no segment of the request's pool and stream is that
-            large.
-        device_total: Of the device; 0 where unknown.
-        device_free: What the device had left; None where unknown.
-        limit: What the allocator may reserve; None where nothing limits it, or it is unknown.
-        other_processes: What other processes held, as NVML told; None where it did not.
-        outside: What of the device was used and not by the allocator; None where unknown.
+        reserved: Bytes in the allocator's segments.
+        pending: Bytes in blocks that waited for other streams.
+        inactive_split: Free bytes in segments that are partly in use.
+        free: Cached memory by pool and stream, largest first.
+        obstacle: The live blocks with the fewest bytes that separate enough free memory for the
+            request; None if no segment of its pool and stream is large enough.
+        device_total: Total memory of the device; 0 if unknown.
+        device_free: Free memory of the device; None if unknown.
+        limit: What the allocator may reserve; None if nothing limits it, or if unknown.
+        other_processes: Memory of other processes, from NVML; None if unknown.
+        other_memory: Memory of the device in use outside the allocator; None if unknown.
         verdict: Why it failed; see `gpuviz.out_of_memory.verdict.verdict`.
-        met: The numbers that the verdict rests on.
+        request: The numbers behind the verdict.
     """
 
     time_ns: int
     device: int
     stream: int
     pool: int
-    place: str
+    pool_and_stream: str
     thread: int
     stack: int
     requested: int
@@ -73,27 +90,31 @@ class OutOfMemory:
     device_free: int | None
     limit: int | None
     other_processes: int | None
-    outside: int | None
+    other_memory: int | None
     verdict: Verdict
-    met: Circumstances
+    request: FailedRequest
+
+    place = _renamed("place", "pool_and_stream")
+    outside = _renamed("outside", "other_memory")
+    met = _renamed("met", "request")
 
     @property
     def device_used(self) -> int | None:
-        """What of the device was used, by whoever; None where unknown."""
+        """Memory of the device in use, by any process; None if unknown."""
         if self.device_free is None or not self.device_total:
             return None
         return self.device_total - self.device_free
 
     @property
     def summary(self) -> str:
-        """The verdict with its numbers, in one sentence."""
+        """The verdict and its reason, in one sentence."""
         from gpuviz.out_of_memory.verdict_text import summary
 
         return summary(self)
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """Why it failed and what would help, in sentences, the verdict first."""
+        """Why it failed and what would help, in sentences; the verdict comes first."""
         from gpuviz.out_of_memory.verdict_text import explanation
 
         return explanation(self)
@@ -112,11 +133,11 @@ def last_failure(recording: "Recording") -> OutOfMemory:
 def _failures_at(recording: "Recording", rows: list[int]) -> tuple[OutOfMemory, ...]:
     state = initial_state(recording)
     done = recording.manifest.initial_events
-    places, found = Places(recording), []
+    names, found = PoolNames(recording), []
     for row in rows:
         state.apply(recording.memory_columns, done, row + 1)
         done = row + 1
-        found.append(_failure(recording, state, row, places))
+        found.append(_failure(recording, state, row, names))
     return tuple(found)
 
 
@@ -133,56 +154,56 @@ def _failure(
     recording: "Recording",
     state: "MemoryState",
     row: int,
-    places: Places,
+    names: PoolNames,
 ) -> OutOfMemory:
     columns = recording.tables["memory_events"]
     event = {name: columns[name][row].as_py() for name in columns.schema.names}
-    request, layout = Request(recording, event), Layout(state, event["device"])
-    outside = _outside(request, layout)
-    met = _met(event, request, layout, outside or 0)
+    details, layout = RequestDetails(recording, event), Layout(state, event["device"])
+    other_memory = _other_memory(details, layout)
+    request = _request(event, details, layout, other_memory or 0)
     statistics = state.statistics(event["device"])
     return OutOfMemory(
         time_ns=event["time"],
         requested=event["requested_size"],
-        segment_size=met.segment_size,
-        place=places.name(event["pool"], event["stream"]),
+        segment_size=request.segment_size,
+        pool_and_stream=names.name(event["pool"], event["stream"]),
         **{key: event[key] for key in ("device", "stream", "pool", "thread", "stack", "size")},
         **layout.totals(),
         inactive_split=statistics["inactive_split_bytes.all.current"],
-        free=layout.free_memory(places.name),
+        free=layout.free_memory(names.name),
         obstacle=layout.least_obstacle(event["pool"], event["stream"], event["size"]),
-        device_total=request.device_total,
-        device_free=request.device_free,
-        limit=request.limit,
-        other_processes=request.other_processes,
-        outside=outside,
-        verdict=verdict(met),
-        met=met,
+        device_total=details.device_total,
+        device_free=details.device_free,
+        limit=details.limit,
+        other_processes=details.other_processes,
+        other_memory=other_memory,
+        verdict=verdict(request),
+        request=request,
     )
 
 
-def _outside(request: Request, layout: Layout) -> int | None:
-    if request.device_free is None or not request.device_total:
+def _other_memory(details: RequestDetails, layout: Layout) -> int | None:
+    if details.device_free is None or not details.device_total:
         return None
-    used = request.device_total - request.device_free
+    used = details.device_total - details.device_free
     return max(0, used - layout.reserved - layout.outside_segments)
 
 
-def _met(
+def _request(
     event: "Mapping[str, Any]",
-    request: Request,
+    details: RequestDetails,
     layout: Layout,
-    outside: int,
-) -> Circumstances:
-    return Circumstances(
+    other_memory: int,
+) -> FailedRequest:
+    return FailedRequest(
         size=event["size"],
-        segment_size=request.segment_size,
-        device_total=request.device_total,
-        limit=request.limit,
-        limits_are_known=request.limits_are_known,
-        splits_are_limited=request.splits_are_limited,
+        segment_size=details.segment_size,
+        device_total=details.device_total,
+        limit=details.limit,
+        limits_are_known=details.limits_are_known,
+        splits_are_limited=details.splits_are_limited,
         reserved=layout.reserved,
-        room=request.device_free or 0,
-        foreign=foreign(outside, request.other_processes),
-        **layout.met_by(event["pool"], event["stream"]),
+        room=details.device_free or 0,
+        reclaimable_other_memory=reclaimable_other_memory(other_memory, details.other_processes),
+        **layout.available_to(event["pool"], event["stream"]),
     )

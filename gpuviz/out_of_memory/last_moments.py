@@ -1,4 +1,4 @@
-"""A recording cut to the state at one event and what happened just before."""
+"""A recording reduced to the state at one event and what happened just before."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,13 @@ MOST_ROWS = 20_000
 
 
 def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -> "Recording":
-    """Return what lived after a row of ``memory_events``, and what led there, with that row last.
+    """Return a recording that ends with a row of ``memory_events``.
 
     Args:
         recording: The recording.
         row: The last row to keep.
-        most_rows: How many events may be kept before it, and how many rows of activities each; of
-            older events only what still lives is known, as of what existed before a recording.
+        most_rows: How many events, and how many rows of each table of activities, may be kept. Of
+            older events only blocks that are still live remain, as initial events.
     """
     tables = dict(recording.tables)
     events = tables[EVENTS]
@@ -51,13 +51,13 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
 
 
 def _note(recording: "Recording", first: int, row: int) -> str:
-    note = "It ends at the request for memory that failed."
+    note = "The recording ends at the failed request for memory."
     initial = recording.manifest.initial_events
     if first == initial:
         return note
     return (
-        f"{note} It has the state of memory then and the last {format_count(row + 1 - first)} "
-        f"of {format_count(row + 1 - initial)} events."
+        f"{note} It contains the last {format_count(row + 1 - first)} of "
+        f"{format_count(row + 1 - initial)} events, and the state of memory before them."
     )
 
 
@@ -78,7 +78,7 @@ def _newest(table: "pa.Table", end: int, most_rows: int) -> "pa.Table":
 
 
 def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables with the call stacks and frames that some row still names, and no other."""
+    """Return the tables without call stacks and frames that no row refers to."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

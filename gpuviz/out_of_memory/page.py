@@ -1,4 +1,4 @@
-"""One HTML page about a request for memory that failed."""
+"""HTML page about a failed request for memory."""
 
 import base64
 import re
@@ -31,14 +31,14 @@ def build_page(
     failed: "OutOfMemory",
     names: "Mapping[int, tuple[str, ...]]" = MappingProxyType({}),
 ) -> str:
-    """Return the text of a page about a failure, which embeds the recording.
+    """Return the page about a failure, which embeds the recording.
 
-    Nothing from the recording can run in it or leave its element.
+    All texts from the recording are escaped.
 
     Args:
-        recording: Up to the failure, which is its last event: `gpuviz.out_of_memory.last_moments`.
-        failed: That failure.
-        names: What the program calls its arrays, by the stack that allocated them.
+        recording: A recording that ends with the failure; see `gpuviz.out_of_memory.last_moments`.
+        failed: The failure.
+        names: The program's names of its arrays, by the stack that allocated them.
     """
     script, style = _static("report.js"), _static("report.css")
     notes = "\n".join(f'<p class="gpuviz-label">{escape(note)}</p>' for note in recording.notes)
@@ -71,23 +71,27 @@ def _device(recording: "Recording", failed: "OutOfMemory") -> str:
 
 
 def _numbers(failed: "OutOfMemory") -> str:
-    met = failed.met
+    request = failed.request
     blocks = format_counted(failed.allocated_blocks, "block")
     largest = max((each.largest for each in failed.free), default=0)
     limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
     total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
     numbers = [
-        ("Asked for", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
-        ("In live blocks", format_bytes(failed.allocated), blocks),
-        ("Free in segments", format_bytes(met.cached), f"largest block {format_bytes(largest)}"),
-        ("Waiting for other streams", format_bytes(failed.pending), "freed, not reusable yet"),
-        ("Reserved", format_bytes(failed.reserved), limit),
-        ("Left on the device", _known(failed.device_free), total),
-        ("Used outside this allocator", _known(failed.outside), _others(failed)),
+        ("Requested", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
+        ("Allocated", format_bytes(failed.allocated), blocks),
         (
-            "Wanted from the device",
+            "Free in segments",
+            format_bytes(request.cached),
+            f"largest block {format_bytes(largest)}",
+        ),
+        ("Waiting for other streams", format_bytes(failed.pending), "freed, not yet reusable"),
+        ("Reserved", format_bytes(failed.reserved), limit),
+        ("Free on the device", _known(failed.device_free), total),
+        ("Used outside this allocator", _known(failed.other_memory), _others(failed)),
+        (
+            "Requested from the device",
             format_bytes(failed.segment_size),
-            "the segment that was refused",
+            "the new segment",
         ),
     ]
     return "\n".join(
@@ -103,7 +107,7 @@ def _known(size: int | None) -> str:
 
 def _others(failed: "OutOfMemory") -> str:
     if failed.other_processes is None:
-        return "other processes, libraries, CUDA's context"
+        return "other processes, libraries, the CUDA context"
     return f"{format_bytes(failed.other_processes)} by other processes"
 
 
@@ -113,13 +117,13 @@ def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
     thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
     facts = {
         "Line": _line(recording, failed.stack),
-        "For": failed.place,
-        "When": f"{format_duration(failed.time_ns)} after the start of the recording",
+        "Pool and stream": failed.pool_and_stream,
+        "Time": f"{format_duration(failed.time_ns)} after the start of the recording",
         "Thread": f"{thread} ({failed.thread})" if thread else str(failed.thread),
         "Program": " ".join(manifest.program),
         "Allocator": manifest.allocator_name,
         "Settings": manifest.settings or "defaults",
-        "Recording began": began(recording),
+        "Recording started": began(recording),
     }
     return "\n".join(
         f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
@@ -135,8 +139,8 @@ def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:
         for stack, size in found.stacks[:_MOST_STACKS]
     )
     return (
-        f"<h3>What stands between free memory</h3>\n<p>Without these {format_bytes(found.bytes)} "
-        f'the request would fit where they are:</p>\n<ul class="gpuviz-findings">{lines}</ul>'
+        f"<h3>Live blocks between free memory</h3>\n<p>Without these {format_bytes(found.bytes)} "
+        f'the request would fit:</p>\n<ul class="gpuviz-findings">{lines}</ul>'
     )
 
 
@@ -147,7 +151,7 @@ def _line(recording: "Recording", stack: int) -> str:
 
 def _free_table(failed: "OutOfMemory") -> str:
     if not failed.free:
-        return "<p>This allocator does not tell its segments.</p>"
+        return "<p>This allocator does not expose its segments.</p>"
     headings = ("Pool and stream", "Reserved", "Free", "Largest free block", "Waiting for streams")
     head = "".join(f'<th scope="col">{name}</th>' for name in headings)
     rows = "\n".join(_free_row(failed, each) for each in failed.free)
@@ -156,7 +160,7 @@ def _free_table(failed: "OutOfMemory") -> str:
 
 def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> str:
     is_own = (each.pool, each.stream) == (failed.pool, failed.stream)
-    name = f"{each.name} — the request's own" if is_own else each.name
+    name = f"{each.name} (of the request)" if is_own else each.name
     sizes = (each.reserved, each.free, each.largest, each.pending)
     cells = "".join(
         f'<td title="{format_count(size)} B">{format_bytes(size)}</td>' for size in sizes

@@ -1,4 +1,4 @@
-"""Pages about the first requests for memory that fail while a recorder records."""
+"""Pages about the first requests for memory that fail during a recording."""
 
 import os
 import tempfile
@@ -19,31 +19,31 @@ from gpuviz.out_of_memory.request import failure_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpuviz.out_of_memory.failed_request import Failure
+    from gpuviz.out_of_memory.failure_report import FailureReport
     from gpuviz.recording.recording import Recording
 
 MOST_PAGES = 3
-# A page takes well under a second; more than this and something holds what it needs.
+# A page takes well under a second; after this long, something blocks it.
 PATIENCE_S = 20.0
-# Of a table of activities on disk; it is no part of the verdict.
+# Of a table of activities on disk; the verdict does not need it.
 MOST_BYTES = 64 << 20
 
 
 class PostMortem:
     """Writes a page about each of the first failures, and counts the rest. Any thread may use it.
 
-    A page is written by a thread of its own while the one that failed waits, so that it stands on
-    disk before the program goes on, whatever happens then. That thread holds none of the program's
-    locks and not much of its stack; should it ever wait for one, the program goes on without it.
+    A separate thread writes the page while the failing one waits, so that the page is on disk
+    before the program continues. The writer holds none of the program's locks; if it blocks
+    nevertheless, the program continues without the page.
 
     Args:
-        so_far: Returns what was recorded until now, everything pushed before included.
-        path: Of the recording: the pages go beside it. Into a temporary folder without one.
+        so_far: Returns the recording up to now, including every event pushed before the call.
+        path: Path of the recording, next to which pages are written; None for a temporary folder.
 
     Attributes:
-        pages: The pages written, the first failure's first.
-        count: How many requests failed.
-        told: What allocators told of failures, as `gpuviz.recording.manifest.Manifest.failures`.
+        pages: Paths of the pages, in the order of the failures.
+        count: Number of failed requests.
+        details: What allocators reported, as in `gpuviz.recording.manifest.Manifest.failures`.
     """
 
     def __init__(self, so_far: "Callable[[], Recording]", path: Path | None) -> None:
@@ -54,19 +54,19 @@ class PostMortem:
         self._turn = threading.Lock()
         self.pages: list[Path] = []
         self.count = 0
-        self.told: dict[str, Mapping[str, int]] = {}
+        self.details: dict[str, Mapping[str, int]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to say of all failures; nothing without one."""
+        """A sentence about all failures; empty without any."""
         if not self.count:
             return ()
         requests = "1 request" if self.count == 1 else f"{self.count} requests"
-        first = f"; the first: {self.pages[0]}" if self.pages else ""
+        first = f"; the first page: {self.pages[0]}" if self.pages else ""
         return (f"{requests} for memory failed{first}",)
 
-    def explain(self, failure: "Failure") -> str:
-        """Return what to add to the text of a failure's exception; never raises an Exception."""
+    def explain(self, failure: "FailureReport") -> str:
+        """Return the text to add to a failure's exception; never raises an Exception."""
         if threading.get_ident() in self._writers:
             return ""
         with self._lock:
@@ -87,27 +87,27 @@ class PostMortem:
             return _failed(error)
         writer.join(PATIENCE_S)
         if not outcome:
-            return f"(The state at that moment was not written within {PATIENCE_S:.0f} s.)"
+            return f"(No page was written within {PATIENCE_S:.0f} s.)"
         return outcome[0]
 
     def _counted(self, number: int) -> str:
-        first = f"; the first: {self.pages[0]}" if self.pages else ""
+        first = f"; the first page: {self.pages[0]}" if self.pages else ""
         return (
-            f"(Request number {number} to fail in this recording; the state is written for the "
-            f"first {MOST_PAGES} only{first})"
+            f"(This is failed request number {number} of the recording. Pages are written only for "
+            f"the first {MOST_PAGES}{first})"
         )
 
-    def _write(self, failure: "Failure", outcome: list[str]) -> None:
+    def _write(self, failure: "FailureReport", outcome: list[str]) -> None:
         self._writers.add(threading.get_ident())
         try:
             with self._turn:
                 outcome.append(self._written(failure))
-        except Exception as error:  # noqa: BLE001 - the program has its own error to deal with
+        except Exception as error:  # noqa: BLE001 - the program must handle its own error
             outcome.append(_failed(error))
         finally:
             self._writers.discard(threading.get_ident())
 
-    def _written(self, failure: "Failure") -> str:
+    def _written(self, failure: "FailureReport") -> str:
         from gpuviz.out_of_memory.page import build_page
 
         recording = self._so_far()
@@ -115,27 +115,27 @@ class PostMortem:
         if row is None:
             return self._without_event(recording)
         time_ns = recording.tables["memory_events"]["time"][row].as_py()
-        self.told[failure_key(failure.device, time_ns)] = dict(failure.told)
-        manifest = replace(recording.manifest, failures=dict(self.told))
+        self.details[failure_key(failure.device, time_ns)] = dict(failure.details)
+        manifest = replace(recording.manifest, failures=dict(self.details))
         moment = last_moments(replace(recording, manifest=manifest), row)
         failed = last_failure(moment)
         try:
             page = self._kept(build_page(moment, failed, _names(moment, failure.device)).encode())
-        except Exception as error:  # noqa: BLE001 - the verdict is known all the same
+        except Exception as error:  # noqa: BLE001 - the verdict is known nevertheless
             return f"{failed.summary} {_failed(error)}"
         self.pages.append(page)
-        return f"{failed.summary} The state at that moment: {page}"
+        return f"{failed.summary} Details: {page}"
 
     def _without_event(self, recording: "Recording") -> str:
         if recording.manifest.dropped:
-            return "(The state at that moment is not known: its event was lost to a full buffer.)"
-        # Of an allocator that is not recorded.
+            return "(No page: the event of this failure was dropped because a buffer was full.)"
+        # The failure of an allocator that is not recorded.
         with self._lock:
             self.count -= 1
         return ""
 
     def _kept(self, page: bytes) -> Path:
-        """Write a page to a name that is free, so that it survives this process; return it."""
+        """Write a page durably under a free name, and return its path."""
         if self._path is None:
             return _write_to_temporary("oom", page)
         try:
@@ -144,7 +144,7 @@ class PostMortem:
             return _write_to_temporary(f"{self._path.stem}.oom", page)
 
 
-def _row_of(failure: "Failure", recording: "Recording") -> int | None:
+def _row_of(failure: "FailureReport", recording: "Recording") -> int | None:
     events = recording.tables["memory_events"]
     wanted = (failure.device, failure.thread, failure.requested)
     for row in reversed(failed_rows(recording)):
@@ -155,7 +155,7 @@ def _row_of(failure: "Failure", recording: "Recording") -> int | None:
 
 
 def _names(moment: "Recording", device: int) -> dict[int, tuple[str, ...]]:
-    """Return what the program calls its arrays; nothing where it changes them meanwhile."""
+    """Return the program's names of its arrays; empty if they change during the search."""
     with suppress(Exception):
         return names_by_stack(moment, device)
     return {}
@@ -191,4 +191,4 @@ def _write_durably(folder: Path, name: str, page: bytes) -> Path:
 
 
 def _failed(error: Exception) -> str:
-    return f"(The state at that moment could not be written: {type(error).__name__}: {error})"
+    return f"(No page could be written: {type(error).__name__}: {error})"

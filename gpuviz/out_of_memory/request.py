@@ -1,4 +1,4 @@
-"""What is known of a failed request beside its event."""
+"""Limits and device memory of a failed request, beside its event."""
 
 import re
 from collections.abc import Mapping
@@ -16,38 +16,38 @@ _LARGE_SEGMENT = 20 * MIB
 _LARGE = 10 * MIB
 
 
-class Request:
-    """What the event, the manifest and the samples of device memory tell of a failed request.
+class RequestDetails:
+    """What the manifest, the event and the samples of device memory record of a failed request.
 
     Attributes:
-        device_total: Bytes of the device; 0 where unknown.
-        device_free: What the device had left; None where unknown.
-        segment_size: What the device was asked for.
-        limit: What the allocator may reserve; None where nothing limits it, or it is unknown.
-        limits_are_known: Whether the manifest tells.
+        device_total: Total memory of the device in bytes; 0 if unknown.
+        device_free: Its free memory; None if unknown.
+        segment_size: Bytes requested from the device.
+        limit: What the allocator may reserve; None if nothing limits it, or if unknown.
+        limits_are_known: Whether the manifest has the limits.
         splits_are_limited: Whether ``max_split_size_mb`` is set.
-        other_processes: What other processes held; None where unknown.
+        other_processes: Memory of other processes; None if unknown.
     """
 
     def __init__(self, recording: "Recording", event: Mapping[str, Any]) -> None:
         manifest = recording.manifest
-        self._told = manifest.failures.get(failure_key(event["device"], event["time"]), {})
-        self.device_total = self._told.get("device_total") or _total(recording, event["device"])
+        self._details = manifest.failures.get(failure_key(event["device"], event["time"]), {})
+        self.device_total = self._details.get("device_total") or _total(recording, event["device"])
         self.device_free = self._device_free(recording, event)
-        told_size = self._told.get("segment_size", 0)
-        self.segment_size = told_size or wanted_segment(event["size"], recording)
-        limit = self._told.get("limit")
+        segment_size = self._details.get("segment_size", 0)
+        self.segment_size = segment_size or wanted_segment(event["size"], recording)
+        limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
         self.splits_are_limited = _option(manifest.settings, "max_split_size_mb") is not None
-        others = self._told.get("other_processes", UNKNOWN)
+        others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
     def _device_free(self, recording: "Recording", event: Mapping[str, Any]) -> int | None:
-        free = self._told.get("device_free", UNKNOWN)
+        free = self._details.get("device_free", UNKNOWN)
         if free != UNKNOWN:
             return int(free)
-        # An observed allocator does not say what the device had left.
+        # An observed allocator does not report the free memory of the device.
         if recording.manifest.allocator != "observe":
             return int(event["address"])
         used = _last_sample(recording, event["device"], event["time"])
@@ -55,12 +55,12 @@ class Request:
 
 
 def failure_key(device: int, time_ns: int) -> str:
-    """Return under which key the manifest tells more of a failed request."""
+    """Return the key of a failed request in `Manifest.failures`."""
     return f"{device}:{time_ns}"
 
 
-class Places:
-    """Names pools and streams of a recording as a reader knows them."""
+class PoolNames:
+    """Names of a recording's pools and streams, as a user knows them."""
 
     def __init__(self, recording: "Recording") -> None:
         streams = recording.tables["streams"].to_pylist()
@@ -68,7 +68,7 @@ class Places:
         self._is_observed = recording.manifest.allocator == "observe"
 
     def name(self, pool: int, stream: int) -> str:
-        """Return the name of a pool and of the stream that its memory is for."""
+        """Return the name of a pool and a stream."""
         stream_name = self._streams.get(stream, "unknown stream")
         if self._is_observed:
             return f"the program's allocator, {stream_name}"
@@ -78,10 +78,10 @@ class Places:
 
 
 def wanted_segment(size: int, recording: "Recording") -> int:
-    """Return what the device is asked for when no cached block serves ``size`` rounded bytes.
+    """Return the size of the segment for a request of ``size`` rounded bytes.
 
-    As in torch: 2 MiB up to 1 MiB, ``large_segment_size_mb`` below 10 MiB, else whole 2 MiB. Any
-    other allocator is taken to ask for what it needs.
+    As in torch: 2 MiB up to 1 MiB, ``large_segment_size_mb`` below 10 MiB, else a multiple of
+    2 MiB. Other allocators are assumed to request what they need.
     """
     if recording.manifest.allocator == "observe":
         return size

@@ -1,4 +1,4 @@
-"""Why a request for memory failed: the rules, and nothing else."""
+"""Rules that decide why a request for memory failed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,9 +8,9 @@ Verdict = Literal[
     "capped",
     "refused",
     "pending_frees",
-    "stranded",
+    "cached_elsewhere",
     "fragmented",
-    "outside",
+    "other_memory",
     "full",
 ]
 
@@ -18,29 +18,29 @@ CONTEXT_ALLOWANCE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """What a request met, in bytes. All but the first five speak of the moment of its failure.
+class FailedRequest:
+    """A request that failed, and the memory at that moment, in bytes.
 
-    Cached memory is that of free blocks. Runs are neighbouring blocks of one segment; blocks that
-    wait for another stream (pending frees) count as free in them.
+    Cached memory is free blocks in segments. A run is a sequence of adjacent blocks of one segment
+    that are free or wait for another stream (pending frees).
 
     Attributes:
-        size: n, of the block that was wanted, rounded.
-        segment_size: S, of the segment that the device was asked for; at least n.
-        device_total: T, of the device; 0 where unknown.
-        limit: L, what the allocator may reserve; None where nothing limits it.
-        limits_are_known: Whether ``limit`` was asked for. Files of killed programs do not tell.
-        splits_are_limited: Whether a setting keeps requests from large cached blocks.
-        reserved: V, of the allocator's segments.
-        room: D, what the device had free; 0 where unknown.
-        own_block: The largest cached block of the request's own pool and stream.
+        size: n, the size of the block, rounded.
+        segment_size: S, the size of the segment requested from the device; at least n.
+        device_total: T, the memory of the device; 0 if unknown.
+        limit: L, what the allocator may reserve; None if nothing limits it.
+        limits_are_known: Whether ``limit`` is known. In files of killed programs it is not.
+        splits_are_limited: Whether a setting keeps the request from large cached blocks.
+        reserved: V, the size of the allocator's segments.
+        room: D, the free memory of the device; 0 if unknown.
+        own_block: The largest cached block in the request's pool and stream.
         own_run: The largest run there.
-        pending_segments: Segments of default pools with pending frees and nothing that is in use.
-        any_run: The largest run of any pool and stream.
-        idle_segments: Segments of any pool and stream with nothing that is in use.
+        pending_segments: Segments of default pools with pending frees and no block in use.
+        any_run: The largest run in any pool and stream.
+        idle_segments: Segments of any pool and stream with no block in use.
         cached: F, all cached blocks.
         pending: P, all pending frees.
-        foreign: X, what others than the allocator hold beyond what a CUDA context needs.
+        reclaimable_other_memory: X, memory outside the allocator, without what CUDA contexts need.
     """
 
     size: int
@@ -58,64 +58,65 @@ class Circumstances:
     idle_segments: int = 0
     cached: int = 0
     pending: int = 0
-    foreign: int = 0
+    reclaimable_other_memory: int = 0
 
 
-def verdict(met: Circumstances) -> Verdict:
-    """Return the first remedy, in this order, after which the same request would have been served.
+def verdict(request: FailedRequest) -> Verdict:
+    """Return the first remedy, in this order, with which the request would have succeeded.
 
-    Each remedy comes on top of those before it. In torch's rules a request of n bytes is served by
-    a cached block of at least n of its own pool and stream, else by a new segment of S bytes.
+    Each remedy includes those before it. By torch's rules a request of n bytes is served from a
+    cached block of at least n bytes in its own pool and stream, else from a new segment of S bytes.
 
-    ===============  =============================================================================
-    ``too_large``    None: ``n > T``, the device is too small for it.
-    ``capped``       Lift the limits: ``D >= S``, or a cached block of its own pool and stream has
-                     n. ``V + S > L``, or ``max_split_size_mb`` kept it away, or limits are unknown.
-    ``refused``      The same, but nothing is known that limited the allocator.
-    ``pending_frees``  Wait for other streams: a run of its own pool and stream has n, or
-                     ``D + pending_segments >= S``.
-    ``stranded``     Let pools and streams share: a run of any of them has n, or
-                     ``D + idle_segments >= S``.
-    ``fragmented``   Move what is cached together: ``F + P + D >= n``.
-    ``outside``      Take back what others hold: ``F + P + D + X >= n``.
-    ``full``         None of these: what the allocator handed out is in use.
-    ===============  =============================================================================
-
-    D is what the device still has, F what is cached in segments, P what waits for other streams
-    and X what is neither the allocator's nor a CUDA context's (`foreign`).
+    ====================  ========================================================================
+    ``too_large``         None: ``n > T``, the request exceeds the device.
+    ``capped``            Lift the limits: ``D >= S``, or its own pool and stream have a cached
+                          block of n; and ``V + S > L``, or ``max_split_size_mb`` is set, or limits
+                          are unknown.
+    ``refused``           The same, but no limit of the allocator is known.
+    ``pending_frees``     Wait for other streams: its own pool and stream have a run of n, or
+                          ``D + pending_segments >= S``.
+    ``cached_elsewhere``  Share pools and streams: any of them has a run of n, or
+                          ``D + idle_segments >= S``.
+    ``fragmented``        Compact the cached memory: ``F + P + D >= n``.
+    ``other_memory``      Reclaim memory outside the allocator: ``F + P + D + X >= n``.
+    ``full``              None of these: the memory is in use.
+    ====================  ========================================================================
     """
+    free = request.cached + request.pending + request.room
     rules: tuple[tuple[Verdict, bool], ...] = (
-        ("too_large", 0 < met.device_total < met.size),
-        ("capped", _is_capped(met) and _fits(met, met.own_block, 0)),
-        ("refused", _fits(met, met.own_block, 0)),
-        ("pending_frees", _fits(met, met.own_run, met.pending_segments)),
-        ("stranded", _fits(met, met.any_run, met.idle_segments)),
-        ("fragmented", met.cached + met.pending + met.room >= met.size),
-        ("outside", met.cached + met.pending + met.room + met.foreign >= met.size),
+        ("too_large", 0 < request.device_total < request.size),
+        ("capped", _is_capped(request) and _fits(request, request.own_block, 0)),
+        ("refused", _fits(request, request.own_block, 0)),
+        ("pending_frees", _fits(request, request.own_run, request.pending_segments)),
+        ("cached_elsewhere", _fits(request, request.any_run, request.idle_segments)),
+        ("fragmented", free >= request.size),
+        ("other_memory", free + request.reclaimable_other_memory >= request.size),
     )
     return next((name for name, applies in rules if applies), "full")
 
 
-def _fits(met: Circumstances, largest: int, given_back: int) -> bool:
-    return largest >= met.size or met.room + given_back >= met.segment_size
+def _fits(request: FailedRequest, largest: int, released: int) -> bool:
+    return largest >= request.size or request.room + released >= request.segment_size
 
 
-def _is_capped(met: Circumstances) -> bool:
-    if not met.limits_are_known:
+def _is_capped(request: FailedRequest) -> bool:
+    if not request.limits_are_known:
         return True
-    over_limit = met.limit is not None and met.reserved + met.segment_size > met.limit
-    return over_limit or met.splits_are_limited
+    over_limit = (
+        request.limit is not None and request.reserved + request.segment_size > request.limit
+    )
+    return over_limit or request.splits_are_limited
 
 
-def foreign(outside: int, other_processes: int | None) -> int:
-    """Return what others hold that could be given back, in bytes.
+def reclaimable_other_memory(other_memory: int, other_processes: int | None) -> int:
+    """Return how much of the memory outside the allocator could be released, in bytes.
+
+    Of this process's own share only the part above 1 GiB counts: its CUDA context and the libraries
+    in it take several hundred MiB, which cannot be released.
 
     Args:
-        outside: What of the device is used and not the allocator's.
-        other_processes: What other processes use of it, as NVML tells; None where it does not.
-
-    What is left to this process outside the allocator counts beyond 1 GiB: a CUDA context with its
-    libraries takes some hundred MiB, which nobody can take back.
+        other_memory: Memory of the device that is in use outside the allocator.
+        other_processes: The part of it used by other processes, from NVML; None if unknown.
     """
-    others = min(other_processes or 0, outside)
-    return others + max(0, outside - others - CONTEXT_ALLOWANCE)
+    others = min(other_processes or 0, other_memory)
+    return others + max(0, other_memory - others - CONTEXT_ALLOWANCE)

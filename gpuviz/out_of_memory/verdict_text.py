@@ -1,4 +1,4 @@
-"""A verdict on a failed request, its numbers and its remedies, in sentences."""
+"""Text of a verdict: the reason, the numbers and the remedies, in sentences."""
 
 from typing import TYPE_CHECKING
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 TITLES = {
     "too_large": "Larger than the device",
-    "capped": "Held back by a limit",
+    "capped": "Blocked by a limit",
     "refused": "Refused by the device",
-    "pending_frees": "Held by pending frees",
-    "stranded": "Stranded in another pool or stream",
+    "pending_frees": "Waiting for pending frees",
+    "cached_elsewhere": "Cached in another pool or stream",
     "fragmented": "Fragmented",
-    "outside": "Taken by others",
+    "other_memory": "Used outside the allocator",
     "full": "Full",
 }
 
 
 def summary(failed: "OutOfMemory") -> str:
-    """Return the verdict with its numbers, in one sentence."""
+    """Return the verdict and its reason in one sentence."""
     return f"{TITLES[failed.verdict]}: {_REASONS[failed.verdict](failed)}"
 
 
 def explanation(failed: "OutOfMemory") -> tuple[str, ...]:
-    """Return the verdict, what the request met, and what would help."""
+    """Return the verdict, the state of memory, and what would help, in sentences."""
     return (summary(failed), *_numbers(failed), *remedies(failed))
 
 
@@ -43,8 +43,8 @@ def _obstacle(failed: "OutOfMemory") -> list[str]:
     what = "1 live block" if found.blocks == 1 else f"{format_count(found.blocks)} live blocks"
     return [
         (
-            f"Freeing {what} of this pool and stream with {format_bytes(found.bytes)}, between "
-            "free ones, would make room for it."
+            f"Freeing {what} ({format_bytes(found.bytes)}) between free blocks of this pool and "
+            "stream would make room for the request."
         ),
     ]
 
@@ -53,104 +53,105 @@ def _numbers(failed: "OutOfMemory") -> list[str]:
     blocks = "block" if failed.allocated_blocks == 1 else "blocks"
     found = [
         (
-            f"The program held {format_bytes(failed.allocated)} in "
-            f"{format_count(failed.allocated_blocks)} {blocks}; the allocator had "
-            f"reserved {format_bytes(failed.reserved)}, of which "
-            f"{format_bytes(failed.met.cached)} were free "
-            f"and {format_bytes(failed.pending)} waited for other streams."
+            f"The program had allocated {format_bytes(failed.allocated)} in "
+            f"{format_count(failed.allocated_blocks)} {blocks}. The allocator had reserved "
+            f"{format_bytes(failed.reserved)}: {format_bytes(failed.request.cached)} were free and "
+            f"{format_bytes(failed.pending)} waited for other streams."
         ),
     ]
     if failed.device_free is not None and failed.device_total:
         found.append(
-            f"The device had {format_bytes(failed.device_free)} of "
-            f"{format_bytes(failed.device_total)} left.",
+            f"{format_bytes(failed.device_free)} of the device's "
+            f"{format_bytes(failed.device_total)} were free.",
         )
-    if failed.outside:
-        found.append(f"{_outside(failed)} This includes CUDA's own context.")
+    if failed.other_memory:
+        found.append(f"{_other_memory(failed)} This includes the CUDA context.")
     return found
 
 
-def _outside(failed: "OutOfMemory") -> str:
-    text = f"{format_bytes(failed.outside or 0)} of the device were used outside this allocator"
+def _other_memory(failed: "OutOfMemory") -> str:
+    used = format_bytes(failed.other_memory or 0)
+    text = f"{used} of the device were in use outside this allocator"
     if failed.other_processes is None:
-        return f"{text}; by which process is not known."
+        return f"{text}; the processes are unknown."
     return f"{text}, {format_bytes(failed.other_processes)} of it by other processes."
 
 
 def _too_large(failed: "OutOfMemory") -> str:
     return (
-        f"the request for {format_bytes(failed.size)} is more than the whole device has, "
+        f"the request for {format_bytes(failed.size)} exceeds the device's total memory of "
         f"{format_bytes(failed.device_total)}."
     )
 
 
 def _capped(failed: "OutOfMemory") -> str:
-    if failed.met.own_block >= failed.size:
+    if failed.request.own_block >= failed.size:
         return (
-            f"a cached block of {format_bytes(failed.met.own_block)} was large enough, but the "
-            "setting max_split_size_mb keeps it for larger requests."
+            f"a cached block of {format_bytes(failed.request.own_block)} was large enough, but the "
+            "setting max_split_size_mb reserves it for larger requests."
         )
-    free = f"the device had {format_bytes(failed.device_free or 0)} left"
+    free = f"the device had {format_bytes(failed.device_free or 0)} free"
     if failed.limit is None:
         return f"{free}, enough for a segment of {format_bytes(failed.segment_size)}."
     return (
-        f"{free}, but the allocator may hold {format_bytes(failed.limit)} and had "
-        f"{format_bytes(failed.reserved)}; {format_bytes(failed.segment_size)} more were needed."
+        f"{free}, but the allocator is limited to {format_bytes(failed.limit)}, had reserved "
+        f"{format_bytes(failed.reserved)} and needed {format_bytes(failed.segment_size)} more."
     )
 
 
 def _refused(failed: "OutOfMemory") -> str:
-    if failed.met.own_block >= failed.size:
+    if failed.request.own_block >= failed.size:
         return (
-            f"a cached block of {format_bytes(failed.met.own_block)} was large enough for the "
-            f"{format_bytes(failed.size)} asked for, and was not used."
+            f"a cached block of {format_bytes(failed.request.own_block)} was large enough for the "
+            f"{format_bytes(failed.size)} requested, but was not used."
         )
     return (
-        f"it had {format_bytes(failed.device_free or 0)} left just after, enough for the "
-        f"{format_bytes(failed.segment_size)} wanted."
+        f"it had {format_bytes(failed.device_free or 0)} free just after the failure, enough for "
+        f"the {format_bytes(failed.segment_size)} requested."
     )
 
 
 def _pending_frees(failed: "OutOfMemory") -> str:
     return (
-        f"{format_bytes(failed.pending)} are freed but wait for work on other streams, which "
-        f"would have been enough for the {format_bytes(failed.size)} asked for."
+        f"{format_bytes(failed.pending)} have been freed but wait for work on other streams; they "
+        f"would have been enough for the {format_bytes(failed.size)} requested."
     )
 
 
-def _stranded(failed: "OutOfMemory") -> str:
+def _cached_elsewhere(failed: "OutOfMemory") -> str:
     own = (failed.pool, failed.stream)
     others = [each for each in failed.free if (each.pool, each.stream) != own]
     best = max(others, key=lambda each: each.largest, default=None)
     if best is None or not best.free:
         return (
-            f"{format_bytes(failed.met.idle_segments)} are cached in segments that nothing uses, "
-            "which could not be given back while a private pool or a capture was open."
+            f"{format_bytes(failed.request.idle_segments)} are cached in unused segments, which "
+            "cannot be released while a private pool or a graph capture is active."
         )
     return (
-        f"{best.name} has {format_bytes(best.free)} free, in one piece "
-        f"{format_bytes(best.largest)}, where the request for {format_bytes(failed.size)} in "
-        f"{failed.place} may not take it."
+        f"{best.name} has {format_bytes(best.free)} free (largest block "
+        f"{format_bytes(best.largest)}), but the request for {format_bytes(failed.size)} in "
+        f"{failed.pool_and_stream} cannot use it."
     )
 
 
 def _fragmented(failed: "OutOfMemory") -> str:
     largest = max((each.largest for each in failed.free), default=0)
-    spare = failed.met.cached + failed.pending
+    spare = failed.request.cached + failed.pending
     return (
         f"{format_bytes(spare)} are free in segments and {format_bytes(failed.device_free or 0)} "
-        f"on the device, together enough for the {format_bytes(failed.size)} asked for, but the "
+        f"on the device, together enough for the {format_bytes(failed.size)} requested, but the "
         f"largest free block has {format_bytes(largest)}."
     )
 
 
-def _taken(failed: "OutOfMemory") -> str:
+def _used_by_others(failed: "OutOfMemory") -> str:
     who = "other processes, libraries and other allocators"
     if failed.other_processes is not None:
         who = f"others ({format_bytes(failed.other_processes)} of it by other processes)"
     return (
-        f"{format_bytes(failed.outside or 0)} of the device are used by {who}; this allocator had "
-        f"{format_bytes(failed.reserved)}, and {format_bytes(failed.size)} more were asked for."
+        f"{format_bytes(failed.other_memory or 0)} of the device are used by {who}; this allocator "
+        f"had reserved {format_bytes(failed.reserved)}, and {format_bytes(failed.size)} more were "
+        "requested."
     )
 
 
@@ -158,9 +159,9 @@ def _full(failed: "OutOfMemory") -> str:
     blocks = "block" if failed.allocated_blocks == 1 else "blocks"
     return (
         f"{format_bytes(failed.allocated)} are in use in {format_count(failed.allocated_blocks)} "
-        f"live {blocks}; even with all free memory put together, "
-        f"{format_bytes(failed.met.cached + failed.met.room)}, the {format_bytes(failed.size)} "
-        "asked for do not fit."
+        f"live {blocks}; all free memory together, "
+        f"{format_bytes(failed.request.cached + failed.request.room)}, is less than the "
+        f"{format_bytes(failed.size)} requested."
     )
 
 
@@ -169,13 +170,13 @@ _REASONS: "dict[str, Callable[[OutOfMemory], str]]" = {
     "capped": _capped,
     "refused": _refused,
     "pending_frees": _pending_frees,
-    "stranded": _stranded,
+    "cached_elsewhere": _cached_elsewhere,
     "fragmented": _fragmented,
-    "outside": _taken,
+    "other_memory": _used_by_others,
     "full": _full,
 }
 _REMEDIES = {
-    "too_large": ("Work in smaller pieces, or with a smaller type of numbers.",),
+    "too_large": ("Process smaller pieces, or use a smaller data type.",),
     "capped": (
         (
             "Lift the limit: gpuviz.set_per_process_memory_fraction(1.0), the limit of CuPy's "
@@ -185,47 +186,47 @@ _REMEDIES = {
     "refused": (
         (
             "Something outside the allocator limits it (MPS, MIG, a limit of the driver), or "
-            "memory came free just after: try again."
+            "memory was freed just after the failure: try again."
         ),
     ),
     "pending_frees": (
         (
-            "Synchronize the other streams before this line, or end the capture or the private "
-            "pool that keeps the frees waiting."
+            "Synchronize the other streams before this line, or end the graph capture or private "
+            "pool that delays the frees."
         ),
-        "Free on the stream that used the memory last, so that nothing has to wait.",
+        "Free memory on the stream that used it last, so that no free has to wait.",
     ),
-    "stranded": (
+    "cached_elsewhere": (
         (
-            "Allocate on the stream, or in the pool, that has the free memory, and order streams "
-            "by events."
+            "Allocate on the stream or in the pool that has the free memory, and order streams "
+            "with events."
         ),
         (
-            "gpuviz.empty_cache() outside a private pool gives unused segments back; a MemPool "
-            "gives its memory back when it is deleted."
+            "gpuviz.empty_cache() outside a private pool releases unused segments; a MemPool "
+            "releases its memory when it is deleted."
         ),
     ),
     "fragmented": (
         (
-            'gpuviz.set_allocator_settings("expandable_segments:True") at the start of the '
-            "program lets free memory of a stream come together."
+            'Call gpuviz.set_allocator_settings("expandable_segments:True") at the start of the '
+            "program, so that free memory of a stream becomes contiguous."
         ),
         (
-            "Allocate the large arrays first, or keep and reuse them; free the small ones "
-            "between them."
+            "Allocate large arrays first, or keep and reuse them; free the small arrays between "
+            "them."
         ),
     ),
-    "outside": (
+    "other_memory": (
         (
-            "nvidia-smi lists the processes on the GPU. In this process it may be arrays made "
-            "before the recording, CuPy's own pool, another library's allocator, or the plans "
-            "and workspaces of libraries."
+            "nvidia-smi lists the processes on the GPU. In this process the memory may belong to "
+            "arrays made before the recording, CuPy's own pool, another library's allocator, or "
+            "plans and workspaces of libraries."
         ),
     ),
     "full": (
         (
-            "Free what is not needed any more (the table of lines says where it was allocated), "
-            "work in smaller pieces, or write results into arrays that exist (out=...)."
+            "Free arrays that are no longer needed (the table of lines shows where they were "
+            "allocated), process smaller pieces, or write results into existing arrays (out=...)."
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""Turns captured call stacks into rows of ``stacks`` and ``frames``, as their user sees them."""
+"""Captured call stacks as rows of ``stacks`` and ``frames``."""
 
 import linecache
 import re

@@ -1,4 +1,4 @@
-"""The tracer of GPU activities: where CUPTI is, and what happens without it."""
+"""The CUPTI tracer of GPU activities."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""How much of each GPU is in use, by which process, whoever allocated it."""
+"""Memory of each GPU by process."""
 
 import os
 from typing import Any

@@ -1,22 +1,51 @@
-"""What a recording says about the program and the machine it was made on."""
+"""Facts about the program and the machine of a recording."""
 
+import hashlib
+import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from gpuviz.recording.escaping import as_unicode
 
 
 def environment_fields() -> dict[str, Any]:
-    """Return the manifest's fields on the running process: program, versions, platform."""
+    """Return the manifest's fields on the running process: program, versions, platform, host."""
+    return {"program": tuple(map(as_unicode, sys.argv)), **_constant_fields(os.getpid())}
+
+
+@cache
+def _constant_fields(process_id: int) -> dict[str, Any]:
     return {
-        "program": tuple(map(as_unicode, sys.argv)),
         "gpuviz_version": version("gpuviz"),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "host_hash": hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:16],
+        "boot_id": _text_of("/proc/sys/kernel/random/boot_id").strip(),
+        "process_id": process_id,
+        "process_start_ns": _process_start_ns(_text_of("/proc/self/stat")),
     }
+
+
+def _process_start_ns(stat: str) -> int:
+    # Fields as in proc(5); the name of the program, in parentheses, may have spaces.
+    fields = stat.rpartition(")")[2].split()
+    start_ticks = 19
+    if len(fields) <= start_ticks:
+        return 0
+    return int(fields[start_ticks]) * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+def _text_of(path: str) -> str:
+    """Return what the kernel tells at a path, empty where it does not, as in some sandboxes."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def iso_time(unix_ns: int) -> str:

@@ -1,4 +1,4 @@
-"""Hands what is recorded to whoever follows it, while it is recorded."""
+"""Sends recorded batches to subscribers during the recording."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Everything that tells the host's ranges to a session, from a recorder's start to its stop."""
+"""All sources of host ranges of a session."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -5,10 +5,11 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.implied_columns import host_memories
 from gpuviz.recording.stream_handle import stream_row
@@ -31,6 +32,7 @@ INTERVAL_S = 0.5
 # While somebody watches; longer where a drain takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
+CLOCKS_INTERVAL_NS = 1_000_000_000
 # Between two samples of the devices' memory.
 SAMPLE_NS = 450_000_000
 
@@ -94,6 +96,7 @@ class Pump:
         self._resolver = FrameResolver()
         self._strings_seen = 0
         self._sampled_ns = -SAMPLE_NS
+        self._clocks_due_ns = 0
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stopping = False
@@ -120,6 +123,7 @@ class Pump:
         self._stopping = True
         self.wake()
         self._thread.join()
+        self._clocks_due_ns = 0
         self.drain()
         with self._lock:
             self._stopped = True
@@ -177,6 +181,8 @@ class Pump:
         with self._noting("The devices could not be asked"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
+        with self._noting("The clocks could not be read"):
+            self._append_clocks()
         with self._noting("Events could not be written"):
             self._store.flush()
         with self._noting("The numbers could not be read"):
@@ -200,7 +206,9 @@ class Pump:
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
-        self._append_named("pools", chunk["pool"], pool_rows)
+        source = self._source
+        rows = partial(pool_rows, framework=source.framework, memory=source.memory)
+        self._append_named("pools", chunk["pool"], rows)
         self._append_named("threads", chunk["thread"], thread_rows)
         self._keep("memory_events", batch("memory_events", chunk))
         self._statistics.take("memory_events", chunk)
@@ -246,6 +254,12 @@ class Pump:
             rows = [{"time": now, "device": device, "used": used} for device, used in samples]
             self._append("device_memory", rows)
             self._statistics.take_used(dict(samples))
+
+    def _append_clocks(self) -> None:
+        if time.monotonic_ns() >= self._clocks_due_ns:
+            snapshot = clock_snapshot(self._session.start_ns)
+            self._append("clock_snapshots", [snapshot])
+            self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
 
     def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
         seen = self._ids_seen[table]
@@ -314,10 +328,16 @@ def _words(table: str, column: str) -> "pa.Array":
     return pa.array(DICTIONARIES[table, column])
 
 
-def pool_rows(ids: list[int]) -> list[dict[str, Any]]:
+def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:
     """Return a row of ``pools`` for each id; see `gpuviz.recording.tables`."""
     return [
-        {"id": pool, "owner": pool // 2, "segment_type": "large" if pool % 2 else "small"}
+        {
+            "id": pool,
+            "owner": pool // 2,
+            "segment_type": "large" if pool % 2 else "small",
+            "framework": framework,
+            "memory": memory,
+        }
         for pool in ids
     ]
 

@@ -1,4 +1,4 @@
-"""`gpuviz.range`: names what a stretch of a program does."""
+"""`gpuviz.range`: named parts of a program."""
 
 import functools
 import threading

@@ -1,4 +1,4 @@
-"""`gpuviz.record`: which parts a recorder is put together from."""
+"""`gpuviz.record`: composes a recorder from its options."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `gpuviz.record` returns, and the one owner of a native session."""
+"""`Recorder`: starts and stops a recording, and owns the native session."""
 
 import atexit
 import os
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.errors import RecorderError
-from gpuviz.out_of_memory.failed_request import set_failure_listener
+from gpuviz.out_of_memory.failure_report import set_failure_listener
 from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -356,6 +356,7 @@ class Recorder:
         return Manifest(
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
+            start_monotonic_ns=self._session.start_ns,
             duration_ns=fields.pop("duration_ns", self._clock_ns()),
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),
@@ -365,7 +366,7 @@ class Recorder:
             own_cost_ns=self._own_cost_ns(),
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
-            failures=dict(self._post_mortem.told),
+            failures=dict(self._post_mortem.details),
             notes=self._all_notes(),
             **fields,
         )

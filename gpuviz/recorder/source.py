@@ -1,4 +1,4 @@
-"""What a recorder needs of whatever makes memory events."""
+"""Interface of sources of memory events."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +23,14 @@ class Source(Protocol):
     @property
     def allocator_name(self) -> str:
         """The allocator as its users know it, for example ``cupy.cuda.MemoryPool``."""
+
+    @property
+    def framework(self) -> str:
+        """The framework whose memory it is; see ``pools`` in `gpuviz.recording.tables`."""
+
+    @property
+    def memory(self) -> str:
+        """The kind of that memory, empty if unknown; see ``pools``."""
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return tables that are known before: call stacks that are not captured, for example."""

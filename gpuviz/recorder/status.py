@@ -1,4 +1,4 @@
-"""The counts and numbers of a recorder at one time."""
+"""Counts and numbers of a recorder at one time."""
 
 from dataclasses import dataclass
 

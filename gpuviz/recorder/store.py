@@ -1,4 +1,4 @@
-"""Where the batches of a recording go while it is made: a file on disk, or bounded memory."""
+"""Storage of a growing recording: a file on disk, or bounded memory."""
 
 import threading
 from collections import deque

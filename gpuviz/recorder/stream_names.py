@@ -1,4 +1,4 @@
-"""What users call their streams, in the active recording and in later ones."""
+"""Names of streams, given by the user."""
 
 import weakref
 from typing import TYPE_CHECKING, Any

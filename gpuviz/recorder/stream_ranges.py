@@ -1,4 +1,4 @@
-"""Ranges on streams, measured by CUDA events where nothing else traces the GPU."""
+"""Ranges on streams, measured by CUDA events when CUPTI is unavailable."""
 
 import threading
 import time

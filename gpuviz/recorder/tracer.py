@@ -1,4 +1,4 @@
-"""What a recorder needs of whatever records streams."""
+"""Interface of tracers of GPU activities."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol

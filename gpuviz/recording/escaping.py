@@ -1,4 +1,4 @@
-"""Texts that every file can hold."""
+"""Escaping of text that cannot be encoded."""
 
 
 def as_unicode(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The manifest of a recording: what is true of all of it."""
+"""The manifest: facts about a recording as a whole."""
 
 import json
 from collections.abc import Mapping
@@ -20,6 +20,13 @@ class Manifest:
     Attributes:
         created: Wall-clock time of time 0, in ISO 8601.
         start_unix_ns: The same in nanoseconds since 1970.
+        start_monotonic_ns: The same on the host's ``CLOCK_MONOTONIC``; 0 if unknown. Recordings
+            with one ``boot_id`` share that clock.
+        host_hash: Names the host without its name: the same for the same host name.
+        boot_id: Linux's id of the host's last start.
+        process_id: The recorded process.
+        process_start_ns: When it began, since the host's start, to 10 ms; 0 if unknown. Process ids
+            are used again: the two together are not.
         duration_ns: From the start to the end of the recording.
         complete: Whether the recording was stopped in order.
         program: The command line.
@@ -45,6 +52,11 @@ class Manifest:
     version: int = VERSION
     created: str = ""
     start_unix_ns: int = 0
+    start_monotonic_ns: int = 0
+    host_hash: str = ""
+    boot_id: str = ""
+    process_id: int = 0
+    process_start_ns: int = 0
     duration_ns: int = 0
     complete: bool = True
     gpuviz_version: str = ""

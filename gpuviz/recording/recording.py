@@ -1,4 +1,4 @@
-"""A recording: its tables, and what they mean."""
+"""`Recording`, its tables and analyses; `load`."""
 
 import os
 from dataclasses import dataclass

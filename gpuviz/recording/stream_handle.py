@@ -1,4 +1,4 @@
-"""The handles under which streams are known, and how their users know them."""
+"""Stream handles, and rows of the table ``streams``."""
 
 import threading
 from typing import Any

@@ -64,6 +64,8 @@ DICTIONARIES = {
         "jit_load_cached",
         "jit_compile",
     ),
+    ("pools", "framework"): ("", "cupy", "torch", "numba", "cuda_core", "rmm"),
+    ("pools", "memory"): ("", "device", "pinned", "managed"),
     ("ranges", "kind"): ("range", "cell", "nvtx"),
     ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
 }
@@ -85,6 +87,9 @@ ACTIVITY_TABLES = (
 
 # What a file that was written before a column existed has in it.
 DEFAULTS = {
+    ("devices", "uuid"): "",
+    ("pools", "framework"): "",
+    ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
@@ -121,6 +126,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``empty_cache``, ``size`` is what it gave back, in the ``segment_free`` and ``segment_unmap``
       rows before it; what gives segments back without it is retries and garbage collection.
     - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
+    - ``clock_snapshots``: the host's clocks, read back to back at ``time``: ``wall`` in nanoseconds
+      since 1970 (``CLOCK_REALTIME``), ``boot`` in nanoseconds since the host's start, suspended
+      time included (``CLOCK_BOOTTIME``). Both are within ``uncertainty`` nanoseconds of ``time``.
+      One at the start of a recording, one each second, one at its end.
     - ``memory_operations``: allocations and releases that CUDA carried out, whoever asked for them:
       segments of the allocator, and what goes around it. ``source`` is the library that asked.
 
@@ -147,12 +156,15 @@ def schemas() -> "dict[str, pa.Schema]":
 
     What these name:
 
-    - ``devices``: the GPUs seen.
+    - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
+      or ``MIG-``, empty where unknown; ordinals name other GPUs in other processes.
     - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream,
       which may name another stream after this one was destroyed. ``created`` is 0 for streams that
       existed before, ``destroyed`` is -1 for those that were not seen to end.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
+      ``framework`` owns the blocks with this pool id, and ``memory`` is their kind; both are empty
+      where unknown. Frameworks that share a pool have ids of their own in it, with one ``owner``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
       outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
@@ -185,7 +197,13 @@ _COLUMNS = {
         "thread": "uint32",
         "range": "uint32",
     },
-    "devices": {"id": "int16", "name": "utf8", "total_memory": "int64", "kind": "utf8"},
+    "devices": {
+        "id": "int16",
+        "name": "utf8",
+        "total_memory": "int64",
+        "kind": "utf8",
+        "uuid": "utf8",
+    },
     "streams": {
         "id": "uint32",
         "device": "int16",
@@ -196,7 +214,13 @@ _COLUMNS = {
         "created": "int64",
         "destroyed": "int64",
     },
-    "pools": {"id": "uint32", "owner": "uint32", "segment_type": "utf8"},
+    "pools": {
+        "id": "uint32",
+        "owner": "uint32",
+        "segment_type": "utf8",
+        "framework": "enum",
+        "memory": "enum",
+    },
     "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
     "frames": {
         "id": "uint32",
@@ -207,6 +231,12 @@ _COLUMNS = {
         "source": "text",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
+    "clock_snapshots": {
+        "time": "int64",
+        "wall": "int64",
+        "boot": "int64",
+        "uncertainty": "int64",
+    },
     "threads": {"id": "uint32", "name": "utf8"},
     "activities": {
         "time": "int64",

@@ -1,4 +1,4 @@
-"""Whether tables are those of a recording."""
+"""Validation of a recording's tables."""
 
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,9 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with exactly the expected types, absent ones empty, unknown ones kept.
 
     Of rows that were written again the last one stays, where the first one was. Text may come as
-    any of Arrow's text types, with or without dictionary. Columns that are not expected stay, after
-    the expected ones. Columns that follow from others are made where they are not there.
+    any of Arrow's text types, with or without dictionary. A column of ``DEFAULTS`` that is absent,
+    or has no value in any row, is filled; one that follows from others is computed. Columns that
+    are not expected stay, after the expected ones.
 
     Raises:
         NonconformingTableError: A column is missing, has another type, or has nulls.
@@ -112,7 +113,7 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
         positions = table.schema.get_all_field_indices(field.name)
         if (name, field.name) in IMPLIED and _is_missing(table, positions):
             continue
-        if not positions and (name, field.name) in DEFAULTS:
+        if (name, field.name) in DEFAULTS and _is_without_values(table, positions):
             value = pa.scalar(DEFAULTS[name, field.name])
             filled = pa.array([value] * table.num_rows, value.type)
             columns[field.name] = pa.chunked_array([filled]).cast(field.type)
@@ -166,6 +167,10 @@ def _conforming_column(
     except pa.ArrowInvalid as error:
         problem = f"column {field.name} is no {field.type} ({error})"
         raise NonconformingTableError(name, problem) from None
+
+
+def _is_without_values(table: "pa.Table", positions: list[int]) -> bool:
+    return all(table.column(each).null_count == table.num_rows > 0 for each in positions)
 
 
 def _has_nulls(column: "pa.ChunkedArray") -> bool:

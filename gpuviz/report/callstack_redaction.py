@@ -1,4 +1,4 @@
-"""Call stacks without names: which lines are the same, and which are the user's, still shows."""
+"""Call stacks without names."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What ran, on what, and what the recording of it lacks."""
+"""Facts about program, machine and completeness of a recording."""
 
 from datetime import UTC, datetime
 from html import escape
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def title(recording: "Recording") -> str:
-    """Return what the page is about."""
+    """Return the title of the page."""
     program = recording.manifest.program
     name = Path(program[0]).name if program else ""
     return f"GPU memory of {name}" if name else "GPU memory"
 
 
 def notes(recording: "Recording") -> str:
-    """Return as HTML what a reader of any number of this page should know."""
+    """Return the recording's notes as HTML."""
     manifest = recording.manifest
     label = manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
     labels = [f'<p class="gpuviz-label">{escape(label)}</p>'] if label else []
@@ -37,14 +37,14 @@ def notes(recording: "Recording") -> str:
 
 
 def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:
-    """Return what ran, for the page's head; what is not known is empty."""
+    """Return the facts at the head of the page; unknown ones are empty."""
     return {
         "Program": " ".join(recording.manifest.program),
         "Devices": "; ".join(summary.title for summary in summaries),
         "Recorded": _recorded(recording),
         "Versions": _versions(recording),
         "Events": _events(recording),
-        "Own cost": _own_cost(recording),
+        "Overhead": _own_cost(recording),
         "Allocator": _allocator(recording),
         "Settings": recording.manifest.settings or "defaults",
         "Device memory": _device_memory(recording),
@@ -52,7 +52,7 @@ def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str,
 
 
 def environment(recording: "Recording") -> dict[str, str]:
-    """Return where it ran, and how much of what was recorded."""
+    """Return the environment of the program, and the size of the recording."""
     manifest = recording.manifest
     rows = {name: table.num_rows for name, table in recording.tables.items() if table.num_rows}
     counts = ", ".join(f"{_words(name)}: {format_count(count)}" for name, count in rows.items())
@@ -101,12 +101,12 @@ def _versions(recording: "Recording") -> str:
 def _allocator(recording: "Recording") -> str:
     name = recording.manifest.allocator_name
     if recording.manifest.allocator == "observe":
-        return f"the program's own, observed: {name}" if name else "the program's own, observed"
+        return f"the program's own (observed): {name}" if name else "the program's own (observed)"
     return name or "gpuviz caching allocator"
 
 
 def _device_memory(recording: "Recording") -> str:
-    """Return what was in use on each device, by whoever; empty where it was not sampled."""
+    """Return the memory in use on each device by all processes; empty if not sampled."""
     import pyarrow.compute as pc
 
     samples = recording.table("device_memory")
@@ -116,7 +116,7 @@ def _device_memory(recording: "Recording") -> str:
         if len(used):
             bounds = [format_bytes(pc.min(used).as_py()), format_bytes(pc.max(used).as_py())]
             parts.append(f"{' to '.join(dict.fromkeys(bounds))} in use on device {device}")
-    return "; ".join(parts) + (", other allocators and processes included" if parts else "")
+    return "; ".join(parts) + (", including other allocators and processes" if parts else "")
 
 
 def _events(recording: "Recording") -> str:
@@ -128,13 +128,11 @@ def _events(recording: "Recording") -> str:
 def _own_cost(recording: "Recording") -> str:
     cost = recording.manifest.own_cost_ns
     share = cost / max(recording.duration_ns, 1)
-    return (
-        f"recording took {format_duration(cost)}, {format_share(share)} of the time" if cost else ""
-    )
+    return f"{format_duration(cost)}, {format_share(share)} of the time" if cost else ""
 
 
 def began(recording: "Recording") -> str:
-    """Return when the recording began, as a reader knows it; empty if it is not known."""
+    """Return the wall-clock time at which the recording started; empty if unknown."""
     created = recording.manifest.created
     try:
         return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -143,5 +141,5 @@ def began(recording: "Recording") -> str:
 
 
 def _recorded(recording: "Recording") -> str:
-    lasted = f"for {format_duration(recording.duration_ns)}"
-    return ", ".join(part for part in (began(recording), lasted) if part)
+    duration = f"for {format_duration(recording.duration_ns)}"
+    return ", ".join(part for part in (began(recording), duration) if part)

@@ -1,11 +1,11 @@
-"""What stands out in a recording and needs no judgement, with the numbers it rests on."""
+"""Findings of a report, with the numbers behind them."""
 
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.markup import code_and_place, items
+from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
+from gpuviz.report.markup import code_and_site, items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,14 +18,14 @@ _MOST_LINES = 3
 _AROUND = 0.02
 _PAGEABLE = "pageable_memcpy"
 NOTHING_FOUND = (
-    "Nothing stands out: no allocation failed or was tried again, little was free in segments at "
-    "the peak, nothing was allocated at the end, and no call blocked the host."
+    "No findings: no allocation failed or was retried, little memory was free in segments at the "
+    "peak, nothing was still allocated at the end, and no call blocked the host."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the program that a finding is about, and its part of it."""
+    """A line of the program and its share of a finding."""
 
     source: str
     site: str
@@ -34,14 +34,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that stands out.
+    """A finding about a recording.
 
     Attributes:
-        title: What it is, with its number.
-        detail: What else helps to read it.
-        is_alarm: Whether the program failed, or was about to.
-        lines: The lines of the program behind it, the largest part first.
-        window: When it is to be seen, in ns; None if at no time in particular.
+        title: The finding with its number, in one sentence.
+        detail: Explanation.
+        is_alarm: Whether the program failed, or nearly did.
+        lines: The lines of the program behind it, largest share first.
+        window: The time in ns at which it is visible; None if there is no particular time.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def findings(recording: "Recording", summary: "DeviceSummary") -> list[Finding]:
-    """Return what stands out on a device, what went wrong first."""
+    """Return the findings on a device, failures first."""
     return [
         *_out_of_memory(recording, summary),
         *_retries(summary.retries),
@@ -80,7 +80,7 @@ def _item(finding: Finding) -> str:
         )
     lines = items(
         (
-            f"{code_and_place(line.source, line.site)} "
+            f"{code_and_site(line.source, line.site)} "
             f'<span class="gpuviz-finding__amount">{escape(line.amount)}</span>'
             for line in finding.lines
         ),
@@ -106,10 +106,9 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
     )
     first = failed.slice(0, 1).to_pylist()[0]
     yield Finding(
-        f"{counted(summary.out_of_memory, 'allocation')} failed for want of memory.",
-        f"The first asked for {format_bytes(first['size'])} at "
-        f"{format_duration(first['time'])}, when {format_bytes(first['address'])} of the device "
-        "were free.",
+        f"{format_counted(summary.out_of_memory, 'allocation')} failed: out of memory.",
+        f"The first requested {format_bytes(first['size'])} at {format_duration(first['time'])}, "
+        f"when {format_bytes(first['address'])} of the device were free.",
         is_alarm=True,
         lines=_lines_of_stacks(recording, failed["stack"].to_pylist()),
         window=_around(recording, first["time"]),
@@ -119,8 +118,8 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
 def _retries(retries: int) -> "Iterator[Finding]":
     if retries:
         yield Finding(
-            f"{counted(retries, 'allocation')} succeeded only after the cache was emptied.",
-            "Each of them waited for the device and gave segments back to it.",
+            f"{format_counted(retries, 'allocation')} succeeded only after the cache was emptied.",
+            "Each of them waited for the device and released segments.",
             is_alarm=True,
         )
 
@@ -129,10 +128,10 @@ def _unused(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Findi
     unused = summary.free_at_peak / max(summary.reserved_at_peak, 1)
     if unused > _MUCH_UNUSED:
         yield Finding(
-            f"{format_share(unused)} of the reserved memory was free when most was allocated.",
+            f"{format_share(unused)} of the reserved memory was free at the peak.",
             f"{format_bytes(summary.free_at_peak)} of {format_bytes(summary.reserved_at_peak)}; "
-            f"the largest piece had {format_bytes(summary.largest_free_at_peak)}, and "
-            f"{format_share(summary.fragmentation_at_peak)} of the free bytes lay outside it.",
+            f"the largest free block had {format_bytes(summary.largest_free_at_peak)}, and "
+            f"{format_share(summary.fragmentation_at_peak)} of the free bytes were elsewhere.",
             window=_around(recording, summary.allocated_peak_ns),
         )
 
@@ -142,14 +141,16 @@ def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Itera
         return
     rows = recording.sites("line", at="end", device=summary.device).slice(0, _MOST_LINES)
     yield Finding(
-        f"{counted(summary.allocations_end, 'block')} of {format_bytes(summary.allocated_end)} "
-        f"in all {'was' if summary.allocations_end == 1 else 'were'} still allocated at the end.",
+        f"{format_counted(summary.allocations_end, 'block')} "
+        f"({format_bytes(summary.allocated_end)}) "
+        f"{'was' if summary.allocations_end == 1 else 'were'} still allocated at the end.",
         "",
         lines=tuple(
             Line(
                 row["source"],
                 row["site"],
-                f"{format_bytes(row['live_bytes'])} in {counted(row['live_count'], 'block')}",
+                f"{format_bytes(row['live_bytes'])} in "
+                f"{format_counted(row['live_count'], 'block')}",
             )
             for row in rows.to_pylist()
             if row["live_count"]
@@ -158,7 +159,7 @@ def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Itera
 
 
 def _blocking(recording: "Recording") -> list[Finding]:
-    """Return what blocked the host, most time first."""
+    """Return what blocked the host, longest total time first."""
     rows: list[dict[str, Any]] = recording.synchronizations("line").to_pylist()
     pageable = [row for row in rows if row["kind"] == _PAGEABLE]
     calls = [row for row in rows if row["kind"] != _PAGEABLE]
@@ -173,20 +174,21 @@ def _blocking(recording: "Recording") -> list[Finding]:
 def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
     total = _total_ns(rows)
     return Finding(
-        f"The host was blocked {_times(rows)} by synchronizing calls, for "
-        f"{format_duration(total)}.",
-        f"{format_share(total / max(duration_ns, 1))} of the recording's length, threads counted "
-        "each.",
+        f"Synchronizing calls blocked the host {_times(rows)}, for {format_duration(total)} in "
+        "total.",
+        f"{format_share(total / max(duration_ns, 1))} of the recording's duration, summed over "
+        "threads.",
         lines=_lines(rows),
     )
 
 
 def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
-    copies = counted(sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies")
+    copies = format_counted(
+        sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies"
+    )
     return Finding(
-        f"{copies} went through pageable memory, which blocked the host for "
-        f"{format_duration(_total_ns(rows))}.",
-        "Copies from and to pinned memory return at once.",
+        f"{copies} of pageable memory blocked the host for {format_duration(_total_ns(rows))}.",
+        "Copies from and to pinned memory return immediately.",
         lines=_lines(rows),
     )
 
@@ -213,7 +215,7 @@ def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, .
         key = (frame.source, frame.site) if frame else ("", "(no call stack)")
         counts[key] = counts.get(key, 0) + 1
     largest = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_LINES]
-    return tuple(Line(*key, counted(count, "time")) for key, count in largest)
+    return tuple(Line(*key, format_counted(count, "time")) for key, count in largest)
 
 
 def _around(recording: "Recording", time_ns: int) -> tuple[int, int]:
@@ -222,9 +224,4 @@ def _around(recording: "Recording", time_ns: int) -> tuple[int, int]:
 
 
 def _times(rows: list[dict[str, Any]]) -> str:
-    return counted(sum(row["count"] for row in rows), "time")
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: ``1 block``, ``1,234 blocks``."""
-    return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"
+    return format_counted(sum(row["count"] for row in rows), "time")

@@ -1,4 +1,4 @@
-"""The lines of the program that hold memory at the end of a recording, as a table."""
+"""Table of the lines that hold memory at the end of a recording."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -19,23 +19,23 @@ _HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
 def holders_table(
     recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
 ) -> str:
-    """Return the lines that hold memory, most first, as HTML; texts are escaped.
+    """Return the lines that hold memory, largest first, as HTML; texts are escaped.
 
     Args:
-        recording: Whose end it is about.
+        recording: The recording; its end is shown.
         device: Ordinal.
-        names: What the program calls arrays, by the stack that allocated them.
+        names: The program's names of its arrays, by the stack that allocated them.
     """
     lines = _lines(recording, device)
     if not lines:
-        return "<p>Nothing that was recorded held memory.</p>"
+        return "<p>No recorded allocation held memory.</p>"
     held = sum(_held(stacks) for stacks in lines)
     head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
     rows = "\n".join(_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
     rest = lines[MOST_LINES:]
     more = (
         f"<p>And {format_counted(len(rest), 'more line')} with "
-        f"{format_bytes(sum(_held(stacks) for stacks in rest))} in all.</p>"
+        f"{format_bytes(sum(_held(stacks) for stacks in rest))} in total.</p>"
         if rest
         else ""
     )
@@ -47,7 +47,7 @@ def frames_list(recording: "Recording", stack: int) -> str:
     frames = recording.call_stacks.frames(stack)
     if not frames:
         return "<p>No call stack was captured.</p>"
-    items = "".join(f"<li>{_code(frame.source)}{_place(frame.site)}</li>" for frame in frames)
+    items = "".join(f"<li>{_code(frame.source)}{_site(frame.site)}</li>" for frame in frames)
     return f'<ol class="gpuviz-stack">{items}</ol>'
 
 
@@ -87,7 +87,7 @@ def _row(
         (format_bytes(max(row["largest"] for row in stacks)), ""),
     )
     return (
-        f"<tr><td><details><summary>{source}{_place(first['site'])}{_called(stacks, names)}"
+        f"<tr><td><details><summary>{source}{_site(first['site'])}{_called(stacks, names)}"
         f"</summary>{listed}{more}"
         "</details></td>"
         + "".join(f'<td title="{title}">{text}</td>' for text, title in cells)
@@ -97,7 +97,7 @@ def _row(
 
 def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]") -> str:
     found = [name for row in stacks for name in names.get(row["stack"], ())]
-    return _place(f"held by {', '.join(dict.fromkeys(found))}") if found else ""
+    return _site(f"held by {', '.join(dict.fromkeys(found))}") if found else ""
 
 
 def _code(source: str) -> str:
@@ -105,5 +105,5 @@ def _code(source: str) -> str:
     return f'<code class="gpuviz-code">{escape(text)}</code>' if text else ""
 
 
-def _place(site: str) -> str:
+def _site(site: str) -> str:
     return f'<div class="gpuviz-table__place">{escape(site)}</div>'

@@ -1,4 +1,4 @@
-"""One HTML page that shows a recording and holds it."""
+"""The HTML report."""
 
 import base64
 import hashlib
@@ -37,18 +37,18 @@ def write_report(  # noqa: PLR0913 - each is a switch of its own
 ) -> Path:
     """Write a recording as one HTML page that opens offline; return the page's path.
 
-    The page appears whole or not at all.
+    The page is written completely or not at all.
 
     Args:
-        recording: What to show, and to embed.
-        path: Where the page goes.
-        overwrite: Whether to replace what is at ``path``.
-        redact: Whether to remove every name, path and line of the program, and say so.
+        recording: The recording to show and to embed.
+        path: Path of the page.
+        overwrite: Whether to replace an existing file.
+        redact: Whether to remove names, paths and source lines of the program; the page states it.
         window: The time to show, in ns; all of it if None.
-        max_size: The most bytes that the page may have; what is left out for it is said in it.
+        max_size: Maximum size of the page in bytes; the page states what was left out.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The page cannot be written.
         ValueError: The window is not in the recording, or ``max_size`` is too small for it.
     """
@@ -66,11 +66,11 @@ def write_report(  # noqa: PLR0913 - each is a switch of its own
 
 
 def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
-    """Return the page's text. Nothing from the recording can run in it or leave its element.
+    """Return the page's text; all texts from the recording are escaped.
 
     Args:
-        shown: What is shown.
-        archive: The recording's ``.gpuviz`` file, if it was written already.
+        shown: The recording, and the part of it to show.
+        archive: The recording's ``.gpuviz`` file, if it was already written.
     """
     shown = shown if isinstance(shown, Shown) else Shown(shown)
     recording = shown.recording
@@ -78,7 +78,7 @@ def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
     style = _static("report.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise RuntimeError(
-            "the front end's bundle would end its own element; rebuild the extension"
+            "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
     parts = {
@@ -89,7 +89,7 @@ def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
         "facts": facts_list(facts(recording, summaries), "gpuviz-facts gpuviz-facts--head"),
         "device_choice": _device_choice(summaries),
         "devices": "\n".join(_device(recording, summary) for summary in summaries)
-        or "<p>Nothing was recorded: there is no device in this recording.</p>",
+        or "<p>This recording is empty: it contains no device.</p>",
         "environment": section(
             "Environment", facts_list(environment(recording)), slug="environment"
         ),
@@ -111,7 +111,7 @@ def _static(name: str) -> str:
     source = files("gpuviz").joinpath("static", name)
     if not source.is_file():
         raise FileNotFoundError(
-            f"{source} is missing: gpuviz was installed without its front end; reinstall it",
+            f"{source} is missing: gpuviz was installed without its front end; reinstall gpuviz",
         )
     return source.read_text(encoding="utf-8").strip()
 

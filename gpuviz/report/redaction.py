@@ -1,4 +1,4 @@
-"""A recording without the words of the program that was recorded: numbers only."""
+"""Removal of names, paths and source text from a recording."""
 
 import re
 from dataclasses import replace
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 NOTE = (
     "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "
-    "cells, threads, streams and libraries, and the host's platform were removed before this was "
-    "written. Sizes, times, counts, addresses, versions and the GPU's model are as recorded."
+    "cells, threads, streams and libraries, the host's platform, and what identifies the host, the "
+    "process and the GPU were removed. Sizes, times, counts, addresses, versions and the GPU's "
+    "model are as recorded."
 )
 
-# Names of the driver's and the runtime's functions are CUDA's, and numbers rest on them.
+# Functions of the driver and the runtime keep their names: they are CUDA's, and analyses need them.
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z][A-Za-z0-9]*(_v\d+|_ptsz|_ptds)*")
 _VERSION = re.compile(r"\d[0-9A-Za-z.+]{0,39}")
 _SETTINGS = re.compile(r"([a-z_]{1,40}:[A-Za-z0-9_.:\[\];>-]{1,80}(,|$))*")
@@ -32,10 +33,10 @@ _SEGMENT_TYPES = ("small", "large", "unknown")
 
 
 def redact(recording: "Recording") -> "Recording":
-    """Return the recording without any name, path, line or text of the program or its host.
+    """Return the recording without names, paths, source lines or texts of the program or host.
 
-    Every number stays: what held the same name still does, as ``kernel 3`` or ``function 12``.
-    Tables and columns that this version does not know are left out.
+    Numbers are unchanged. Equal names become equal pseudonyms, such as ``kernel 3`` or
+    ``function 12``. Tables and columns unknown to this version are left out.
     """
     known = schemas()
     tables = {name: recording.tables[name].select(schema.names) for name, schema in known.items()}
@@ -45,6 +46,8 @@ def redact(recording: "Recording") -> "Recording":
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
+    # How long the host has been up tells it apart from others.
+    tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
         tables[name] = _with_known_words(tables[name], name, column)
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
@@ -53,7 +56,7 @@ def redact(recording: "Recording") -> "Recording":
 
 
 def _redacted_manifest(manifest: Manifest) -> Manifest:
-    """Return the numbers of a manifest; texts that may be the program's are left out."""
+    """Return the manifest without texts that may come from the program."""
     versions = ("created", "gpuviz_version", "python", "cupy", "driver", "runtime")
     removed = len(manifest.notes) + bool(manifest.label)
     kept: dict[str, Any] = {
@@ -62,11 +65,16 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         for text in (getattr(manifest, name),)
     }
     plural = "note of the recording was" if removed == 1 else "notes of the recording were"
-    notes = (NOTE, *([f"{format_count(removed)} {plural} removed too."] if removed else ()))
+    notes = (NOTE, *([f"{format_count(removed)} {plural} also removed."] if removed else ()))
     return replace(
         manifest,
         **kept,
         platform="",
+        start_monotonic_ns=0,
+        host_hash="",
+        boot_id="",
+        process_id=0,
+        process_start_ns=0,
         program=(),
         label="",
         allocator=manifest.allocator if manifest.allocator in ("caching", "observe") else "caching",
@@ -83,7 +91,7 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
 
 
 def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
-    """Return ``strings`` and the tables that name its ids, each use with a name of its own."""
+    """Return ``strings`` and the tables that refer to it, with pseudonyms for each use."""
     import pyarrow as pa
 
     strings = recording.tables["strings"].to_pydict()
@@ -97,8 +105,8 @@ def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
         ("api_calls", "name", None),
     ):
         rows = recording.tables[table].select(schemas()[table].names)
-        fallback = {"memory_operations": "library", "api_calls": "call"}.get(table, "")
-        names = DICTIONARIES[table, kinds] if kinds is not None else (fallback,)
+        default = {"memory_operations": "library", "api_calls": "call"}.get(table, "")
+        names = DICTIONARIES[table, kinds] if kinds is not None else (default,)
         numbers = codes(rows[kinds], names) if kinds is not None else None
         ids = pseudonyms.ids(plain(rows[column]), numbers, names, is_call=table == "api_calls")
         place = rows.schema.get_field_index(column)
@@ -111,7 +119,7 @@ def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
 
 
 class _Pseudonyms:
-    """New texts for old ones: numbered, by what they are the name of."""
+    """Numbered pseudonyms, by the kind of thing that they name."""
 
     def __init__(self, text_of: dict[int, str]) -> None:
         self.texts: list[str] = []
@@ -127,7 +135,7 @@ class _Pseudonyms:
         *,
         is_call: bool,
     ) -> "NDArray[Any]":
-        """Return the new id of each old one; ``kinds`` are places in ``nouns``."""
+        """Return the new id of each old one; ``kinds`` are positions in ``nouns``."""
         import numpy as np
 
         kinds = np.zeros(len(old), np.int8) if kinds is None else kinds
@@ -157,7 +165,7 @@ class _Pseudonyms:
 
 
 def _named(table: "pa.Table", noun: str) -> "pa.Table":
-    """Return a table with numbered names, the same for the same name, none where there is none."""
+    """Return a table with numbered names: equal for equal names, empty for empty ones."""
     import pyarrow as pa
 
     numbers: dict[str, int] = {}
@@ -170,7 +178,7 @@ def _named(table: "pa.Table", noun: str) -> "pa.Table":
 
 
 def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
-    """Return a table whose column has no word but those of ``DICTIONARIES``, or ``unknown``."""
+    """Return a table whose column contains only words of ``DICTIONARIES``, or ``unknown``."""
     import numpy as np
     import pyarrow as pa
 
@@ -188,6 +196,7 @@ def _redacted_devices(table: "pa.Table") -> "pa.Table":
     rows = table.to_pylist()
     for row in rows:
         row["name"] = row["name"] if _GPU_MODEL.fullmatch(row["name"] or "") else ""
+        row["uuid"] = ""
         row["kind"] = row["kind"] if row["kind"] in ("cuda", "simulated", "recorded") else ""
     return pa.Table.from_pylist(rows, schema=schemas()["devices"])
 

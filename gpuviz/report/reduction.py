@@ -1,4 +1,4 @@
-"""A recording with less in it, so that its report fits into a number of bytes."""
+"""Reduction of a recording to a maximum size."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING

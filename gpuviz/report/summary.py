@@ -1,9 +1,15 @@
-"""The numbers at the head of a report, and of a recording that goes on."""
+"""Headline numbers of a report, and of a recording in progress."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A headline number: what it is, its value, and what helps to read it."""
+    """A headline number: name, value and explanation."""
 
     name: str
     value: str
@@ -23,24 +29,24 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSummary:
-    """What a report says about one device in bytes, nanoseconds and counts.
+    """The headline numbers of one device, in bytes, nanoseconds and counts.
 
     Attributes:
         device: Ordinal.
-        name: The device's name; empty where unknown.
-        total_memory: Bytes of the device; 0 where unknown.
-        kind: ``cuda``, ``simulated`` or ``recorded``; empty where unknown.
-        allocated_peak: The most bytes allocated at one time.
-        allocated_peak_ns: When that was first so.
-        reserved_peak: The most bytes reserved at one time.
-        reserved_peak_ns: When that was first so.
+        name: The device's name; empty if unknown.
+        total_memory: Bytes of the device; 0 if unknown.
+        kind: ``cuda``, ``simulated`` or ``recorded``; empty if unknown.
+        allocated_peak: The maximum of allocated bytes.
+        allocated_peak_ns: The first time of this maximum.
+        reserved_peak: The maximum of reserved bytes.
+        reserved_peak_ns: The first time of this maximum.
         allocations: Allocations during the recording.
         allocated_end: Bytes allocated at the end.
         allocations_end: Blocks allocated at the end.
-        reserved_at_peak: Bytes reserved when most bytes were allocated.
-        free_at_peak: Bytes of free blocks in segments then.
-        largest_free_at_peak: Bytes of the largest of them.
-        fragmentation_at_peak: Share of the free bytes outside the largest of them.
+        reserved_at_peak: Bytes reserved at the peak of allocated bytes.
+        free_at_peak: Bytes in free blocks at that time.
+        largest_free_at_peak: Size of the largest free block at that time.
+        fragmentation_at_peak: Share of the free bytes outside the largest free block.
         out_of_memory: Allocations that failed.
         retries: Allocations that succeeded only after the cache was emptied.
     """
@@ -65,14 +71,14 @@ class DeviceSummary:
 
     @property
     def title(self) -> str:
-        """The device as a reader knows it: ``Device 0: NVIDIA H100, 80.0 GiB``."""
+        """The device's title: ``Device 0: NVIDIA H100, 80.0 GiB``."""
         memory = format_bytes(self.total_memory) if self.total_memory else ""
         parts = ", ".join(part for part in (self.name, memory) if part)
         return f"Device {self.device}: {parts}" if parts else f"Device {self.device}"
 
 
 def summarize(recording: "Recording", device: int) -> DeviceSummary:
-    """Return the numbers of one device, all of them asked of the recording."""
+    """Return the headline numbers of one device."""
     stats = recording.memory_stats(device)
     peak = recording.peak(device)
     at_peak = recording.fragmentation(peak.time_ns, device)
@@ -119,7 +125,7 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
 
 def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
     """Return the headline numbers of a device, ready to print."""
-    return [*_memory(summary), *_work(recording, summary.device)]
+    return [*_memory(summary), *_activity(recording, summary.device)]
 
 
 def _memory(summary: DeviceSummary) -> list[Number]:
@@ -135,7 +141,7 @@ def _memory(summary: DeviceSummary) -> list[Number]:
         Number(
             "Still allocated at the end",
             format_bytes(summary.allocated_end),
-            _counted(summary.allocations_end, "block"),
+            format_counted(summary.allocations_end, "block"),
         ),
         *(_free(summary) if summary.reserved_peak else ()),
         Number("Out of memory", format_count(summary.out_of_memory), failures),
@@ -144,7 +150,7 @@ def _memory(summary: DeviceSummary) -> list[Number]:
 
 def _reserved(summary: DeviceSummary) -> Number:
     if summary.allocated_peak and not summary.reserved_peak:
-        return Number("Peak reserved", "unknown", "this allocator does not tell its segments")
+        return Number("Peak reserved", "unknown", "this allocator does not expose its segments")
     return Number(
         "Peak reserved",
         format_bytes(summary.reserved_peak),
@@ -158,7 +164,7 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
         Number(
             "Free in segments at the peak",
             format_bytes(summary.free_at_peak),
-            f"{format_share(free_share)} of what was reserved then",
+            f"{format_share(free_share)} of the reserved memory",
         ),
         Number(
             "Largest free block at the peak",
@@ -168,13 +174,13 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
         Number(
             "Fragmentation at the peak",
             format_share(summary.fragmentation_at_peak),
-            "of the free bytes lie outside the largest free block",
+            "of the free bytes are outside the largest free block",
         ),
     )
 
 
-def _work(recording: "Recording", device: int) -> "Iterator[Number]":
-    """Yield what the device and its host did; nothing if no activity was recorded."""
+def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
+    """Yield the times of the device and its host; nothing if no activity was recorded."""
     lanes = [each for each in recording.overlap().devices if each.device == device]
     if not lanes:
         return
@@ -188,12 +194,14 @@ def _work(recording: "Recording", device: int) -> "Iterator[Number]":
     yield Number(
         "Kernels",
         format_duration(lane.kernel_ns),
-        f"at least one ran, {format_share(lane.kernel_ns / max(lane.window_ns, 1))} of that time",
+        f"at least one kernel ran, {format_share(lane.kernel_ns / max(lane.window_ns, 1))}",
     )
-    hidden = f"{format_share(lane.kernel_copy_overlap)} of it behind kernels"
+    hidden = f"{format_share(lane.kernel_copy_overlap)} hidden by kernels"
     yield Number("Copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
     blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
-    yield Number("Host blocked", format_duration(blocked), "all threads, in waits and copies")
+    yield Number(
+        "Host blocked", format_duration(blocked), "in waits and copies, summed over threads"
+    )
 
 
 def _when(size: int, time_ns: int) -> str:

@@ -1,4 +1,4 @@
-"""What the Jupyter server adds to JupyterLab's panel: the devices of its machine, by process."""
+"""The Jupyter server extension: it lists GPUs and converts recordings for JupyterLab."""
 
 from typing import TYPE_CHECKING
 
@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from tornado.web import Application
 
-# Where the answer is, under the server's base URL; the page asks only where it is told of it.
+# Where the answers are, under the server's base URL. A page has the options of a server that has
+# gpuviz, and asks only such a server.
 PATH = "gpuviz/api/devices"
 PAGE_OPTION = "gpuvizDevices"
+RECORDINGS_PATH = "gpuviz/api/recordings"
+RECORDINGS_PAGE_OPTION = "gpuvizRecordings"
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -21,11 +24,23 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     from jupyter_server.utils import url_path_join
 
     from gpuviz.recorder.device_totals import device_totals
+    from gpuviz.server.conversions import Conversions
     from gpuviz.server.devices import DevicesHandler
+    from gpuviz.server.recordings import ConvertedHandler, RecordingsHandler
     from gpuviz.server.shared_reading import SharedReading
 
     application: Application = serverapp.web_app
-    url = url_path_join(application.settings["base_url"], PATH)
-    arguments = {"reading": SharedReading(device_totals)}
-    application.add_handlers(".*$", [(url, DevicesHandler, arguments)])
-    application.settings.setdefault("page_config_data", {})[PAGE_OPTION] = PATH
+    base = application.settings["base_url"]
+    reading = {"reading": SharedReading(device_totals)}
+    conversions = {"conversions": Conversions()}
+    converted = url_path_join(base, RECORDINGS_PATH, "(.+)")
+    application.add_handlers(
+        ".*$",
+        [
+            (url_path_join(base, PATH), DevicesHandler, reading),
+            (url_path_join(base, RECORDINGS_PATH), RecordingsHandler, conversions),
+            (converted, ConvertedHandler, conversions),
+        ],
+    )
+    page = application.settings.setdefault("page_config_data", {})
+    page |= {PAGE_OPTION: PATH, RECORDINGS_PAGE_OPTION: RECORDINGS_PATH}

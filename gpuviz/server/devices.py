@@ -1,4 +1,4 @@
-"""The answer to a page that asks for the devices of the server's machine."""
+"""HTTP handler for the devices of the server's machine."""
 
 import platform
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which kernel of this server a process of its machine belongs to."""
+"""Kernels of this server by process id."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""One reading of something slow, for all who ask at about the same time."""
+"""One slow reading, shared by concurrent requests."""
 
 import asyncio
 import threading

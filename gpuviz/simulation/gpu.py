@@ -1,4 +1,4 @@
-"""A GPU without a GPU: programs that look like CuPy's, and run and are recorded on any machine."""
+"""`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.allocator.non_copyable import NonCopyable
-from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream

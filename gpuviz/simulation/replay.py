@@ -1,4 +1,4 @@
-"""Replay: a recording's operations again, on gpuviz's allocator over a simulated device."""
+"""`gpuviz.replay`: repeats a recording's operations on a simulated device."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -50,6 +50,8 @@ class _ReplaySource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
 
     def __init__(self, recording: Recording, settings: str | None) -> None:
         self._recording = recording

@@ -1,4 +1,4 @@
-"""What the GPU did in a recording, beside a replay of its memory events."""
+"""GPU activities of the original recording in a replay."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a recorder needs of a simulated GPU."""
+"""Memory events of a simulated GPU."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ class SimulatedSource:
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
 
     def __init__(
         self,
@@ -57,7 +59,8 @@ class SimulatedSource:
     def devices(self) -> list[dict[str, Any]]:
         """Return the simulated device."""
         total = self._allocator.device.total_memory
-        return [{"id": DEVICE, "name": "simulated GPU", "total_memory": total, "kind": "simulated"}]
+        named = {"id": DEVICE, "name": "simulated GPU", "uuid": ""}
+        return [named | {"total_memory": total, "kind": "simulated"}]
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the device."""

@@ -1,4 +1,4 @@
-"""Records the streams of a simulated GPU."""
+"""GPU activities of a simulated GPU."""
 
 from typing import TYPE_CHECKING
 

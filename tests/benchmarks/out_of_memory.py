@@ -41,7 +41,7 @@ def seconds_to_fail(path: Path, blocks: int, churn: int) -> tuple[list[float], i
                 gpu.empty(81 << 30)
             except MemoryError as error:
                 times.append(time.perf_counter() - began)
-                page = re.findall(r"The state at that moment: (.*)", str(error))[0]
+                page = re.findall(r"Details: (.*)", str(error))[0]
     assert len(held) == blocks
     return times, Path(page).stat().st_size
 

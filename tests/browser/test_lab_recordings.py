@@ -1,5 +1,6 @@
 """Recordings as documents of a real JupyterLab."""
 
+import json
 import os
 import pickle
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
@@ -44,9 +46,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "runs.pickle").write_bytes(pickle.dumps({"segments": [Runs()]}))
     (folder / "cut.pkl").write_bytes(SNAPSHOT.read_bytes()[:5000])
     (folder / "weights.pkl").write_bytes(pickle.dumps({"bias": [0.5, 1.5]}))
+    recording = gpuviz.load(RECORDINGS[0])
+    recording.save(folder / "current.gpuviz")
+    write_as_before(folder / "current.gpuviz", folder / "old.gpuviz")
     # What a file is shows in its content, not in its name.
     shutil.copy(SNAPSHOT, folder / "snapshot.gpuviz")
     return folder
+
+
+def write_as_before(path: Path, older: Path) -> None:
+    """Write a recording as a gpuviz did that did not store what its rows mean."""
+    with ZipFile(path) as archive, ZipFile(older, "w") as written:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name == "manifest.json":
+                manifest = json.loads(content)
+                manifest.pop("derived_version", None)
+                content = json.dumps(manifest).encode()
+            if not name.startswith("derived/"):
+                written.writestr(name, content)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +80,9 @@ def page(chromium: Browser, lab: str) -> Iterator[Page]:
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        # The browser complains of an answer that the tab shows.
+        is_answer = "gpuviz/api/recordings" in message.location.get("url", "")
+        if message.type in {"error", "warning"} and not is_answer:
             complaints.append(message.text)
 
     page.on("console", note)
@@ -146,9 +166,9 @@ def test_a_snapshot_by_another_name_is_known_by_its_content(page):
 
 def test_what_is_wrong_with_a_pickle_is_said_in_its_tab(page):
     wrong = {
-        "runs.pickle": "asks to run code",
+        "runs.pickle": "could run code",
         "cut.pkl": "truncated",
-        "weights.pkl": "no torch memory snapshot",
+        "weights.pkl": "expected a torch memory snapshot",
     }
     for name, said in wrong.items():
         open_with(page, name).filter(has_text="GPU Timeline").click()
@@ -156,6 +176,41 @@ def test_what_is_wrong_with_a_pickle_is_said_in_its_tab(page):
         alert.wait_for(timeout=SHOWN_MS)
 
         assert said in alert.inner_text()
+
+
+def test_the_server_is_asked_only_for_what_the_browser_cannot_show(page):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("path=")[2]))
+    recording = gpuviz.load(RECORDINGS[0])
+    shown = []
+    for name in ("current.gpuviz", "snapshot.gpuviz", "old.gpuviz"):
+        file(page, name).dblclick()
+        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+        shown.append(tab(page).locator(".gpuviz-recording__counts").inner_text())
+
+    assert [path for path in asked if path] == ["snapshot.gpuviz", "old.gpuviz"]
+    assert shown[0] == shown[2]
+    assert f"{recording.manifest.events - recording.manifest.initial_events:,}" in shown[0]
+
+
+def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
+    chromium, folder, tmp_path
+):
+    for name in ("snapshot.pickle", "old.gpuviz"):
+        shutil.copy(folder / name, tmp_path)
+    disabled = ["--ServerApp.jpserver_extensions={'gpuviz.server': False}"]
+    with running_lab(tmp_path, more_options=disabled) as url:
+        page = chromium.new_page(viewport={"width": 1400, "height": 900})
+        page.goto(f"{url}/lab?reset")
+        file(page, "old.gpuviz").dblclick(timeout=60_000)
+        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+        open_with(page, "snapshot.pickle").filter(has_text="GPU Timeline").click()
+        alert = tab(page).get_by_role("alert").filter(has_text="snapshot.pickle")
+        alert.wait_for(timeout=SHOWN_MS)
+        said = alert.inner_text()
+        page.close()
+
+    assert "pip install gpuviz, then restart JupyterLab" in said
 
 
 def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):

@@ -5,6 +5,7 @@ import ctypes
 import pytest
 
 import gpuviz
+from gpuviz.recorder.device_totals import device_totals
 
 pytestmark = pytest.mark.gpu
 
@@ -37,6 +38,8 @@ def test_each_device_has_an_allocator_and_its_events():
     recorded = [recording.memory_stats(d)["requested_bytes.all.current"] for d in (0, 1)]
     assert recorded == live == [8000, 8000]
     assert [row["id"] for row in recording.table("devices").to_pylist()] == [0, 1]
+    uuids = [totals["uuid"].removeprefix("GPU-") for totals in device_totals()]
+    assert [row["uuid"] for row in recording.table("devices").to_pylist()] == uuids[:2]
     assert (int(first.sum()), int(copied.sum())) == (1000, 1000)
     assert copied.device.id == 1
 

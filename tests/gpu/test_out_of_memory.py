@@ -15,7 +15,7 @@ import gpuviz
 pytestmark = pytest.mark.gpu
 
 MIB, GIB = 1 << 20, 1 << 30
-PATH = re.compile(r"The state at that moment: (.*)$", re.MULTILINE)
+PATH = re.compile(r"Details: (.*)$", re.MULTILINE)
 
 
 def give_back():
@@ -113,11 +113,13 @@ def test_free_memory_in_pieces_is_fragmented(room):
     failed = failure_on_page(text)
     assert failed.verdict == "fragmented"
     assert failed.reserved == whole * GIB
-    assert part * GIB <= failed.met.own_block < (part + 3) * GIB <= failed.met.cached + 2 * GIB
+    assert (
+        part * GIB <= failed.request.own_block < (part + 3) * GIB <= failed.request.cached + 2 * GIB
+    )
     assert len(held) == 4
 
 
-def test_free_memory_of_another_stream_is_stranded(room):
+def test_free_memory_of_another_stream_is_cached_elsewhere(room):
     import cupy as cp
 
     stream = cp.cuda.Stream(non_blocking=True)
@@ -129,12 +131,12 @@ def test_free_memory_of_another_stream_is_stranded(room):
         text = failing((room - 4) * GIB)
 
     failed = failure_on_page(text)
-    assert (failed.verdict, failed.pending) == ("stranded", 0)
+    assert (failed.verdict, failed.pending) == ("cached_elsewhere", 0)
     assert failed.free[0].largest >= (room - 3) * GIB
     assert (failed.free[0].stream != failed.stream, pin.nbytes) == (True, 64 * MIB)
 
 
-def test_free_memory_of_a_private_pool_is_stranded(room):
+def test_free_memory_of_a_private_pool_is_cached_elsewhere(room):
     pool = gpuviz.MemPool()
     with gpuviz.record():
         with gpuviz.use_mem_pool(pool):
@@ -143,7 +145,7 @@ def test_free_memory_of_a_private_pool_is_stranded(room):
         text = failing((room - 4) * GIB)
 
     failed = failure_on_page(text)
-    assert failed.verdict == "stranded"
+    assert failed.verdict == "cached_elsewhere"
     assert "private pool" in failed.free[0].name
 
 
@@ -203,8 +205,8 @@ sys.stdin.read()
         other.stdin.close()
 
     failed = failure_on_page(text)
-    assert failed.verdict == "outside"
-    assert failed.outside >= (room - 6) * GIB
+    assert failed.verdict == "other_memory"
+    assert failed.other_memory >= (room - 6) * GIB
     assert failed.other_processes is None or failed.other_processes >= (room - 6) * GIB
 
 
@@ -225,7 +227,7 @@ def test_an_observed_allocator_that_fails_is_explained_too(room, kind):
     try:
         with gpuviz.record(allocator="observe") as recorder:
             held = [empty(GIB) for _ in range(room - 1)]
-            with pytest.raises(Exception, match="The state at that moment: "):
+            with pytest.raises(Exception, match="Details: "):
                 empty(4 * GIB)
     finally:
         cp.cuda.set_allocator(previous)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { GrowingWholes } from "./growing.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("whole numbers are kept as they are, in as few bytes each as the largest needs", () => {
   const widths: [largest: number, bytes: number][] = [

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { NOTHING, NumberMap } from "./number_map.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("a number map knows what a Map knows, whatever is set and deleted", () => {
   const random = seeded(21);

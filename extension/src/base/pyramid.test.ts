@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Pyramid } from "./pyramid.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("the extreme of every run is the first one that a look at each value finds", () => {
   const random = seeded(11);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { RowsByKey } from "./rows_by_key.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("the rows of a key are those that a look at each finds, small keys and large ones", () => {
   const random = seeded(2);

@@ -1,3 +1,5 @@
+import type { Signal } from "./signal.ts";
+
 /** Collects what has to be undone, and undoes it in reverse. */
 export class Scope {
   readonly #undo: (() => void)[] = [];
@@ -11,6 +13,30 @@ export class Scope {
     this.defer(() => {
       disposable.dispose();
     });
+  }
+
+  /** Appends elements that are removed with the scope. */
+  append(parent: Element, ...elements: readonly Element[]): void {
+    parent.append(...elements);
+    this.defer(() => elements.forEach((each) => each.remove()));
+  }
+
+  /**
+   * Shows something now and after each change of a signal; the scope that `show` gets ends before.
+   *
+   * Returns what shows it once more.
+   */
+  follow(show: (shown: Scope) => void, ...signals: readonly Signal<unknown>[]): () => void {
+    let shown = new Scope();
+    const again = (): void => {
+      shown.dispose();
+      shown = new Scope();
+      show(shown);
+    };
+    again();
+    signals.forEach((signal) => this.defer(signal.subscribe(again)));
+    this.defer(() => shown.dispose());
+    return again;
   }
 
   /** Adds an event listener that lives as long as the scope. */

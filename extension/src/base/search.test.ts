@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { countAtMost, countBelow } from "./search.ts";
-import { seeded } from "./seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 
 test("counts are those of a look at each value, wherever the search starts", () => {
   const random = seeded(3);

@@ -1,24 +1,20 @@
-import { TorchRecording } from "../formats/torch_recording.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
-import { archiveIn } from "../wire/file_bytes.ts";
-import { isPickle } from "../wire/pickle.ts";
+import { archiveIn, isPickle } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
-import type { RecordedTables } from "../wire/table.ts";
+import { canConvert } from "./conversion.ts";
+
+/** Lets the server convert a recording that the browser cannot read. */
+export type Convert = () => Promise<ByteSource>;
 
 /**
- * The tables of a file; what it is shows in its first bytes, whatever its name is.
+ * The recording in a file; what it is shows in its first bytes, whatever its name is.
  *
- * `news` gets the share of it that was read, where it must be read whole.
+ * A file that an older gpuviz wrote is shown as it is where the server converts nothing.
  */
-export async function openRecording(
-  source: ByteSource,
-  news: (share: number) => void,
-): Promise<RecordedTables> {
-  const start = await source.slice(0, Math.min(1, source.byteLength));
-  if (isPickle(start)) {
-    return TorchRecording.read(await source.slice(0, source.byteLength), (done, total) => {
-      news(done / total);
-    });
+export async function openRecording(file: ByteSource, convert: Convert): Promise<RecordingFile> {
+  if (await isPickle(file)) {
+    return RecordingFile.open(await convert());
   }
-  return RecordingFile.open(await archiveIn(source));
+  const recording = await RecordingFile.open(await archiveIn(file));
+  return recording.isClassified || !canConvert ? recording : RecordingFile.open(await convert());
 }

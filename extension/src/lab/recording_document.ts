@@ -4,6 +4,8 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 
 import { Scope } from "../base/scope.ts";
+import type { ByteSource } from "../wire/byte_source.ts";
+import { convertedUrl } from "./conversion.ts";
 import { gpuIcon } from "./icon.ts";
 import { openRemote } from "./remote_file.ts";
 import type { Settings } from "./settings.ts";
@@ -67,15 +69,19 @@ export class RecordingPanel extends Widget {
         import("./recording_view.ts"),
         contents.getDownloadUrl(this.#context.path),
       ]);
-      const source = await openRemote(url, server, this.#stop.signal, (done, total) => {
-        waiting.downloading(done, total);
-      });
+      const { signal } = this.#stop;
+      const news = waiting.downloading.bind(waiting);
+      const source = await openRemote(url, server, signal, news);
+      const convert = async (): Promise<ByteSource> => {
+        waiting.converting();
+        return openRemote(await convertedUrl(url, server, signal, words), server, signal, news);
+      };
       if (this.isDisposed) {
         return;
       }
       const view = new RecordingView(this.node, words, this.#services.settings.colourBy());
       this.#shown.use(view.scope);
-      await view.read(source, (share) => {
+      await view.read(source, convert, (share) => {
         waiting.reading(share);
       });
       waiting.end();

@@ -13,7 +13,7 @@ import { followHostTheme } from "../view/host_theme.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { tablesView } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
-import { openRecording } from "./open_recording.ts";
+import { type Convert, openRecording } from "./open_recording.ts";
 import { factsOf } from "./recording_facts.ts";
 
 /** A file's recording, shown from its first part on. */
@@ -59,8 +59,8 @@ export class RecordingView {
   }
 
   /** Reads a file, and calls `news` with the share of it that is shown. */
-  async read(source: ByteSource, news: (share: number) => void): Promise<void> {
-    const file = await openRecording(source, news);
+  async read(source: ByteSource, convert: Convert, news: (share: number) => void): Promise<void> {
+    const file = await openRecording(source, convert);
     this.#recording = new GrowingRecording(file.initialEvents);
     this.#head.append(...factsOf(file.manifest, this.#words));
     await readShowing(file, this.#recording, (share) => {

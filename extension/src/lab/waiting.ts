@@ -30,6 +30,12 @@ export class Waiting {
         : words.__("Reading the recording: %1", formatBytes(done));
   }
 
+  /** Shows that the server converts the file. */
+  converting(): void {
+    this.#bar.removeAttribute("value");
+    this.#text.textContent = this.#words.__("Converting the recording …");
+  }
+
   /** Shows which share of the recording is on the screen, below this line. */
   reading(share: number): void {
     this.#box.classList.add("gpuviz-waiting--reading");

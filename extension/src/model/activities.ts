@@ -1,10 +1,8 @@
-import { RowsByKey } from "../base/rows_by_key.ts";
-import type { Table } from "../wire/table.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
-const COPY_KINDS = [
+export const COPY_KINDS = [
   "",
   "host_to_device",
   "device_to_host",
@@ -12,7 +10,9 @@ const COPY_KINDS = [
   "host_to_host",
   "peer_to_peer",
 ] as const;
-const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
+export const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
+const HOST_MEMORIES = ["", "pageable", "pinned", "managed"] as const;
+export const ACCESS_MODES = ["unknown", "read", "write", "read_write"] as const;
 
 export const ActivityKind = { kernel: 0, memcpy: 1, memset: 2, graph: 3, range: 4 } as const;
 export const CopyKind = { hostToDevice: 1, deviceToHost: 2, deviceToDevice: 3 } as const;
@@ -26,6 +26,7 @@ export class Activities extends rowsOf({
   copyKind: ["copy_kind", COPY_KINDS],
   source: ["source", MEMORIES],
   destination: ["destination", MEMORIES],
+  hostMemory: ["host_memory", HOST_MEMORIES, "optional"],
   name: ["name", "whole"],
   device: ["device", "whole"],
   stream: ["stream", "whole"],
@@ -33,22 +34,22 @@ export class Activities extends rowsOf({
   graph: ["graph", "whole"],
   launch: ["launch", "whole"],
 }) {
-  readonly byCorrelation = new RowsByKey();
-
-  override append(table: Table): void {
-    const first = this.count;
-    super.append(table);
-    this.byCorrelation.append(this.correlation.subarray(first));
-  }
-
-  override reserve(rows: number): void {
-    super.reserve(rows);
-    this.byCorrelation.reserve(rows);
-  }
-
   /** The memories that a copy went between, such as `pageable` and `device`; empty if unknown. */
   memoriesOf(row: number): readonly [from: string, to: string] {
     const nameOf = (code: number | undefined): string => MEMORIES[code ?? 0] ?? "";
     return [nameOf(this.source[row]), nameOf(this.destination[row])];
   }
+
+  /** The memory on the host's side of a copy; empty if there is none or it is unknown. */
+  hostMemoryOf(row: number): string {
+    return HOST_MEMORIES[this.hostMemory[row] ?? 0] ?? "";
+  }
 }
+
+/** Which launch got a pointer into which block, in the order they came. */
+export class LaunchBlocks extends rowsOf({
+  correlation: ["correlation", "whole"],
+  // Where the block begins.
+  block: ["block", "number"],
+  mode: ["mode", ACCESS_MODES],
+}) {}

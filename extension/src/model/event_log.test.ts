@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { seeded } from "../base/seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 import { EventLog } from "./event_log.ts";
 import { ACTIONS } from "./events.ts";
-import { tableOf } from "./table_of.ts";
+import { tableOf } from "../../testing/table_of.ts";
 
 test("the events of a device are the same in whatever batches they come", () => {
   const random = seeded(6);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { fragmentationAfter, sizeClasses } from "./fragmentation.ts";
 import { fragmentationSeries } from "./fragmentation_series.ts";
-import { eventsOf, randomProgram } from "./random_program.ts";
+import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function program(seed: number, initialCount = 0): DeviceTimeline {
   return new DeviceTimeline(eventsOf(randomProgram(seed, 300), initialCount), 1e6);

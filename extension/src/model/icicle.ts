@@ -4,7 +4,6 @@ import type { Frame, Stacks } from "./stacks.ts";
 export interface Call {
   /** Undefined for the root, and for what has no call stack. */
   readonly frame: Frame | undefined;
-  readonly isInstalled: boolean;
   readonly depth: number;
   /** Where it begins among all bytes. */
   from: number;
@@ -22,7 +21,7 @@ const DEEPEST = 64;
 
 /** Merges call stacks from their outermost frames on, the largest call first on each level. */
 export function callTree(bytesOf: ReadonlyMap<number, number>, stacks: Stacks): Call {
-  const root = growing(undefined, undefined, false);
+  const root = growing(undefined, undefined);
   for (const [stack, bytes] of bytesOf) {
     if (bytes <= 0) {
       continue;
@@ -32,7 +31,7 @@ export function callTree(bytesOf: ReadonlyMap<number, number>, stacks: Stacks): 
     const frames = stacks.framesOf(stack);
     const outermostFirst: (Frame | undefined)[] = frames.slice(0, DEEPEST).reverse();
     for (const frame of outermostFirst.length === 0 ? [undefined] : outermostFirst) {
-      call = childOf(call, frame, stacks);
+      call = childOf(call, frame);
       call.bytes += bytes;
     }
   }
@@ -40,25 +39,21 @@ export function callTree(bytesOf: ReadonlyMap<number, number>, stacks: Stacks): 
   return root;
 }
 
-function childOf(call: GrowingCall, frame: Frame | undefined, stacks: Stacks): GrowingCall {
+function childOf(call: GrowingCall, frame: Frame | undefined): GrowingCall {
   const key = frame === undefined ? "" : `${frame.filename}\n${frame.line}\n${frame.name}`;
   const known = call.byFrame.get(key);
   if (known !== undefined) {
     return known;
   }
-  const child = growing(call, frame, frame !== undefined && stacks.isInstalled(frame));
+  const child = growing(call, frame);
   call.byFrame.set(key, child);
   call.children.push(child);
   return child;
 }
 
-function growing(
-  parent: Call | undefined,
-  frame: Frame | undefined,
-  isInstalled: boolean,
-): GrowingCall {
+function growing(parent: Call | undefined, frame: Frame | undefined): GrowingCall {
   const depth = parent === undefined ? 0 : parent.depth + 1;
-  return { frame, isInstalled, depth, from: 0, bytes: 0, parent, children: [], byFrame: new Map() };
+  return { frame, depth, from: 0, bytes: 0, parent, children: [], byFrame: new Map() };
 }
 
 function place(call: GrowingCall): void {

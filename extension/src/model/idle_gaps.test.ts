@@ -1,70 +1,67 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { IntervalUnion } from "../base/interval_union.ts";
-import { seeded } from "../base/seeded.ts";
-import { IdleGaps } from "./idle_gaps.ts";
-import { SpanKind } from "./span_kinds.ts";
-import { SpanStack } from "./span_stack.ts";
-import { Work } from "./work.ts";
+import { tableOf } from "../../testing/table_of.ts";
+import { IdleGaps, NO_ACTIVITY } from "./idle_gaps.ts";
 
-function randomSpans(random: () => number): { fromNs: number[]; toNs: number[]; kind: number[] } {
-  const fromNs = Array.from({ length: 15 }, () => Math.floor(random() * 300));
-  const toNs = fromNs.map((from) => from + Math.floor(random() * 12));
-  const kind = fromNs.map(() => (random() < 0.2 ? SpanKind.streamRange : SpanKind.kernel));
-  return { fromNs, toNs, kind };
+interface Part {
+  readonly stream: number;
+  readonly time: number;
+  readonly end: number;
+  readonly cause: string;
+  readonly activity: number;
 }
 
-test("gaps are each nanosecond between the first and the last work in which none ran", () => {
-  const random = seeded(5);
-  for (let round = 0; round < 40; round += 1) {
-    const streams = [1, 2, 3].map((stream) => ({ stream, title: "", spans: randomSpans(random) }));
-    const lanes = streams.map(({ stream, title, spans }) => {
-      const stack = new SpanStack();
-      stack.append({ ...spans, source: spans.fromNs.map((_, place) => place) });
-      return { stream, title, stack };
-    });
-    const work = streams.flatMap(({ stream, spans: { fromNs, toNs, kind } }) =>
-      fromNs.flatMap((from, span) =>
-        kind[span] === SpanKind.kernel ? [{ stream, from, to: toNs[span] ?? 0 }] : [],
-      ),
-    );
-    const begin = Math.min(...work.map(({ from }) => from));
-    const end = Math.max(...work.map(({ to }) => to));
-    const idleOf = (stream?: number): number[] =>
-      Array.from({ length: end - begin }, (_, at) => begin + at).filter(
-        (time) =>
-          !work.some(
-            (each) =>
-              (stream ?? each.stream) === each.stream && each.from <= time && time < each.to,
-          ),
-      );
-    const gaps = new IdleGaps(lanes, new Work());
-    const inside = (row: typeof gaps.ofDevice | undefined): number[] =>
-      Array.from(row?.fromNs ?? []).flatMap((from, gap) =>
-        Array.from({ length: (row?.toNs[gap] ?? 0) - from }, (_, at) => from + at),
-      );
+/** A gap of the device and of stream 2, and another gap of the stream that touches the first. */
+const PARTS: readonly Part[] = [
+  { stream: 0, time: 10, end: 40, cause: "host", activity: 3 },
+  { stream: 2, time: 10, end: 25, cause: "host", activity: 3 },
+  { stream: 2, time: 25, end: 40, cause: "dependency", activity: 3 },
+  { stream: 2, time: 40, end: 70, cause: "unknown", activity: NO_ACTIVITY },
+];
 
-    assert.deepEqual(inside(gaps.ofDevice), idleOf());
-    lanes.forEach((lane) => {
-      assert.deepEqual(inside(gaps.ofLane(lane)), idleOf(lane.stream));
-    });
-  }
+function rowsOf(parts: readonly Part[], replaceFromNs?: number): ReturnType<typeof tableOf> {
+  const columns = {
+    device: parts.map(() => 1),
+    stream: parts.map(({ stream }) => stream),
+    time: parts.map(({ time }) => time),
+    end: parts.map(({ end }) => end),
+    cause: parts.map(({ cause }) => cause),
+    activity: parts.map(({ activity }) => activity),
+  };
+  return tableOf("idle_gaps", columns, replaceFromNs);
+}
+
+function gapsOf(idle: IdleGaps, stream: number): string[] {
+  const gaps = idle.of(1, stream)?.gaps;
+  return Array.from(gaps?.fromNs ?? [], (from, gap) => {
+    return `${from}-${gaps?.toNs[gap]} before ${gaps?.source[gap]}`;
+  });
+}
+
+test("parts of a gap are one gap, whose causes are summed in any window", () => {
+  const idle = new IdleGaps();
+  idle.append(rowsOf(PARTS));
+  const none = { host: 0, dependency: 0, synchronization: 0, allocation: 0, unknown: 0 };
+
+  assert.deepEqual(gapsOf(idle, 0), ["10-40 before 3"]);
+  assert.deepEqual(gapsOf(idle, 2), ["10-40 before 3", "40-70 before -1"]);
+  assert.deepEqual(idle.of(1, 0)?.causesIn(0, 99), { ...none, host: 30 });
+  assert.deepEqual(idle.of(1, 2)?.causesIn(20, 50), {
+    ...none,
+    host: 5,
+    dependency: 15,
+    unknown: 10,
+  });
+  assert.equal(idle.of(0, 2), undefined);
 });
 
-test("a union of intervals covers what one of them does", () => {
-  const random = seeded(8);
-  for (let round = 0; round < 50; round += 1) {
-    const intervals = Array.from({ length: 8 }, () => {
-      const begin = Math.floor(random() * 60);
-      return [begin, begin + Math.floor(random() * 9)] as const;
-    });
-    const [from, to] = [Math.floor(random() * 40), 30 + Math.floor(random() * 40)];
-    let covered = 0;
-    for (let time = from; time < to; time += 1) {
-      covered += intervals.some(([begin, end]) => begin <= time && time < end) ? 1 : 0;
-    }
+test("parts from a time on are replaced by those that come later", () => {
+  const idle = new IdleGaps();
+  idle.append(rowsOf(PARTS));
+  idle.append(rowsOf([{ stream: 2, time: 25, end: 90, cause: "allocation", activity: 8 }], 25));
 
-    assert.equal(new IntervalUnion(intervals).covered(from, to), covered);
-  }
+  assert.deepEqual(gapsOf(idle, 0), ["10-40 before 3"]);
+  assert.deepEqual(gapsOf(idle, 2), ["10-25 before 3", "25-90 before 8"]);
+  assert.equal(idle.of(1, 2)?.causesIn(0, 99).allocation, 65);
 });

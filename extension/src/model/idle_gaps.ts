@@ -1,102 +1,94 @@
-import { IdleCauses, noIdleTimes, type IdleTimes } from "./idle_causes.ts";
-import type { Lane } from "./lanes.ts";
+import { countBelow } from "../base/search.ts";
+import type { Table } from "../wire/table.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanRow } from "./span_row.ts";
-import type { Work } from "./work.ts";
 
 /** The source of a gap that no activity ended. */
 export const NO_ACTIVITY = -1;
 
-/** When the streams of a device had nothing to do, between its first and its last activity. */
-export class IdleGaps {
-  /** When none of the streams had anything to do. */
-  readonly ofDevice: SpanRow;
-  readonly #ofLane: ReadonlyMap<Lane, SpanRow>;
-  readonly #work: Work;
-  #causes: IdleCauses | undefined;
+export const IDLE_CAUSES = [
+  "host",
+  "dependency",
+  "synchronization",
+  "allocation",
+  "unknown",
+] as const;
 
-  constructor(lanes: readonly Lane[], work: Work) {
-    this.#work = work;
-    const streams = lanes.filter((lane) => lane.stream !== undefined);
-    const all = streams.flatMap((lane) => lane.stack.rows);
-    const fromNs = Math.min(...all.map(firstBegin));
-    const toNs = Math.max(...all.map((row) => lastEnd(row)));
-    this.ofDevice = gapsBetween(all, fromNs, toNs);
-    this.#ofLane = new Map(
-      streams.map((lane) => [lane, gapsBetween(lane.stack.rows, fromNs, toNs)]),
-    );
+/** Why nothing ran, in ns. */
+export type IdleTimes = Record<(typeof IDLE_CAUSES)[number], number>;
+
+/** When a stream or a device had nothing to do, between the device's first and last activity. */
+export class IdleLane {
+  /** Each gap's source is the activity that ended it, or NO_ACTIVITY. */
+  readonly gaps = new SpanRow();
+  /** The parts of gaps that have one cause each: its place in `IDLE_CAUSES` is their kind. */
+  readonly #parts = new SpanRow();
+
+  /** Adds a part that begins when or after the last one ends; a gap's parts touch each other. */
+  push(fromNs: number, toNs: number, cause: number, activity: number): void {
+    const { gaps } = this;
+    const last = gaps.count - 1;
+    const isSame = gaps.toNs[last] === fromNs && gaps.source[last] === activity;
+    const gapFromNs = isSame ? (gaps.fromNs[last] ?? fromNs) : fromNs;
+    gaps.truncate(isSame ? last : last + 1);
+    gaps.push(gapFromNs, toNs, SpanKind.idle, activity);
+    this.#parts.push(fromNs, toNs, cause, activity);
   }
 
-  /** The gaps of a stream's lane. */
-  ofLane(lane: Lane): SpanRow | undefined {
-    return this.#ofLane.get(lane);
-  }
-
-  /** Why there was a gap that ended with an activity. */
-  causesOf(fromNs: number, toNs: number, activity: number): IdleTimes {
-    const times = noIdleTimes();
-    this.#causes ??= new IdleCauses(this.#work);
-    this.#causes.add(fromNs, toNs, activity, times);
-    return times;
+  /** Drops the parts that begin at a time or later. */
+  forgetFrom(timeNs: number): void {
+    const { gaps } = this;
+    this.#parts.truncate(countBelow(this.#parts.fromNs, timeNs));
+    gaps.truncate(countBelow(gaps.fromNs, timeNs));
+    const last = gaps.count - 1;
+    const [from, source] = [gaps.fromNs[last], gaps.source[last]];
+    if (from !== undefined && source !== undefined && gaps.endNs > this.#parts.endNs) {
+      gaps.truncate(last);
+      gaps.push(from, this.#parts.endNs, SpanKind.idle, source);
+    }
   }
 
   /** Why there was nothing to do in a window, all gaps together. */
-  causesIn(gaps: SpanRow, fromNs: number, toNs: number): IdleTimes {
-    const times = noIdleTimes();
-    this.#causes ??= new IdleCauses(this.#work);
-    const [first, last] = gaps.range(fromNs, toNs);
-    for (let gap = first; gap < last; gap += 1) {
-      const from = Math.max(gaps.fromNs[gap] ?? 0, fromNs);
-      const to = Math.min(gaps.toNs[gap] ?? 0, toNs);
-      this.#causes.add(from, to, gaps.source[gap] ?? NO_ACTIVITY, times);
+  causesIn(fromNs: number, toNs: number): IdleTimes {
+    const times = { host: 0, dependency: 0, synchronization: 0, allocation: 0, unknown: 0 };
+    const parts = this.#parts;
+    const [first, last] = parts.range(fromNs, toNs);
+    for (let part = first; part < last; part += 1) {
+      const from = Math.max(parts.fromNs[part] ?? 0, fromNs);
+      const to = Math.min(parts.toNs[part] ?? 0, toNs);
+      times[IDLE_CAUSES[parts.kind[part] ?? 0] ?? "unknown"] += to - from;
     }
     return times;
   }
 }
 
-function isWork(row: SpanRow, span: number): boolean {
-  return row.kind[span] !== SpanKind.streamRange;
-}
+/** The idle gaps of each device and of each of its streams, as `derived.py` classified them. */
+export class IdleGaps {
+  readonly #lanes = new Map<number, Map<number, IdleLane>>();
 
-function firstBegin(row: SpanRow): number {
-  const span = row.kind.findIndex((kind) => kind !== SpanKind.streamRange);
-  return row.fromNs[span] ?? Infinity;
-}
-
-function lastEnd(row: SpanRow): number {
-  const span = row.kind.findLastIndex((kind) => kind !== SpanKind.streamRange);
-  return row.toNs[span] ?? -Infinity;
-}
-
-/** What no span of several rows covers; each gap's source is the activity that begins after it. */
-function gapsBetween(rows: readonly SpanRow[], fromNs: number, toNs: number): SpanRow {
-  const gaps = new SpanRow();
-  const columns = rows.map((row) => ({ row, begins: row.fromNs, ends: row.toNs, next: 0 }));
-  let reached = fromNs;
-  for (;;) {
-    let earliest: (typeof columns)[number] | undefined;
-    for (const candidate of columns) {
-      while (candidate.next < candidate.row.count && !isWork(candidate.row, candidate.next)) {
-        candidate.next += 1;
-      }
-      const begin = candidate.begins[candidate.next] ?? Infinity;
-      if (begin < (earliest?.begins[earliest.next] ?? Infinity)) {
-        earliest = candidate;
-      }
+  append(table: Table): void {
+    for (const lane of table.replaceFromNs === undefined ? [] : this.#all()) {
+      lane.forgetFrom(table.replaceFromNs ?? 0);
     }
-    if (earliest === undefined) {
-      break;
-    }
-    const { row, begins, ends, next } = earliest;
-    const begin = begins[next] ?? 0;
-    if (begin > reached) {
-      gaps.push(reached, begin, SpanKind.idle, row.source[next] ?? NO_ACTIVITY);
-    }
-    reached = Math.max(reached, ends[next] ?? 0);
-    earliest.next += 1;
+    const [times, ends] = [table.numbers("time"), table.numbers("end")];
+    const [streams, activities] = [table.numbers("stream"), table.numbers("activity")];
+    const causes = table.codes("cause", IDLE_CAUSES);
+    table.numbers("device").forEach((device, row) => {
+      const lanes = this.#lanes.get(device) ?? new Map<number, IdleLane>();
+      this.#lanes.set(device, lanes);
+      const lane = lanes.get(streams[row] ?? 0) ?? new IdleLane();
+      lanes.set(streams[row] ?? 0, lane);
+      const [from = 0, to = 0, activity = NO_ACTIVITY] = [times[row], ends[row], activities[row]];
+      lane.push(from, to, causes[row] ?? 0, activity);
+    });
   }
-  if (toNs > reached) {
-    gaps.push(reached, toNs, SpanKind.idle, NO_ACTIVITY);
+
+  /** The gaps of a stream, or of the whole device where that is 0. */
+  of(device: number, stream: number): IdleLane | undefined {
+    return this.#lanes.get(device)?.get(stream);
   }
-  return gaps;
+
+  #all(): IdleLane[] {
+    return [...this.#lanes.values()].flatMap((lanes) => [...lanes.values()]);
+  }
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Lanes, type Lane } from "./lanes.ts";
 import { SPAN_KINDS } from "./span_kinds.ts";
-import { tableOf } from "./table_of.ts";
+import { tableOf } from "../../testing/table_of.ts";
 import { Work } from "./work.ts";
 
 const NAMES = { stream: (id: number) => `stream ${id}`, pool: () => "" };

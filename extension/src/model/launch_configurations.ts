@@ -10,6 +10,11 @@ export interface LaunchConfiguration {
   readonly sharedMemory: number;
 }
 
+/** The threads of a whole launch. */
+export function threadsOf({ grid, block }: LaunchConfiguration): number {
+  return [...grid, ...block].reduce((product, length) => product * length, 1);
+}
+
 export class LaunchConfigurations {
   readonly #byId = new Map<number, LaunchConfiguration>();
 

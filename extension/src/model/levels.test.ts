@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Wholes } from "../base/growing.ts";
-import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
+import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
 import { columnExtremes, columnLargest, columnRows, LevelLine } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";

@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { Links } from "./links.ts";
-import { eventsOf } from "./random_program.ts";
+import { eventsOf } from "../../testing/random_program.ts";
 import { SpanKind } from "./span_kinds.ts";
-import { tableOf } from "./table_of.ts";
+import { tableOf } from "../../testing/table_of.ts";
 import { Work } from "./work.ts";
 
 /** Two blocks at one address, one after the other, and one at another. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { describeMark, findMarks } from "./marks.ts";
-import { eventsOf } from "./random_program.ts";
+import { eventsOf } from "../../testing/random_program.ts";
 import { Stacks } from "./stacks.ts";
 
 const MIB = 2 ** 20;

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { seeded } from "../base/seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 import { busyIn } from "./busy.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { measure } from "./measurement.ts";
-import { eventsOf, randomProgram } from "./random_program.ts";
+import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 import { isCopy, SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";
 

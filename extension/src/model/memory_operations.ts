@@ -1,11 +1,11 @@
 import type { Lane } from "./lanes.ts";
+import { MEMORIES } from "./activities.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const OPERATIONS = ["allocation", "release"] as const;
-const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
 const RELEASE = 1;
 
 /** Allocations and releases that CUDA carried out, whoever asked, in the order they came. */

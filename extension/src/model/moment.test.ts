@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { eventsOf, randomProgram, type EventRow } from "./random_program.ts";
+import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
 import { barPieces } from "./bar_rects.ts";
 import { packBars } from "./bars.ts";
 import { findBlocks, isPendingAfter } from "./blocks.ts";

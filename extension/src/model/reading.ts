@@ -5,6 +5,8 @@ import { Work } from "./work.ts";
 
 /** Tables that other tables refer to; they are small, and are read first. */
 const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
+/** What gpuviz concluded from the others when the file was written. */
+const DERIVED = ["idle_gaps", "host_waits", "stream_waits"] as const;
 /** In the order in which they are needed: waits are shown where their calls are. */
 const LARGE = [
   "memory_events",
@@ -12,6 +14,7 @@ const LARGE = [
   "activities",
   "synchronizations",
   "launch_blocks",
+  ...DERIVED,
 ] as const;
 
 /** A large table of which a part has been read. */
@@ -39,6 +42,7 @@ export async function* readInto(
     recording.reserve(name, file.rowsOf(name));
     return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
   });
+  recording.work.lacksDerived = true;
   const total = started.reduce((sum, { rows }) => sum + rows, 0);
   let taken = 0;
   while (started.length > 0) {
@@ -49,6 +53,7 @@ export async function* readInto(
     } else {
       recording.append(part.value);
       recording.settle();
+      recording.work.lacksDerived &&= !DERIVED.some((name) => name === part.value.name);
       behind.taken += part.value.rows;
       taken += part.value.rows;
       yield Math.min(taken / Math.max(total, 1), 1);

@@ -1,8 +1,8 @@
 import { isActiveAfter, NO_EVENT, type Blocks } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { byFirstDifference } from "./groups.ts";
-import type { Place, Places } from "./places.ts";
+import { numbersOf } from "./grouping.ts";
+import type { Place, Stacks } from "./stacks.ts";
 
 /** Bytes and counts of blocks. */
 export interface Held {
@@ -74,19 +74,20 @@ function add(
   }
 }
 
-/** The lines that allocated, most bytes at the peak first, by the rules of gpuviz/analysis/sites.py. */
+/** The lines that allocated, most bytes at the peak first. */
 export function siteRows(
   holdings: ReadonlyMap<number, StackHoldings>,
-  places: Places,
+  callStacks: Stacks,
   blocks: Blocks,
 ): SiteRow[] {
+  const lineOf = numbersOf((id) => callStacks.placeOf(id).site);
   const lines = new Map<number, SiteRow & { stacks: number[] }>();
   const largestFirst = [...holdings].sort(([, left], [, right]) => compare(left, right));
   for (const [stack, held] of largestFirst) {
-    const line = places.lineOf(stack);
+    const line = lineOf(stack);
     const row = lines.get(line) ?? {
       ...nothingHeld(held.largest),
-      place: places.of(stack),
+      place: callStacks.placeOf(stack),
       stacks: [],
     };
     lines.set(line, row);
@@ -103,11 +104,13 @@ export function siteRows(
   return [...lines.values()].sort(compare);
 }
 
-const compare = byFirstDifference<StackHoldings>(
-  (left, right) => right.atPeak.bytes - left.atPeak.bytes,
-  (left, right) => right.inAll.bytes - left.inAll.bytes,
-  (left, right) => right.inAll.count - left.inAll.count,
-);
+function compare(left: StackHoldings, right: StackHoldings): number {
+  return (
+    right.atPeak.bytes - left.atPeak.bytes ||
+    right.inAll.bytes - left.inAll.bytes ||
+    right.inAll.count - left.inAll.count
+  );
+}
 
 function nothingHeld(largest: number): StackHoldings {
   const none = (): Held => ({ bytes: 0, count: 0 });

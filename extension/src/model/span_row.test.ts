@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { seeded } from "../base/seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 import { SpanRow } from "./span_row.ts";
 import { SpanStack, type Spans } from "./span_stack.ts";
 

@@ -5,18 +5,29 @@ export interface Frame {
   readonly filename: string;
   readonly line: number;
   readonly source: string;
+  /** Whether its file belongs to Python or to an installed package. */
+  readonly isInstalled: boolean;
 }
 
-const UNKNOWN_FRAME: Frame = { name: "", filename: "", line: 0, source: "" };
+/** A line of the program. */
+export interface Place {
+  /** `function (file:line)` of the user's innermost line. */
+  readonly site: string;
+  /** The line's text, empty where unknown. */
+  readonly source: string;
+}
 
-// The same rule as in gpuviz/analysis/callstacks.py.
-const INSTALLED =
-  /^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)/;
+interface Stack {
+  readonly frames: readonly number[];
+  readonly userFrame: number;
+}
+
+const UNKNOWN_FRAME: Frame = { name: "", filename: "", line: 0, source: "", isInstalled: false };
 
 /** The call stacks of a recording, by id; later rows add to them. */
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
-  readonly #stacks = new Map<number, readonly number[]>();
+  readonly #stacks = new Map<number, Stack>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
   append(table: Table): void {
@@ -24,7 +35,11 @@ export class Stacks {
       this.#appendFrames(table);
     } else if (table.name === "stacks") {
       const lists = table.lists("frames");
-      table.numbers("id").forEach((id, row) => this.#stacks.set(id, lists[row] ?? []));
+      const userFrames = table.has("user_frame") ? table.numbers("user_frame") : undefined;
+      table.numbers("id").forEach((id, row) => {
+        const frames = lists[row] ?? [];
+        this.#stacks.set(id, { frames, userFrame: userFrames?.[row] ?? frames[0] ?? 0 });
+      });
     }
   }
 
@@ -33,30 +48,29 @@ export class Stacks {
     const filenames = table.texts("filename");
     const lines = table.numbers("line");
     const sources = table.texts("source");
+    const installed = table.has("installed") ? table.numbers("installed") : undefined;
     table.numbers("id").forEach((id, row) => {
       this.#frames.set(id, {
         name: names[row] ?? "",
         filename: filenames[row] ?? "",
         line: lines[row] ?? 0,
         source: sources[row] ?? "",
+        isInstalled: (installed?.[row] ?? 0) !== 0,
       });
     });
   }
 
   /** The frames of a stack, innermost first; empty where none was captured. */
   framesOf(stack: number): readonly Frame[] {
-    return (this.#stacks.get(stack) ?? []).map((id) => this.#frames.get(id) ?? UNKNOWN_FRAME);
-  }
-
-  /** Whether a frame's file belongs to Python or to an installed package. */
-  isInstalled({ filename }: Frame): boolean {
-    return INSTALLED.test(filename);
+    return (this.#stacks.get(stack)?.frames ?? []).map(
+      (id) => this.#frames.get(id) ?? UNKNOWN_FRAME,
+    );
   }
 
   /** The innermost frame outside installed packages, else the innermost of all. */
   userFrameOf(stack: number): Frame | undefined {
-    const frames = this.framesOf(stack);
-    return frames.find((frame) => !this.isInstalled(frame)) ?? frames[0];
+    const id = this.#stacks.get(stack)?.userFrame ?? 0;
+    return id === 0 ? undefined : (this.#frames.get(id) ?? UNKNOWN_FRAME);
   }
 
   /** The user's line that allocated or freed, as `train.py:12 forward`. */
@@ -64,10 +78,23 @@ export class Stacks {
     const frame = this.userFrameOf(stack);
     return frame === undefined ? "no call stack" : describeFrame(frame);
   }
+
+  /** The same line as tables of a recording name it. */
+  placeOf(stack: number): Place {
+    const frame = this.userFrameOf(stack);
+    return frame === undefined
+      ? { site: "(no call stack)", source: "" }
+      : { site: siteText(frame), source: frame.source };
+  }
 }
 
 export function describeFrame(frame: Frame): string {
   return `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
+}
+
+/** A frame as `function (file:line)`. */
+export function siteText(frame: Frame): string {
+  return `${frame.name} (${frame.filename}:${frame.line})`;
 }
 
 /** The last two parts of a path. */

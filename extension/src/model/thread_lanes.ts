@@ -2,7 +2,7 @@ import type { Lane } from "./lanes.ts";
 import { RangeSpans } from "./range_spans.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";
-import { SynchronizationKind } from "./synchronizations.ts";
+import { SynchronizationKind } from "./host_calls.ts";
 import type { Work } from "./work.ts";
 
 const HOST = 0;

@@ -1,13 +1,11 @@
 import type { Table } from "../wire/table.ts";
-import { Activities } from "./activities.ts";
-import { ApiCalls } from "./api_calls.ts";
+import { Activities, LaunchBlocks } from "./activities.ts";
 import { DeviceMemory } from "./device_memory.ts";
-import { LaunchBlocks } from "./launch_blocks.ts";
+import { ApiCalls, HostWaits, Overheads, StreamWaits, Synchronizations } from "./host_calls.ts";
+import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
 import { MemoryOperations } from "./memory_operations.ts";
-import { Overheads } from "./overheads.ts";
 import { Ranges } from "./ranges.ts";
-import { Synchronizations } from "./synchronizations.ts";
 import { Texts } from "./texts.ts";
 
 interface Appendable {
@@ -26,6 +24,11 @@ export class Work {
   readonly overheads = new Overheads();
   readonly memoryOperations = new MemoryOperations();
   readonly deviceMemory = new DeviceMemory();
+  readonly hostWaits = new HostWaits();
+  readonly idleGaps = new IdleGaps();
+  readonly streamWaits = new StreamWaits();
+  /** Whether a file was read that has no derived tables: why nothing ran is unknown. */
+  lacksDerived = false;
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
   #endNs = 0;
@@ -70,6 +73,9 @@ export class Work {
     overheads: this.overheads,
     memory_operations: this.memoryOperations,
     device_memory: this.deviceMemory,
+    host_waits: this.hostWaits,
+    idle_gaps: this.idleGaps,
+    stream_waits: this.streamWaits,
     strings: this.strings,
     threads: this.threads,
   };

@@ -6,9 +6,10 @@ import {
   formatExactBytes,
   formatTime,
 } from "../base/format.ts";
-import { IDLE_CAUSES, type IdleTimes } from "./idle_causes.ts";
+import { IDLE_CAUSES, type IdleTimes } from "./idle_gaps.ts";
 import { busyIn } from "./busy.ts";
 import { shortKernelName } from "./kernel_name.ts";
+import { threadsOf } from "./launch_configurations.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
@@ -84,7 +85,7 @@ export class WorkDescriptions {
   }
 
   /** A time without work, and its causes. */
-  gap({ fromNs, toNs, next, stream }: Gap, causes: IdleTimes): string[] {
+  gap({ fromNs, toNs, next, stream }: Gap, causes: IdleTimes | undefined): string[] {
     const { activities } = this.#work;
     const kind = spanKindOf(activities)(next);
     const streamOfNext = this.#names.stream(activities.stream[next] ?? 0);
@@ -92,7 +93,7 @@ export class WorkDescriptions {
       `Idle for ${formatDuration(toNs - fromNs)}`,
       `time: ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
       stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
-      ...idleLines(causes, toNs - fromNs),
+      ...(causes === undefined ? [] : idleLines(causes, toNs - fromNs)),
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#launchedFrom(activities.correlation[next] ?? 0),
     ];
@@ -186,9 +187,8 @@ export class WorkDescriptions {
       return [];
     }
     const { grid, block, registers, sharedMemory } = launch;
-    const threads = [...grid, ...block].reduce((product, size) => product * size, 1);
     return [
-      `grid ${grid.join(" × ")}, block ${block.join(" × ")}: ${formatCount(threads)} threads`,
+      `grid ${grid.join(" × ")}, block ${block.join(" × ")}: ${formatCount(threadsOf(launch))} threads`,
       `${registers} registers a thread, ${formatBytes(sharedMemory)} shared memory a block`,
     ];
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Extents } from "../base/extents.ts";
-import { seeded } from "../base/seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 import { pixelOf, shade } from "./colour.ts";
 import { PlacedRows } from "./placed_rows.ts";
 import { createRaster, findRect, paintRects, type Raster, type Rects } from "./raster.ts";

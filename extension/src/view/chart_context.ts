@@ -4,8 +4,7 @@ import type { DeviceContents } from "../model/device_contents.ts";
 import type { UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { Divisions } from "../model/divisions.ts";
-import { EventWaits } from "../model/event_waits.ts";
-import { IdleGaps } from "../model/idle_gaps.ts";
+import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
@@ -30,7 +29,6 @@ class Derived {
   readonly describe: Descriptions;
   readonly describeWork: WorkDescriptions;
   readonly bands: Bands;
-  readonly waits: EventWaits;
   readonly #divisions: Divisions;
 
   constructor({ timeline, work, stacks, names }: DeviceContents) {
@@ -39,12 +37,10 @@ class Derived {
     this.describeWork = new WorkDescriptions(work, stacks, names);
     this.#divisions = new Divisions(work.ranges);
     this.bands = new Bands(this.#divisions, this.describeWork);
-    this.waits = new EventWaits(work);
   }
 
   extend(): void {
     this.#divisions.extend();
-    this.waits.extend();
   }
 }
 
@@ -59,7 +55,6 @@ export class ChartContext implements RelatedContents {
   readonly showsIdle = new Signal(false);
   /** Whether the levels include what all processes use of the device. */
   readonly showsUsed = new Signal(false);
-  #idle: IdleGaps | undefined;
   #marks: readonly Mark[] | undefined;
   /** Brings the keyboard to what is selected. */
   focusSelected: () => void = () => undefined;
@@ -86,7 +81,6 @@ export class ChartContext implements RelatedContents {
       this.#contents = contents;
       this.#derived = new Derived(contents);
     }
-    this.#idle = undefined;
     this.#marks = undefined;
     this.grouping.update(contents);
     this.selection.follow(contents.timeline);
@@ -148,14 +142,9 @@ export class ChartContext implements RelatedContents {
     return this.work.deviceMemory.ofDevice(this.device);
   }
 
-  get waits(): EventWaits {
-    return this.#derived.waits;
-  }
-
-  /** When the device and each of its streams had nothing to do. */
-  get idle(): IdleGaps {
-    this.#idle ??= new IdleGaps(this.lanes, this.work);
-    return this.#idle;
+  /** When a stream had nothing to do, or all of the device. */
+  idleOf(stream = 0): IdleLane | undefined {
+    return this.work.idleGaps.of(this.device, stream);
   }
 
   timesOf(picked: Picked): TimeRange {

@@ -102,11 +102,9 @@ export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
   label.append(choice);
   parent.append(label);
-  const follow = (): void => {
+  scope.follow(() => {
     choice.value = chart.grouping.by;
-  };
-  follow();
-  scope.defer(chart.grouping.categories.subscribe(follow));
+  }, chart.grouping.categories);
   scope.listen(choice, "change", () => {
     const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
     chart.grouping.choose(by ?? "stack", chart.contents);

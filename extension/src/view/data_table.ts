@@ -32,7 +32,6 @@ export function dataTable<Row>(
   sortedBy: number,
 ): Scope {
   const scope = new Scope();
-  let filled = new Scope();
   const frame = element("div", "gpuviz-scroll");
   frame.tabIndex = 0;
   frame.setAttribute("role", "region");
@@ -42,25 +41,17 @@ export function dataTable<Row>(
   const isWhole = new Signal(rows.length <= FIRST_ROWS);
   addHead(scope, table, columns, order);
   const body = table.createTBody();
-  const show = (): void => {
-    filled.dispose();
-    filled = new Scope();
+  frame.append(table);
+  scope.append(parent, frame);
+  if (!isWhole.value) {
+    addMore(scope, parent, rows.length, isWhole);
+  }
+  const show = (filled: Scope): void => {
     const sorted = sortedRows(rows, columns[order.value.column], order.value.isDescending);
     const shown = isWhole.value ? sorted : sorted.slice(0, FIRST_ROWS);
     body.replaceChildren(...shown.map((row) => tableRow(row, columns, filled)));
   };
-  frame.append(table);
-  parent.append(frame);
-  if (!isWhole.value) {
-    addMore(scope, parent, rows.length, isWhole);
-  }
-  show();
-  scope.defer(order.subscribe(show));
-  scope.defer(isWhole.subscribe(show));
-  scope.defer(() => {
-    filled.dispose();
-    frame.remove();
-  });
+  scope.follow(show, order, isWhole);
   return scope;
 }
 
@@ -99,8 +90,7 @@ function addHead<Row>(
       }
     });
   };
-  mark();
-  scope.defer(order.subscribe(mark));
+  scope.follow(mark, order);
 }
 
 function addMore(scope: Scope, parent: HTMLElement, count: number, isWhole: Signal<boolean>): void {
@@ -113,10 +103,7 @@ function addMore(scope: Scope, parent: HTMLElement, count: number, isWhole: Sign
     line.remove();
   });
   line.append(more);
-  parent.append(line);
-  scope.defer(() => {
-    line.remove();
-  });
+  scope.append(parent, line);
 }
 
 function tableRow<Row>(

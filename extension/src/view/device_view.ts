@@ -118,10 +118,7 @@ function showControls(
   keysFrom: HTMLElement,
 ): void {
   const bar = element("section", "gpuviz-section gpuviz-section--controls");
-  parent.append(bar);
-  scope.defer(() => {
-    bar.remove();
-  });
+  scope.append(parent, bar);
   const help = helpDialog(bar);
   const found = searchBox(bar, chart);
   scope.use(help.scope);
@@ -158,9 +155,6 @@ function section(scope: Scope, parent: HTMLElement, title: string, hint: string)
   const created = element("section", "gpuviz-section");
   created.append(element("h3", "gpuviz-section__title", title));
   created.append(element("p", "gpuviz-section__hint", hint));
-  parent.append(created);
-  scope.defer(() => {
-    created.remove();
-  });
+  scope.append(parent, created);
   return created;
 }

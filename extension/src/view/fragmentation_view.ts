@@ -32,11 +32,8 @@ export function fragmentationView(parent: HTMLElement, chart: ChartContext): Sco
   }
   scope.use(freeView(parent, chart));
   const place = element("div", "gpuviz-fragmentation");
-  parent.append(place);
-  let shown = new Scope();
-  const show = (): void => {
-    shown.dispose();
-    shown = new Scope();
+  scope.append(parent, place);
+  scope.follow((shown) => {
     const row = chart.selection.momentRow.value;
     const found = fragmentationAfter(chart.timeline, row);
     const time = formatDuration(chart.timeline.events.timeNs[row] ?? 0);
@@ -52,13 +49,7 @@ export function fragmentationView(parent: HTMLElement, chart: ChartContext): Sco
       const most = classes.reduce((high, { bytes }) => Math.max(high, bytes), 1);
       shown.use(dataTable(place, "Free blocks by size", sizeColumns(most, found.free), classes, 0));
     }
-  };
-  show();
-  scope.defer(chart.selection.momentRow.subscribe(show));
-  scope.defer(() => {
-    shown.dispose();
-    place.remove();
-  });
+  }, chart.selection.momentRow);
   return scope;
 }
 

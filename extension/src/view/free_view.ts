@@ -21,7 +21,7 @@ const OPTIONS = {
 export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const legend = freeLegend();
-  parent.append(legend);
+  scope.append(parent, legend);
   const seriesOf = (): FragmentationSeries => {
     const { fromNs, toNs } = chart.selection.window.range.value;
     return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
@@ -42,10 +42,7 @@ export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
   };
   scope.defer(chart.selection.window.range.subscribe(refresh));
   scope.use(plot.scope);
-  scope.defer(() => {
-    window.clearTimeout(settling);
-    legend.remove();
-  });
+  scope.defer(() => window.clearTimeout(settling));
   return scope;
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { seeded } from "../base/seeded.ts";
+import { seeded } from "../../testing/seeded.ts";
 import { createRaster, paintRects } from "../render/raster.ts";
 import { MapPlaces } from "./map_layers.ts";
 import { BlockGroups } from "../model/block_groups.ts";
@@ -9,7 +9,7 @@ import { categorize } from "../model/categories.ts";
 import { columnExtremes, columnRows } from "../model/decimation.ts";
 import { DeviceTimeline } from "../model/device_timeline.ts";
 import { Action } from "../model/events.ts";
-import { eventsOf, randomProgram } from "../model/random_program.ts";
+import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function columnsOf(timeline: DeviceTimeline): unknown {
   const { blocks, segments, levels, layout, regions } = timeline;

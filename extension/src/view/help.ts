@@ -37,10 +37,7 @@ export function helpDialog(parent: HTMLElement): {
     dialog.close();
   });
   dialog.append(element("h3", "", "Keys and gestures"), list, close);
-  parent.append(dialog);
-  scope.defer(() => {
-    dialog.remove();
-  });
+  scope.append(parent, dialog);
   const toggle = (): void => {
     if (dialog.open) {
       dialog.close();

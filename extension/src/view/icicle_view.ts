@@ -1,7 +1,7 @@
 import { formatBytes, formatExactBytes, formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { callTree, visibleCalls, type Call } from "../model/icicle.ts";
-import { siteText } from "../model/places.ts";
+import { siteText } from "../model/stacks.ts";
 import { shortFilename } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
@@ -27,7 +27,7 @@ export function icicleView(
   const box = element("div", "gpuviz-icicle");
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", `Call stacks by bytes ${measure}`);
-  parent.append(box);
+  scope.append(parent, box);
   const colours = fileColours(root);
   let shown = new Scope();
   const show = (focus: Call, isChosen: boolean): void => {
@@ -60,7 +60,6 @@ export function icicleView(
   scope.defer(() => {
     shown.dispose();
     chart.tooltip.hide();
-    box.remove();
   });
   return scope;
 }
@@ -83,7 +82,7 @@ function callButton(
   created.style.width = `${width * 100}%`;
   created.style.top = `${call.depth * ROW_PX}px`;
   const colour = call.frame === undefined ? undefined : colours.get(call.frame.filename);
-  if (colour !== undefined && !call.isInstalled) {
+  if (colour !== undefined) {
     created.classList.add(`gpuviz-icicle__call--${colour}`);
   }
   if (isAbove) {
@@ -120,8 +119,8 @@ function ancestorsOf(call: Call): Call[] {
 /** A colour for each of the user's files, those with most bytes first. */
 function fileColours(root: Call): ReadonlyMap<string, number> {
   const colours = new Map<string, number>();
-  for (const { frame, isInstalled } of visibleCalls(root, root.bytes * LEAST_SHARE)) {
-    if (frame !== undefined && !isInstalled && !colours.has(frame.filename)) {
+  for (const { frame } of visibleCalls(root, root.bytes * LEAST_SHARE)) {
+    if (frame !== undefined && !frame.isInstalled && !colours.has(frame.filename)) {
       colours.set(frame.filename, colours.size % COLOURS);
     }
   }

@@ -2,6 +2,10 @@ import { Scope } from "../base/scope.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { button, element } from "./dom.ts";
 
+/** What is said where a file without derived tables is shown. */
+export const OLDER_FILE =
+  "This file was written by an older gpuviz: complete it with `gpuviz convert OLD NEW`.";
+
 /** Shows or hides when streams had nothing to do; nothing where there is no stream. */
 export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
@@ -10,14 +14,14 @@ export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   scope.listen(toggle, "click", () => {
     chart.showsIdle.value = !chart.showsIdle.value;
   });
-  bar.append(toggle);
+  const older = element("p", "gpuviz-section__hint", OLDER_FILE);
+  bar.append(toggle, older);
   parent.append(bar);
   const show = (): void => {
     bar.hidden = !chart.lanes.some((lane) => lane.stream !== undefined);
     toggle.setAttribute("aria-pressed", String(chart.showsIdle.value));
+    older.hidden = !chart.showsIdle.value || !chart.work.lacksDerived;
   };
-  show();
-  scope.defer(chart.showsIdle.subscribe(show));
-  scope.defer(chart.revision.subscribe(show));
+  scope.follow(show, chart.showsIdle, chart.revision);
   return scope;
 }

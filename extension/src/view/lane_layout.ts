@@ -1,4 +1,3 @@
-import type { IdleGaps } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import type { SpanRow } from "../model/span_row.ts";
 
@@ -63,23 +62,26 @@ function busiest(lanes: readonly Lane[]): readonly Lane[] {
  *
  * Idle gaps take the whole height of their lane, for nothing else is in it then.
  */
-export function layOutLanes(lanes: readonly Lane[], idle?: IdleGaps): LaneLayout {
-  const some = busiest(lanes);
-  const all = idle === undefined ? some : withDevice(some, idle);
-  const roomy = stackLanes(all, ROOMY, idle);
-  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(all, DENSE, idle);
+export function layOutLanes(lanes: readonly Lane[], gapsOf: GapsOf = () => undefined): LaneLayout {
+  const all = withDevice(busiest(lanes), gapsOf());
+  const roomy = stackLanes(all, ROOMY, gapsOf);
+  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(all, DENSE, gapsOf);
 }
+
+/** The idle gaps of a stream, or of all of the device, where they are shown. */
+type GapsOf = (stream?: number) => SpanRow | undefined;
 
 /** With a lane above the streams that shows when none of them had anything to do. */
-function withDevice(lanes: readonly Lane[], { ofDevice }: IdleGaps): Lane[] {
+function withDevice(lanes: readonly Lane[], gaps: SpanRow | undefined): readonly Lane[] {
   const first = lanes.findIndex((lane) => lane.stream !== undefined);
-  const stack = { rows: [ofDevice], count: ofDevice.count };
-  return lanes.filter((lane) => lane.stream !== undefined).length > 1
-    ? lanes.toSpliced(first, 0, { title: "all streams idle", stream: undefined, stack })
-    : [...lanes];
+  if (gaps === undefined || lanes.filter((lane) => lane.stream !== undefined).length < 2) {
+    return lanes;
+  }
+  const stack = { rows: [gaps], count: gaps.count };
+  return lanes.toSpliced(first, 0, { title: "all streams idle", stream: undefined, stack });
 }
 
-function stackLanes(lanes: readonly Lane[], measures: Measures, idle?: IdleGaps): LaneLayout {
+function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf): LaneLayout {
   let topPx = measures.gap / 2;
   let firstId = 0;
   const placed = lanes.map((lane) => {
@@ -92,7 +94,7 @@ function stackLanes(lanes: readonly Lane[], measures: Measures, idle?: IdleGaps)
       firstId += row.count;
       return at;
     });
-    const gaps = idle?.ofLane(lane);
+    const gaps = lane.stream === undefined ? undefined : gapsOf(lane.stream);
     if (gaps !== undefined) {
       rows.unshift({ row: gaps, topPx, heightPx, firstId });
       firstId += gaps.count;

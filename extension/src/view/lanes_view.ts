@@ -31,7 +31,9 @@ const POINTER_SLACK_PX = 2;
 /** What each stream and each host thread did over time. */
 export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   const layOut = (): LaneLayout =>
-    layOutLanes(chart.lanes, chart.showsIdle.value ? chart.idle : undefined);
+    layOutLanes(chart.lanes, (stream) =>
+      chart.showsIdle.value ? chart.idleOf(stream)?.gaps : undefined,
+    );
   let layout = layOut();
   const options = {
     label: "Streams and host threads over time. Arrow keys move the cursor.",
@@ -50,7 +52,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeWork);
     drawLaneTitles(drawing, layout);
-    drawWaitArrows(drawing, layout, time, chart.waits);
+    drawWaitArrows(drawing, layout, time, chart.work.streamWaits);
   };
   const plot = timePlot(parent, chart, options, {
     draw,
@@ -202,11 +204,12 @@ function gapOf({ row, span }: SpanInRow, { lanes }: LaneLayout): Gap {
 /** A lane, how full it is in a window, and why it is not fuller. */
 function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: number): string[] {
   const lines = chart.describeWork.lane(lane, fromNs, toNs);
-  const gaps = chart.showsIdle.value ? chart.idle.ofLane(lane) : undefined;
-  if (gaps === undefined) {
+  const isIdleShown = chart.showsIdle.value && lane.stream !== undefined;
+  const idle = isIdleShown ? chart.idleOf(lane.stream) : undefined;
+  if (idle === undefined) {
     return lines;
   }
-  const idleNs = gaps.takenIn(fromNs, toNs);
-  const causes = idleLines(chart.idle.causesIn(gaps, fromNs, toNs), idleNs);
+  const idleNs = idle.gaps.takenIn(fromNs, toNs);
+  const causes = idleLines(idle.causesIn(fromNs, toNs), idleNs);
   return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
 }

@@ -47,10 +47,7 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
       value.replaceChildren(...exactly(timeline.levels[name][row] ?? 0));
     }
   };
-  show();
-  scope.defer(selection.cursorNs.subscribe(show));
-  scope.defer(selection.momentRow.subscribe(show));
-  scope.defer(chart.revision.subscribe(show));
+  scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
   return scope;
 }
 

@@ -38,8 +38,7 @@ export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
       );
     }
   };
-  show();
-  scope.defer(measured.subscribe(show));
+  scope.follow(show, measured);
   return scope;
 }
 

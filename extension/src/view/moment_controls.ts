@@ -39,9 +39,7 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
     const row = selection.momentRow.value;
     where.textContent = describeMoment(chart.timeline, row, describeEvent(chart, row));
   };
-  show();
-  scope.defer(selection.momentRow.subscribe(show));
-  scope.defer(chart.revision.subscribe(show));
+  scope.follow(show, selection.momentRow, chart.revision);
   return scope;
 }
 

@@ -15,14 +15,11 @@ export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
   panel.setAttribute("role", "region");
   panel.setAttribute("aria-label", "Selected");
   panel.tabIndex = -1;
-  parent.append(panel);
+  scope.append(parent, panel);
   chart.focusSelected = () => {
     panel.focus({ preventScroll: true });
   };
-  let shown = new Scope();
-  const show = (): void => {
-    shown.dispose();
-    shown = new Scope();
+  scope.follow((shown) => {
     const { value: picked } = chart.selection.picked;
     const hadFocus = panel.contains(document.activeElement);
     panel.replaceChildren(
@@ -33,13 +30,7 @@ export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
     if (hadFocus) {
       panel.focus({ preventScroll: true });
     }
-  };
-  show();
-  scope.defer(chart.selection.picked.subscribe(show));
-  scope.defer(() => {
-    shown.dispose();
-    panel.remove();
-  });
+  }, chart.selection.picked);
   return scope;
 }
 
@@ -103,8 +94,8 @@ export function linesAbout(picked: Picked, chart: ChartContext): string[] {
     case "block":
       return chart.describe.block(picked.block);
     case "gap": {
-      const { fromNs, toNs, next } = picked.gap;
-      return chart.describeWork.gap(picked.gap, chart.idle.causesOf(fromNs, toNs, next));
+      const { fromNs, toNs, stream } = picked.gap;
+      return chart.describeWork.gap(picked.gap, chart.idleOf(stream)?.causesIn(fromNs, toNs));
     }
     case "span":
       return chart.describeWork.span(picked.spanKind, picked.row);

@@ -1,7 +1,7 @@
 import { counted, formatBytes } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
-import { Places, siteText } from "../model/places.ts";
+import { siteText } from "../model/stacks.ts";
 import {
   siteRows,
   stackHoldings,
@@ -31,7 +31,7 @@ export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
   const shape = new Signal<(typeof SHAPES)[number]>("Table");
   const bar = element("div", "gpuviz-controls");
   const place = element("div", "gpuviz-sites");
-  parent.append(bar, place);
+  scope.append(parent, bar, place);
   const choices = SHAPES.map((name) => {
     const choice = button(name, `Show the lines as ${name.toLowerCase()}`);
     scope.listen(choice, "click", () => {
@@ -40,24 +40,13 @@ export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
     bar.append(choice);
     return choice;
   });
-  let shown = new Scope();
-  const show = (): void => {
-    shown.dispose();
+  scope.follow((shown) => {
     choices.forEach((choice, index) => {
       choice.setAttribute("aria-pressed", String(SHAPES[index] === shape.value));
     });
-    shown =
-      shape.value === "Table"
-        ? sitesTable(place, chart, holdings)
-        : sitesIcicle(place, chart, holdings);
-  };
-  show();
-  scope.defer(shape.subscribe(show));
-  scope.defer(() => {
-    shown.dispose();
-    bar.remove();
-    place.remove();
-  });
+    const view = shape.value === "Table" ? sitesTable : sitesIcicle;
+    shown.use(view(place, chart, holdings));
+  }, shape);
   return scope;
 }
 
@@ -66,8 +55,7 @@ function sitesTable(
   chart: ChartContext,
   holdings: ReadonlyMap<number, StackHoldings>,
 ): Scope {
-  const places = new Places(chart.work, chart.stacks);
-  const rows = siteRows(holdings, places, chart.timeline.blocks);
+  const rows = siteRows(holdings, chart.stacks, chart.timeline.blocks);
   const held = (title: string, hint: string, name: HoldingName): TableColumn<SiteRow> =>
     bytesColumn(
       title,
@@ -155,19 +143,12 @@ function sitesIcicle(
   }
   label.append(choice);
   bar.append(label);
-  parent.append(bar);
-  let shown = new Scope();
-  const show = (): void => {
-    shown.dispose();
+  scope.append(parent, bar);
+  const show = scope.follow((shown) => {
     const name = choice.value in MEASURES ? (choice.value as HoldingName) : "atPeak";
     const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name].bytes]));
-    shown = icicleView(parent, chart, bytesOf, MEASURES[name]);
-  };
-  show();
-  scope.listen(choice, "change", show);
-  scope.defer(() => {
-    shown.dispose();
-    bar.remove();
+    shown.use(icicleView(parent, chart, bytesOf, MEASURES[name]));
   });
+  scope.listen(choice, "change", show);
   return scope;
 }

@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Place } from "../model/places.ts";
+import type { Place } from "../model/stacks.ts";
 import type { Picked } from "../model/picked.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
@@ -45,10 +45,7 @@ export function shareColumn<Row>(
 }
 
 /** A line's source, where known, and where it stands; the whole path is in its title. */
-export function appendPlace(
-  parent: HTMLElement,
-  { source, site }: Pick<Place, "source" | "site">,
-): void {
+export function appendPlace(parent: HTMLElement, { source, site }: Place): void {
   const text = source.trim();
   if (text !== "") {
     parent.append(element("code", "gpuviz-code", text), " ");

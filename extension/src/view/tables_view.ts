@@ -71,11 +71,8 @@ function showParts(parent: HTMLElement, chart: ChartContext): Scope {
       element("h3", "gpuviz-section__title", title),
       element("p", "gpuviz-section__hint", hint),
     );
-    parent.append(section);
+    scope.append(parent, section);
     scope.use(show(section, chart));
-    scope.defer(() => {
-      section.remove();
-    });
   }
   return scope;
 }

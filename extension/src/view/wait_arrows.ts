@@ -1,5 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import type { EventWaits } from "../model/event_waits.ts";
+import type { StreamWaits } from "../model/host_calls.ts";
 import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
 
@@ -12,7 +12,7 @@ export function drawWaitArrows(
   drawing: Drawing,
   layout: LaneLayout,
   time: Scale,
-  waits: EventWaits,
+  waits: StreamWaits,
 ): void {
   const { context, area, theme } = drawing;
   const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));

@@ -41,12 +41,13 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
     shown,
   );
   parent.append(bar);
-  const show = (): void => {
-    shown.textContent = describeWindow(time);
-  };
-  show();
-  scope.defer(time.range.subscribe(show));
-  scope.defer(chart.revision.subscribe(show));
+  scope.follow(
+    () => {
+      shown.textContent = describeWindow(time);
+    },
+    time.range,
+    chart.revision,
+  );
   return scope;
 }
 

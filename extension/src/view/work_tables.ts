@@ -1,15 +1,21 @@
 import { formatBytes } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import { copyRows, type CopyRow } from "../model/copy_rows.ts";
-import { kernelRows, type KernelRow } from "../model/kernel_rows.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
+import type { Place } from "../model/stacks.ts";
 import type { Picked } from "../model/picked.ts";
-import { Places, type Place } from "../model/places.ts";
-import { spanKindOf } from "../model/span_kinds.ts";
-import { synchronizationRows, type SynchronizationRow } from "../model/synchronization_rows.ts";
+import {
+  copyRows,
+  kernelRows,
+  synchronizationRows,
+  type CopyRow,
+  type KernelRow,
+  type SynchronizationRow,
+} from "../model/work_rows.ts";
+import { threadsOf } from "../model/launch_configurations.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
+import { OLDER_FILE } from "./idle_switch.ts";
 import {
   appendPlace,
   bytesColumn,
@@ -24,17 +30,11 @@ const TOTAL_TIME = 1;
 
 /** The kernels of the device by name. */
 export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = kernelRows(chart.work, new Places(chart.work, chart.stacks), chart.device);
+  const rows = kernelRows(chart.work, chart.stacks, chart.device);
   const columns: TableColumn<KernelRow>[] = [
-    nameColumn(
-      "Kernel",
-      (row) => row.name,
-      chart,
-      (row) => activity(chart, row.longest),
-      {
-        short: (row) => shortKernelName(row.name),
-      },
-    ),
+    nameColumn("Kernel", (row) => row.name, chart, {
+      short: (row) => shortKernelName(row.name),
+    }),
     timeColumn("Total", "Time on the GPU; kernels at once count each", (row) => row.totalNs),
     shareColumn("Share", "Of the total time of all kernels", (row) => row.share),
     countColumn("Launches", "How often it ran", (row) => row.count),
@@ -53,9 +53,9 @@ export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
 
 /** The copies of the device by kind. */
 export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = copyRows(chart.work, new Places(chart.work, chart.stacks), chart.device);
+  const rows = copyRows(chart.work, chart.stacks, chart.device);
   const columns: TableColumn<CopyRow>[] = [
-    nameColumn("Copy", copyName, chart, (row) => activity(chart, row.longest)),
+    nameColumn("Copy", copyName, chart),
     timeColumn("Total", "Time on the GPU; copies at once count each", (row) => row.totalNs),
     bytesColumn("Bytes", "Copied in all", (row) => row.bytes),
     countColumn("Copies", "How many", (row) => row.count),
@@ -73,15 +73,26 @@ export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
 
 /** What blocked the host, by line. */
 export function synchronizationsTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = synchronizationRows(chart.work, new Places(chart.work, chart.stacks));
+  const rows = synchronizationRows(chart.work, chart.stacks);
   const columns: TableColumn<SynchronizationRow>[] = [
-    nameColumn("Waited for", waitName, chart, (row) => row.longest, { small: callName }),
+    nameColumn("Waited for", waitName, chart, { small: callName }),
     timeColumn("Total", "Time in which the host was blocked", (row) => row.totalNs),
+    timeColumn(
+      "Waiting for earlier work",
+      "The part of the total before the copy began on the GPU; for other waits all of it",
+      (row) => row.waitingNs,
+    ),
+    timeColumn(
+      "Transfer",
+      "The part of the total from the begin of the copy on the GPU; 0 for other waits",
+      (row) => row.transferNs,
+    ),
     countColumn("Times", "How often", (row) => row.count),
     timeColumn("Median", "Of the time that the host was blocked", (row) => row.medianNs),
     timeColumn("Longest", "The longest time", (row) => row.maxNs),
   ];
-  return tableOrNone(parent, "Synchronizations", columns, rows, "Nothing blocked the host.");
+  const none = chart.work.lacksDerived ? OLDER_FILE : "Nothing blocked the host.";
+  return tableOrNone(parent, "Synchronizations", columns, rows, none);
 }
 
 function tableOrNone<Row>(
@@ -96,10 +107,7 @@ function tableOrNone<Row>(
   }
   const scope = new Scope();
   const text = element("p", "gpuviz-section__hint", none);
-  parent.append(text);
-  scope.defer(() => {
-    text.remove();
-  });
+  scope.append(parent, text);
   return scope;
 }
 
@@ -110,11 +118,10 @@ interface Naming<Row> {
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<Row extends { readonly place: Place }>(
+function nameColumn<Row extends { readonly place: Place; readonly longest: Picked }>(
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,
-  longest: (row: Row) => Picked,
   { short = name, small = () => "" }: Naming<Row> = {},
 ): TableColumn<Row> {
   return {
@@ -125,7 +132,7 @@ function nameColumn<Row extends { readonly place: Place }>(
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
       const link = showLink(scope, short(row), name(row), () => {
-        showInCharts(chart, longest(row));
+        showInCharts(chart, row.longest);
       });
       cell.append(link);
       if (small(row) !== "") {
@@ -138,21 +145,14 @@ function nameColumn<Row extends { readonly place: Place }>(
   };
 }
 
-function activity({ work }: ChartContext, row: number): Picked {
-  return { kind: "span", spanKind: spanKindOf(work.activities)(row), row };
-}
-
 function shapeColumn(): TableColumn<KernelRow> {
-  const threads = ({ grid, block }: KernelRow): number | undefined =>
-    grid === undefined || block === undefined
-      ? undefined
-      : [...grid, ...block].reduce((product, length) => product * length, 1);
+  const threads = ({ launch }: KernelRow): number | undefined => launch && threadsOf(launch);
   return {
     title: "Grid × block",
     hint: "Of the most frequent launch; sorts by the number of threads",
     value: threads,
-    text: ({ grid, block }) =>
-      grid === undefined || block === undefined ? "unknown" : `${shape(grid)} × ${shape(block)}`,
+    text: ({ launch }) =>
+      launch === undefined ? "unknown" : `${shape(launch.grid)} × ${shape(launch.block)}`,
   };
 }
 

@@ -7,11 +7,13 @@ type Numbers = Float64Array<ArrayBuffer>;
 /** A table that comes as an Arrow stream. */
 export class ArrowTable implements Table {
   readonly name: string;
+  readonly replaceFromNs: number | undefined;
   readonly #table: FlechetteTable | undefined;
 
   /** Without a stream, a table without rows that has any column. */
-  constructor(name: string, stream?: Uint8Array<ArrayBuffer>) {
+  constructor(name: string, stream?: Uint8Array<ArrayBuffer>, replaceFromNs?: number) {
     this.name = name;
+    this.replaceFromNs = replaceFromNs;
     this.#table = stream === undefined ? undefined : tableFromIPC(stream, { useBigInt: true });
   }
 
@@ -19,11 +21,19 @@ export class ArrowTable implements Table {
     return this.#table?.numRows ?? 0;
   }
 
+  has(column: string): boolean {
+    return this.#table === undefined || (this.#table.getChild(column) ?? null) !== null;
+  }
+
+  /** What is unknown in the table is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
     for (const batch of this.#batches(column)) {
       copyNumbers(result, start, batch.values, batch.length);
+      for (let index = 0; batch.nullCount > 0 && index < batch.length; index += 1) {
+        result[start + index] = batch.isValid(index) ? (result[start + index] ?? 0) : NaN;
+      }
       start += batch.length;
     }
     return result;

@@ -22,10 +22,13 @@ export interface Batches {
   readonly live: boolean;
   readonly durationNs: number;
   readonly initialEvents: number;
-  readonly tables: readonly string[];
+  readonly tables: readonly SentTable[];
   /** Where there are new ones. */
   readonly statistics?: LiveStatistics;
 }
+
+/** A table of which a message has rows; those from a time on replace what came before. */
+type SentTable = string | { readonly name: string; readonly replace_from_ns?: number };
 
 /** The message as batches, undefined where it is another one. */
 export function readBatches(content: unknown): Batches | undefined {
@@ -48,7 +51,8 @@ export function* readTables(
   { tables }: Batches,
   buffers: readonly DataView[],
 ): Generator<ArrowTable> {
-  for (const [index, name] of tables.entries()) {
+  for (const [index, table] of tables.entries()) {
+    const { name, replace_from_ns } = typeof table === "string" ? { name: table } : table;
     const view = buffers[index];
     if (view === undefined) {
       throw new Error(`The message has no rows of its table ${name}.`);
@@ -56,6 +60,6 @@ export function* readTables(
     // A copy, because columns of 64 bits must begin at a multiple of 8.
     const bytes = new Uint8Array(view.byteLength);
     bytes.set(new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength));
-    yield new ArrowTable(name, bytes);
+    yield new ArrowTable(name, bytes, replace_from_ns);
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { sourceOfBytes } from "./byte_source.ts";
-import { archiveIn } from "./file_bytes.ts";
+import { archiveIn, isPickle } from "./file_bytes.ts";
 
 const ARCHIVE = new TextEncoder().encode("PK\u0003\u0004rest");
 
@@ -27,4 +27,16 @@ test("what is wrong with another file is said", async () => {
     readAs('<script id="gpuviz-recording">%%</script>'),
     /damaged: it is not base64/,
   );
+});
+
+test("a pickle of protocol 2 or later is known by its first bytes", async () => {
+  const isOne = (...bytes: number[]): Promise<boolean> =>
+    isPickle(sourceOfBytes(Uint8Array.from(bytes)));
+
+  assert.equal(await isOne(0x80, 2, 0x4e), true);
+  assert.equal(await isOne(0x80, 5), true);
+  assert.equal(await isOne(0x80, 1), false);
+  assert.equal(await isOne(0x80), false);
+  assert.equal(await isOne(0x50, 0x4b), false);
+  assert.equal(await isOne(), false);
 });

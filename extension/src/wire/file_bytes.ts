@@ -3,6 +3,13 @@ import { type ByteSource, sourceOfBase64 } from "./byte_source.ts";
 const HEAD_BYTES = 1024;
 const OPENING = /<script\b[^>]*\bid="gpuviz-recording"[^>]*>/;
 const CLOSING = "</script>";
+const PICKLE_PROTOCOL = 0x80;
+
+/** Whether a file is a pickle, as PyTorch's memory snapshots are. */
+export async function isPickle(file: ByteSource): Promise<boolean> {
+  const [opcode, protocol = 0] = await file.slice(0, Math.min(2, file.byteLength));
+  return opcode === PICKLE_PROTOCOL && protocol >= 2;
+}
 
 /**
  * The `.gpuviz` archive that a file is, or that a report embeds.

@@ -4,6 +4,9 @@ import type { ByteSource } from "./byte_source.ts";
 import type { RecordedTables } from "./table.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
+/** As `DERIVED_VERSION` in gpuviz/recording/derived.py. */
+const DERIVED_VERSION = 1;
+
 /** A `.gpuviz` file: its manifest and the tables that a view asks for. */
 export class RecordingFile implements RecordedTables {
   readonly initialEvents: number;
@@ -37,6 +40,11 @@ export class RecordingFile implements RecordedTables {
     return new RecordingFile(source, members, manifest);
   }
 
+  /** Whether the file has the tables that tell what its rows mean, as a current gpuviz does. */
+  get isClassified(): boolean {
+    return this.manifest["derived_version"] === DERIVED_VERSION;
+  }
+
   rowsOf(name: string): number {
     return numberOf(this.#rows[name]);
   }
@@ -52,7 +60,8 @@ export class RecordingFile implements RecordedTables {
   }
 
   async *parts(name: string): AsyncGenerator<ArrowTable> {
-    const file = `${name}.arrow`;
+    const isPrimary = this.#members.has(`${name}.arrow`) || !this.isClassified;
+    const file = isPrimary ? `${name}.arrow` : `derived/${name}.arrow`;
     const member = this.#members.get(file);
     if (member !== undefined) {
       for await (const part of recordBatches(readZipPieces(this.#source, file, member))) {

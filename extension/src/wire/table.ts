@@ -2,6 +2,9 @@
 export interface Table {
   readonly name: string;
   readonly rows: number;
+  /** Rows that begin at this time or later and came before are replaced by these. */
+  readonly replaceFromNs?: number | undefined;
+  has(column: string): boolean;
   /** A numeric column; 64-bit integers become doubles, exact up to 2^53. */
   numbers(column: string): Float64Array<ArrayBuffer>;
   texts(column: string): readonly string[];

@@ -1,4 +1,4 @@
-"""What Python runs before the program of ``gpuviz run``, which then runs as without it.
+"""Startup hook of ``gpuviz run``, which Python imports before the program.
 
 Python finds this file by ``PYTHONPATH``, which is put back here, so that no child of the program
 sees it. It imports only what every Python has imported by then: the program must find its own

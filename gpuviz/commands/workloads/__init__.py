@@ -1,4 +1,4 @@
-"""Five small CuPy programs that are worth looking at.
+"""Five small CuPy programs for demonstrations.
 
 Each is a module with ``main(scale=1.0)``: it does real work on the current GPU, checks its own
 result against something known, and returns the numbers that it checked. At scale 1 a run takes

@@ -36,7 +36,9 @@ CuptiTracer::~CuptiTracer() { stop(); }
 void CuptiTracer::start() {
     subscribe();
     try {
-        // So that activities, allocator events and ranges are on one clock.
+        // So that activities, allocator events and ranges are on one clock. CUPTI of CUDA 13.4 has
+        // a clock for each subscriber, but once it is set refuses all that is called here
+        // (CUPTI_ERROR_NOT_COMPATIBLE). While there is one subscriber a process, both are the same.
         library_->register_timestamp(&timestamp);
         library_->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
         buffers_.activate();

@@ -28,6 +28,8 @@ void bind_cuda(nb::module_& m) {
             "Set what the calling thread may do while streams capture, and return what it might.")
         .def("device_count", &CudaDriver::device_count)
         .def("device_name", &CudaDriver::device_name, "ordinal"_a)
+        .def("device_uuid", &CudaDriver::device_uuid, "ordinal"_a,
+             "Return the UUID as nvidia-smi prints it after GPU- or MIG-; makes no context.")
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
              "Return the memory of a device in bytes; makes no context.");
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <string_view>
 
 #include "device/device.hpp"
 
@@ -79,6 +80,23 @@ std::string CudaDriver::device_name(int ordinal) const {
     std::array<char, 256> name{};
     check(get_device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
     return name.data();
+}
+
+std::string CudaDriver::device_uuid(int ordinal) const {
+    CUdevice device = 0;
+    check(get_device(&device, ordinal), "cuDeviceGet");
+    CUuuid uuid{};
+    check(get_uuid(&uuid, device), "cuDeviceGetUuid");
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text;
+    for (const char byte : uuid.bytes) {
+        const auto value = static_cast<unsigned char>(byte);
+        text += {digits[value / 16], digits[value % 16]};
+        if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
+            text += '-';
+        }
+    }
+    return text;
 }
 
 std::uint64_t CudaDriver::total_memory(int ordinal) const {

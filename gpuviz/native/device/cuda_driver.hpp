@@ -25,6 +25,8 @@ class CudaDriver {
     [[nodiscard]] int version() const noexcept { return version_; }  // 1000 * major + 10 * minor
     [[nodiscard]] int device_count() const;
     [[nodiscard]] std::string device_name(int ordinal) const;
+    // As nvidia-smi prints it after GPU- or MIG-.
+    [[nodiscard]] std::string device_uuid(int ordinal) const;
     [[nodiscard]] std::uint64_t total_memory(int ordinal) const;
 
 #define GPUVIZ_CUDA_FUNCTIONS(X)                                          \
@@ -35,6 +37,7 @@ class CudaDriver {
     X(count_devices, cuDeviceGetCount, cuDeviceGetCount)                  \
     X(get_device, cuDeviceGet, cuDeviceGet)                               \
     X(get_device_name, cuDeviceGetName, cuDeviceGetName)                  \
+    X(get_uuid, cuDeviceGetUuid, cuDeviceGetUuid_v2)                      \
     X(get_total_memory, cuDeviceTotalMem, cuDeviceTotalMem_v2)            \
     X(get_pci_bus_id, cuDeviceGetPCIBusId, cuDeviceGetPCIBusId)           \
     X(get_attribute, cuDeviceGetAttribute, cuDeviceGetAttribute)          \

@@ -47,6 +47,13 @@ class Server:
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.read().decode())
 
+    def fetch(self, path: str, *, token: str = TOKEN, **headers: str) -> tuple[int, bytes]:
+        """Return the status of a GET and the bytes that came with it."""
+        headers |= {"Authorization": f"token {token}"} if token else {}
+        request = urllib.request.Request(f"{self.origin}{BASE}{path}", None, headers)  # noqa: S310
+        with urllib.request.urlopen(request, timeout=20) as reply:  # noqa: S310 - this machine
+            return reply.status, reply.read()
+
 
 @contextmanager
 def running_server(folder: Path, *options: str) -> Iterator[Server]:

@@ -1,5 +1,6 @@
 """Folders of Arrow and Parquet files: written, read back, and by other tools."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -44,7 +45,9 @@ def test_what_was_recorded_on_a_gpu_comes_back_equal(write, tmp_path):
     back = read(write(recording, tmp_path / "run"))
 
     assert differences(recording, back) == []
-    assert back.manifest == recording.manifest
+    # Of a file that an older version wrote, the tables that it did not have are empty.
+    rows = {name: table.num_rows for name, table in recording.tables.items()}
+    assert back.manifest == dataclasses.replace(recording.manifest, tables=rows)
 
 
 @EXAMPLES

@@ -38,7 +38,7 @@ def test_cupys_own_exception_has_the_verdict_and_the_path(recorder_of, tmp_path)
     first, added = str(caught.value).splitlines()
     assert first.startswith("CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total")
     assert added.startswith("Full: 9.00 GiB are in use in 1 live block;")
-    assert added.endswith(f"The state at that moment: {tmp_path / 'run.oom-1.html'}")
+    assert added.endswith(f"Details: {tmp_path / 'run.oom-1.html'}")
     (failed,) = gpuviz.load(tmp_path / "run.oom-1.html").out_of_memory()
     assert (failed.requested, failed.allocated, held.mem.size) == (8 * GIB, 9 * GIB, 9 * GIB)
 
@@ -65,7 +65,7 @@ def test_an_observed_exception_stays_itself_and_says_more(recorder_of, tmp_path,
 
     (failed,) = recorder.recording.out_of_memory()
     assert caught.value is error
-    assert str(error) == f"{before}\n{failed.summary} The state at that moment: " + str(
+    assert str(error) == f"{before}\n{failed.summary} Details: " + str(
         tmp_path / "run.oom-1.html",
     )
     assert (failed.requested, failed.allocated, failed.limit) == (8 * GIB, 9 * GIB, limit)
@@ -83,7 +83,7 @@ def test_what_a_pool_gives_back_before_it_fails_is_not_counted_as_cached(recorde
         source.malloc(8 * GIB)
 
     (failed,) = recorder.recording.out_of_memory()
-    assert (failed.allocated, failed.reserved, failed.met.cached) == (0, 0, 0)
+    assert (failed.allocated, failed.reserved, failed.request.cached) == (0, 0, 0)
 
 
 def test_any_other_error_passes_as_it_is(recorder_of):
@@ -109,4 +109,4 @@ def test_an_error_without_a_text_gets_a_note(recorder_of):
         source.malloc(8 * GIB)
 
     assert caught.value.args == ()
-    assert "The state at that moment: " in caught.value.__notes__[0]
+    assert "Details: " in caught.value.__notes__[0]

@@ -34,7 +34,7 @@ def fragmented(gpu):
     gpu.empty(500 * MIB)
 
 
-def stranded_in_a_stream(gpu):
+def cached_in_another_stream(gpu):
     with gpu.Stream():
         whole = gpu.empty(900 * MIB)
         del whole
@@ -43,7 +43,7 @@ def stranded_in_a_stream(gpu):
     return pin
 
 
-def stranded_in_a_pool(gpu):
+def cached_in_another_pool(gpu):
     pool = gpu._allocator.create_pool()
     gpu._allocator.begin_pool(pool)
     whole = gpu.empty(900 * MIB)
@@ -89,15 +89,45 @@ def taken_by_others(gpu):
 
 
 CAUSES = [
-    (too_large, 1000 * MIB, "too_large", "more than the whole device has"),
+    (too_large, 1000 * MIB, "too_large", "exceeds the device's total memory"),
     (full, 1000 * MIB, "full", "900 MiB are in use in 9 live blocks"),
     (fragmented, 1000 * MIB, "fragmented", "860 MiB are free in segments and 100 MiB on the"),
-    (stranded_in_a_stream, 1000 * MIB, "stranded", "has 880 MiB free, in one piece 880 MiB"),
-    (stranded_in_a_pool, 1000 * MIB, "stranded", "private pool 1 .large blocks., default stream"),
-    (pending_frees, 1000 * MIB, "pending_frees", "900 MiB are freed but wait for work on other"),
-    (capped, 1000 * MIB, "capped", "may hold 500 MiB and had 400 MiB; 200 MiB more were needed"),
-    (refused, 1000 * MIB, "refused", "600 MiB left just after, enough for the 200 MiB wanted"),
-    (taken_by_others, 8 * GIB, "outside", "5.00 GiB of the device are used by other processes"),
+    (
+        cached_in_another_stream,
+        1000 * MIB,
+        "cached_elsewhere",
+        "has 880 MiB free .largest block 880 MiB",
+    ),
+    (
+        cached_in_another_pool,
+        1000 * MIB,
+        "cached_elsewhere",
+        "private pool 1 .large blocks., default stream",
+    ),
+    (
+        pending_frees,
+        1000 * MIB,
+        "pending_frees",
+        "900 MiB have been freed but wait for work on other",
+    ),
+    (
+        capped,
+        1000 * MIB,
+        "capped",
+        "limited to 500 MiB, had reserved 400 MiB and needed 200 MiB more",
+    ),
+    (
+        refused,
+        1000 * MIB,
+        "refused",
+        "600 MiB free just after the failure, enough for the 200 MiB requested",
+    ),
+    (
+        taken_by_others,
+        8 * GIB,
+        "other_memory",
+        "5.00 GiB of the device are used by other processes",
+    ),
 ]
 
 
@@ -114,14 +144,14 @@ def test_the_cause_is_named_in_the_exception_on_the_page_and_in_the_recording(
         program(gpu)
 
     text = str(caught.value)
-    page = Path(re.search(r"^.*The state at that moment: (.*)$", text, re.MULTILINE)[1])
+    page = Path(re.search(r"^.*Details: (.*)$", text, re.MULTILINE)[1])
     assert re.search(said, text)
     assert (page, recorder.out_of_memory_pages) == (tmp_path / "run.oom-1.html", (page,))
     for recording in (recorder.recording, gpuviz.load(tmp_path / "run.gpuviz"), gpuviz.load(page)):
         (failed,) = recording.out_of_memory()
         assert (failed.verdict, failed.summary) == (
             verdict,
-            text.splitlines()[1].split(" The st")[0],
+            text.splitlines()[1].split(" Details")[0],
         )
         assert recording.call_stacks.user_frame(failed.stack).name == program.__name__
 
@@ -150,7 +180,7 @@ def test_a_fraction_in_the_settings_is_named_and_without_it_the_request_is_serve
             del live
         return recorder.recording.out_of_memory()
 
-    said = "may hold 500 MiB and had 400 MiB; 200 MiB more were needed"
+    said = "limited to 500 MiB, had reserved 400 MiB and needed 200 MiB more"
     with pytest.raises(MemoryError, match=said):
         attempt(f"{more}per_process_memory_fraction:0.5")
     assert attempt(more.rstrip(",")) == ()

@@ -55,7 +55,7 @@ def test_a_fraction_of_the_process_is_named_by_a_failure_while_recording(tmp_pat
     gpuviz.set_per_process_memory_fraction(1.0)
 
     assert (failed.verdict, failed.limit, failed.reserved) == ("capped", 100 * MIB, 60 * MIB)
-    assert "may hold 100 MiB and had 60.0 MiB; 50.0 MiB more were needed" in said
+    assert "limited to 100 MiB, had reserved 60.0 MiB and needed 50.0 MiB more" in said
     assert gpuviz.caching_allocator_alloc(50 * MIB) > 0
 
 
@@ -70,7 +70,7 @@ def test_a_block_that_may_not_be_split_is_named_by_a_failure_while_recording(tmp
     said, failed = failing(program, tmp_path)
     gpuviz.set_allocator_settings("")
 
-    assert (failed.verdict, failed.limit, failed.met.own_block) == ("capped", None, 160 * MIB)
+    assert (failed.verdict, failed.limit, failed.request.own_block) == ("capped", None, 160 * MIB)
     assert "a cached block of 160 MiB was large enough, but the setting max_split_size_mb" in said
     assert gpuviz.caching_allocator_alloc(60 * MIB) > 0
 
@@ -84,4 +84,7 @@ def test_a_device_that_refuses_is_named_by_a_failure_while_recording(device, tmp
     said, failed = failing(program, tmp_path)
 
     assert (failed.verdict, failed.limit, failed.device_free) == ("refused", None, 140 * MIB)
-    assert "Refused by the device: it had 140 MiB left just after, enough for the 50.0 MiB" in said
+    assert (
+        "Refused by the device: it had 140 MiB free just after the failure, enough for the 50.0 MiB"
+        in said
+    )

@@ -42,16 +42,16 @@ def test_the_page_says_the_numbers_of_the_failure():
     assert "Out of memory: 99.0 MiB on device 0 (GPU of train.py)" in text
     assert failed.summary in text
     for name, value in {
-        "Asked for": "99.0 MiB",
-        "In live blocks": "6.00 MiB",
+        "Requested": "99.0 MiB",
+        "Allocated": "6.00 MiB",
         "Free in segments": "8.00 MiB",
         "Waiting for other streams": "6.00 MiB",
         "Reserved": "20.0 MiB",
-        "Left on the device": "123 MiB",
-        "Wanted from the device": "100 MiB",
+        "Free on the device": "123 MiB",
+        "Requested from the device": "100 MiB",
     }.items():
         assert f"{name} {value} " in text
-    assert re.search(r"default pool \(large blocks\), train.py — the request's own 20.0 MiB", text)
+    assert re.search(r"default pool \(large blocks\), train.py \(of the request\) 20.0 MiB", text)
 
 
 def test_hostile_text_stays_text():
@@ -81,7 +81,7 @@ def test_an_allocator_without_segments_has_a_page_too():
 
     text = visible_text(page_of(recording))
 
-    assert "This allocator does not tell its segments." in text
+    assert "This allocator does not expose its segments." in text
     assert "unknown" in text
 
 

@@ -12,11 +12,11 @@ import pytest
 
 import gpuviz
 from gpuviz.out_of_memory import post_mortem
-from gpuviz.out_of_memory.failed_request import explaining
+from gpuviz.out_of_memory.failure_report import explaining
 from tests.unit.recorder.simulated_source import CAPACITY, SimulatedSource
 
 MIB = 1 << 20
-PATH = re.compile(r"The state at that moment: (.*)$", re.MULTILINE)
+PATH = re.compile(r"Details: (.*)$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_the_first_failures_get_a_page_and_the_others_are_counted(gpu, tmp_path)
     pages = [tmp_path / f"run.oom-{number}.html" for number in (1, 2, 3)]
     assert [PATH.findall(text) for text in texts] == [[str(page)] for page in pages] + [[], []]
     assert (
-        f"(Request number 5 to fail in this recording; the state is written for the first 3 "
-        f"only; the first: {pages[0]})" in texts[4]
+        "(This is failed request number 5 of the recording. Pages are written only for the first "
+        f"3; the first page: {pages[0]})" in texts[4]
     )
     assert recorder.out_of_memory_pages == tuple(pages)
-    assert recorder.status().notes == (f"5 requests for memory failed; the first: {pages[0]}",)
+    assert recorder.status().notes == (f"5 requests for memory failed; the first page: {pages[0]}",)
     assert len(recorder.recording.out_of_memory()) == 5
 
 
@@ -91,8 +91,8 @@ def test_a_disk_that_fails_is_told_in_the_text_and_the_verdict_stays(gpu, tmp_pa
         monkeypatch.setattr(post_mortem.os, "fsync", fail)
         text = failing(gpu)
 
-    assert "Larger than the device: the request for 1.21 GiB is more than" in text
-    assert "(The state at that moment could not be written: OSError: [Errno 28] No space" in text
+    assert "Larger than the device: the request for 1.21 GiB exceeds" in text
+    assert "(No page could be written: OSError: [Errno 28] No space" in text
     assert recorder.out_of_memory_pages == ()
     assert names(tmp_path) == ["run.gpuviz"]
 
@@ -168,7 +168,7 @@ def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
             text = failing(gpu)
         later = failing(gpu)
 
-    assert "(The state at that moment was not written within 1 s.)" in text
+    assert "(No page was written within 1 s.)" in text
     assert PATH.search(later) is not None
 
 
@@ -342,7 +342,7 @@ def test_a_long_recording_is_cut_to_what_lives_and_the_last_events(gpu, tmp_path
     kept = page.table("memory_events").num_rows - page.manifest.initial_events
     assert found == expected
     assert kept == 100
-    assert "It has the state of memory then and the last 100 of " in page.notes[-1]
+    assert "It contains the last 100 of " in page.notes[-1]
     assert page.sites(at="end")["live_bytes"].to_pylist()[0] == 50 * MIB
 
 

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz.out_of_memory.verdict import CONTEXT_ALLOWANCE, Circumstances, foreign, verdict
+from gpuviz.out_of_memory.verdict import (
+    CONTEXT_ALLOWANCE,
+    FailedRequest,
+    reclaimable_other_memory,
+    verdict,
+)
 from gpuviz.recording.manifest import NOT_LIMITED, Manifest
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.stream_handle import stream_row
@@ -21,7 +26,7 @@ GIB = 1 << 30
 UNIT = GIB // 2
 OWN = (1, 1)  # pool, stream
 
-REQUEST = Circumstances(size=10, segment_size=12, device_total=100)
+REQUEST = FailedRequest(size=10, segment_size=12, device_total=100)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +44,12 @@ REQUEST = Circumstances(size=10, segment_size=12, device_total=100)
         ({"own_run": 9}, "full"),
         ({"room": 5, "pending_segments": 7}, "pending_frees"),
         ({"room": 5, "pending_segments": 6}, "full"),
-        ({"any_run": 10}, "stranded"),
-        ({"room": 5, "idle_segments": 7}, "stranded"),
+        ({"any_run": 10}, "cached_elsewhere"),
+        ({"room": 5, "idle_segments": 7}, "cached_elsewhere"),
         ({"room": 2, "cached": 5, "pending": 3}, "fragmented"),
         ({"room": 2, "cached": 4, "pending": 3}, "full"),
-        ({"room": 2, "cached": 4, "pending": 3, "foreign": 1}, "outside"),
-        ({"device_total": 0, "foreign": 10}, "outside"),
+        ({"room": 2, "cached": 4, "pending": 3, "reclaimable_other_memory": 1}, "other_memory"),
+        ({"device_total": 0, "reclaimable_other_memory": 10}, "other_memory"),
     ],
 )
 def test_the_first_remedy_that_helps_is_the_verdict(met, expected):
@@ -52,7 +57,7 @@ def test_the_first_remedy_that_helps_is_the_verdict(met, expected):
 
 
 @pytest.mark.parametrize(
-    ("outside", "others", "expected"),
+    ("other_memory", "others", "expected"),
     [
         (0, None, 0),
         (CONTEXT_ALLOWANCE, None, 0),
@@ -63,8 +68,8 @@ def test_the_first_remedy_that_helps_is_the_verdict(met, expected):
         (2 * GIB, 9 * GIB, 2 * GIB),
     ],
 )
-def test_a_context_of_this_process_does_not_count_as_foreign(outside, others, expected):
-    assert foreign(outside, others) == expected
+def test_a_context_of_this_process_is_not_reclaimable(other_memory, others, expected):
+    assert reclaimable_other_memory(other_memory, others) == expected
 
 
 def segment_rows(number, pool, stream, picture):
@@ -128,14 +133,14 @@ def verdict_by_trying(case):
     shared = [each.replace("p", "f") for each in pictures]
     idle = "".join(each for each in shared if "a" not in each)
     if longest("f+", shared) >= wanted or free + len(idle) >= segment_size:
-        return "stranded"
+        return "cached_elsewhere"
     moved = "".join(shared).count("f") + free
     if moved >= wanted:
         return "fragmented"
     outside = max(0, total - free - held)
     others = min(others, outside)
     taken_back = others * UNIT + max(0, (outside - others) * UNIT - CONTEXT_ALLOWANCE)
-    return "outside" if moved * UNIT + taken_back >= wanted * UNIT else "full"
+    return "other_memory" if moved * UNIT + taken_back >= wanted * UNIT else "full"
 
 
 SEGMENTS = st.lists(
@@ -183,7 +188,18 @@ def test_the_verdict_of_a_recording_is_that_of_trying(  # noqa: PLR0913
     assert failed.verdict == verdict_by_trying(case)
     assert failed.allocated == sum(each[2].count("a") for each in segments) * UNIT
     assert failed.pending == sum(each[2].count("p") for each in segments) * UNIT
-    assert sum(each.free for each in failed.free) == failed.met.cached
+    assert sum(each.free for each in failed.free) == failed.request.cached
     assert len(failed.explanation) >= 3
     obstacle = failed.obstacle
     assert (obstacle and obstacle.bytes // UNIT) == least_live_by_trying(case)
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [("met", "request"), ("outside", "other_memory"), ("place", "pool_and_stream")],
+)
+def test_a_former_name_works_for_one_version(former, name):
+    (failed,) = recording_of(([(0, 1, "aaf")], 4, 4, 0, 8, None, 0)).out_of_memory()
+
+    with pytest.warns(DeprecationWarning, match=f"OutOfMemory.{former} is now OutOfMemory.{name}"):
+        assert getattr(failed, former) == getattr(failed, name)

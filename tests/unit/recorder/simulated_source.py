@@ -10,6 +10,8 @@ class SimulatedSource:
 
     allocator = "caching"
     allocator_name = "simulated"
+    framework = "cupy"
+    memory = "device"
 
     def __init__(self, devices=1):
         self.simulated = [_core.SimulatedDevice(CAPACITY, ordinal) for ordinal in range(devices)]

@@ -63,15 +63,29 @@ def test_a_column_that_is_not_as_expected_is_named(table, column, change):
         Recording(made | {table: changed}, Manifest())
 
 
-def test_columns_that_came_later_are_filled():
+@pytest.mark.parametrize("name", sorted({table for table, _ in DEFAULTS}))
+@pytest.mark.parametrize("is_absent", [True, False])
+def test_columns_that_came_later_are_filled(name, is_absent):
     made = tables()
-    older = made["streams"].drop_columns([column for _, column in DEFAULTS])
+    later = {column: value for (table, column), value in DEFAULTS.items() if table == name}
+    older = made[name].drop_columns(list(later))
+    if not is_absent:
+        for column in later:
+            older = older.append_column(column, pa.nulls(1, schemas()[name].field(column).type))
 
-    filled = Recording(made | {"streams": older}, Manifest()).tables["streams"]
+    filled = Recording(made | {name: older}, Manifest()).tables[name]
 
-    assert filled.schema == schemas()["streams"]
-    assert filled["kind"].to_pylist() == ["unknown"]
-    assert filled["destroyed"].to_pylist() == [-1]
+    assert filled.schema == schemas()[name]
+    assert filled.select(list(later)).to_pylist() == [later]
+
+
+def test_a_column_that_came_later_has_a_value_in_every_row_or_in_none():
+    made = tables()
+    rows = [{"id": 1, "owner": 0, "segment_type": "large"}] * 2
+    pools = pa.Table.from_pylist([rows[0] | {"memory": "pinned"}, rows[1]], schemas()["pools"])
+
+    with pytest.raises(NonconformingTableError, match="column memory has nulls"):
+        Recording(made | {"pools": pools}, Manifest())
 
 
 @pytest.mark.parametrize("table", REVISED)

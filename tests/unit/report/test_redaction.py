@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording, load
 from gpuviz.recording.tables import schemas
 from gpuviz.report.redaction import redact
@@ -113,6 +114,27 @@ def test_every_number_of_a_redacted_recording_is_as_recorded(path):
         assert sorted(ours["total_ns"].to_pylist()) == sorted(theirs["total_ns"].to_pylist())
     ours, theirs = without_names.sites("line"), recording.sites("line")
     assert ours["live_bytes"].to_pylist() == theirs["live_bytes"].to_pylist()
+
+
+def test_nothing_tells_host_process_and_gpu_apart_from_others():
+    identity = {
+        "start_monotonic_ns": 1234,
+        "host_hash": "12ab",
+        "boot_id": "34cd",
+        "process_id": 56,
+        "process_start_ns": 78,
+    }
+    made = make_recording(**identity)
+    devices = made.tables["devices"].drop_columns(["uuid"]).append_column("uuid", pa.array([MARK]))
+    clocks = pa.table({"time": [1], "wall": [2], "boot": [3], "uncertainty": [4]})
+    tables = dict(made.tables) | {"devices": devices, "clock_snapshots": clocks}
+
+    without_names = redact(Recording(tables, made.manifest))
+
+    assert without_names.table("devices")["uuid"].to_pylist() == [""]
+    assert without_names.table("clock_snapshots").num_rows == 0
+    left = {name: getattr(without_names.manifest, name) for name in identity}
+    assert left == {name: getattr(Manifest(), name) for name in identity}
 
 
 def test_what_had_the_same_name_still_has():

@@ -1,5 +1,5 @@
-import { seeded } from "../base/seeded.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import { seeded } from "./seeded.ts";
+import { Action, type MemoryEvents } from "../src/model/events.ts";
 
 export interface EventRow {
   readonly timeNs: number;

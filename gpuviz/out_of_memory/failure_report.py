@@ -1,4 +1,4 @@
-"""Requests for memory that fail, told to whoever records."""
+"""Reports of failed requests for memory, from allocators to the recorder."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -10,38 +10,38 @@ from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A request that has just failed, after its event was recorded.
+class FailureReport:
+    """A request that has just failed; its event has been recorded.
 
     Attributes:
         device: Ordinal.
-        thread: That asked, by the operating system's id.
-        requested: Bytes that the program asked for.
-        told: What the allocator knows beyond its events, as in `Manifest.failures`.
+        thread: The operating system's id of the requesting thread.
+        requested: Bytes that the program requested.
+        details: What the allocator knows beyond its events, as in `Manifest.failures`.
     """
 
     device: int
     thread: int
     requested: int
-    told: Mapping[str, int]
+    details: Mapping[str, int]
 
 
-Explain = Callable[[Failure], str]
+Explain = Callable[[FailureReport], str]
 
 
 class _Process:
-    """Who explains the failures of this process."""
+    """The listener of this process."""
 
     explain: Explain | None = None
 
 
 def set_failure_listener(explain: Explain | None) -> None:
-    """Let ``explain`` say more about each failure from now on; None ends it."""
+    """Add what ``explain`` returns to the text of each failure from now on; None ends this."""
     _Process.explain = explain
 
 
-def explain_failure(error: BaseException, failure: Failure) -> None:
-    """Add what is known of a failure to the text of its exception."""
+def explain_failure(error: BaseException, failure: FailureReport) -> None:
+    """Add the explanation of a failure to the text of its exception."""
     added = _explained(failure)
     if not added:
         return
@@ -51,7 +51,7 @@ def explain_failure(error: BaseException, failure: Failure) -> None:
         error.add_note(added)
 
 
-def _explained(failure: Failure) -> str:
+def _explained(failure: FailureReport) -> str:
     if _Process.explain is None:
         return ""
     try:
@@ -61,17 +61,17 @@ def _explained(failure: Failure) -> str:
 
 
 def explain_error(error: Any) -> None:
-    """Add what is known of a `gpuviz._core.OutOfMemoryError` to its text."""
+    """Add the explanation of a `gpuviz._core.OutOfMemoryError` to its text."""
     if not getattr(error, "device_total", 0):
-        # Python's own MemoryError; or more than any device has: nothing was tried, nor recorded.
+        # Python's own MemoryError, or more than any device has: nothing was tried or recorded.
         return
     explain_failure(
         error,
-        Failure(
+        FailureReport(
             device=error.device,
             thread=threading.get_native_id(),
             requested=error.requested_size,
-            told={
+            details={
                 "segment_size": error.alloc_size,
                 "limit": NOT_LIMITED if error.limit is None else error.limit,
                 "device_free": error.device_free,
@@ -83,14 +83,14 @@ def explain_error(error: Any) -> None:
 
 
 def _of_others(processes: list[tuple[int, int]], this_process: int) -> int:
-    """Return what other processes use; unknown where ids are those of another namespace."""
+    """Return the memory of other processes; unknown if ids belong to another namespace."""
     if all(process != this_process for process, _ in processes):
         return UNKNOWN
     return sum(used for process, used in processes if process != this_process)
 
 
 class _Explaining:
-    """Explains what the caching allocator raises in a ``with`` block; it goes on."""
+    """Adds the explanation to what the caching allocator raises in a ``with`` block."""
 
     def __enter__(self) -> None: ...
 

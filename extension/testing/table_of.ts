@@ -7,7 +7,7 @@ import {
   utf8,
 } from "@uwdata/flechette";
 
-import { ArrowTable } from "../wire/arrow.ts";
+import { ArrowTable } from "../src/wire/arrow.ts";
 
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   activities:
@@ -16,6 +16,10 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
     ),
   api_calls: "time end name thread correlation stack".split(" "),
   synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
+  host_waits: "time end kind name call synchronization stack waiting_ns transfer_ns".split(" "),
+  idle_gaps: "device stream time end cause activity".split(" "),
+  stream_waits: "recorded_stream recorded_time waiting_stream resumed_time".split(" "),
+  stacks: ["id"],
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
   memory_events: "time action address size requested_size device stream pool stack".split(" "),
@@ -27,7 +31,8 @@ const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
 /** A table as a recording has it; columns that are not named hold 0 or an empty text. */
 export function tableOf(
   name: string,
-  columns: Readonly<Record<string, readonly (number | string)[]>>,
+  columns: Readonly<Record<string, readonly (number | string | null)[]>>,
+  replaceFromNs?: number,
 ): ArrowTable {
   const rows = Math.max(0, ...Object.values(columns).map((values) => values.length));
   const whole = (COLUMNS[name] ?? []).map((column) => {
@@ -40,5 +45,5 @@ export function tableOf(
   if (stream === null) {
     throw new Error(`The table ${name} could not be written.`);
   }
-  return new ArrowTable(name, new Uint8Array(stream));
+  return new ArrowTable(name, new Uint8Array(stream), replaceFromNs);
 }

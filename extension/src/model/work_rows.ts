@@ -1,0 +1,154 @@
+import { ActivityKind, COPY_KINDS } from "./activities.ts";
+import { groupRows, medianOf, numbersOf, type Group, type KeyOf } from "./grouping.ts";
+import { HOST_WAIT_KINDS } from "./host_calls.ts";
+import type { LaunchConfiguration } from "./launch_configurations.ts";
+import type { Picked } from "./picked.ts";
+import { SpanKind, spanKindOf } from "./span_kinds.ts";
+import type { Place, Stacks } from "./stacks.ts";
+import type { Work } from "./work.ts";
+
+/** What a row of a table of work has: how often and how long, where, and what took longest. */
+interface WorkRow extends Omit<Group, "rows" | "longest"> {
+  readonly place: Place;
+  readonly longest: Picked;
+}
+
+/** What `Recording.kernels()` has in a row. */
+export interface KernelRow extends WorkRow {
+  readonly name: string;
+  readonly share: number;
+  readonly launchDelayNs: number | undefined;
+  /** That of the most frequent launch. */
+  readonly launch: LaunchConfiguration | undefined;
+}
+
+/** What `Recording.copies()` has in a row. */
+export interface CopyRow extends WorkRow {
+  readonly copyKind: string;
+  readonly hostMemory: string;
+  readonly bytes: number;
+  readonly bytesPerSecond: number | undefined;
+}
+
+/** What `Recording.synchronizations("line")` has in a row. */
+export interface SynchronizationRow extends WorkRow {
+  readonly kind: string;
+  readonly name: string;
+  /** Undefined where it is known of none of them. */
+  readonly waitingNs: number | undefined;
+  readonly transferNs: number | undefined;
+}
+
+/** The kernels of a device by name, most time first. */
+export function kernelRows(work: Work, stacks: Stacks, device: number): KernelRow[] {
+  const { activities, apiCalls, strings } = work;
+  const { name, launch, fromNs } = activities;
+  const rows = activitiesOf(work, ActivityKind.kernel, device);
+  const calls = new Map(rows.map((row) => [row, callOf(work, row)]));
+  const stackOf: KeyOf = (row) => apiCalls.stack[calls.get(row) ?? -1] ?? 0;
+  const numbers = numbersOf((id) => strings.get(id));
+  const nameOf: KeyOf = (row) => numbers(name[row] ?? 0);
+  const kinds = [nameOf, stackOf, (row: number) => launch[row] ?? 0];
+  const groups = groupRows(activities, rows, [nameOf], kinds);
+  const allNs = groups.reduce((sum, { totalNs }) => sum + totalNs, 0);
+  const delaysOf = (own: readonly number[]): number[] =>
+    own.flatMap((row) => {
+      const call = calls.get(row);
+      return call === undefined
+        ? []
+        : [Math.max((fromNs[row] ?? 0) - (apiCalls.toNs[call] ?? 0), 0)];
+    });
+  const kernels = groups.map(({ rows: own, longest, ...group }) => ({
+    ...group,
+    name: strings.get(name[group.typical] ?? 0),
+    place: stacks.placeOf(stackOf(group.typical)),
+    share: group.totalNs / Math.max(allNs, 1),
+    launchDelayNs: medianOf(delaysOf(own)),
+    launch: work.configurations.get(launch[group.typical] ?? 0),
+    longest: activity(work, longest),
+  }));
+  return kernels.sort(
+    (left, right) =>
+      right.totalNs - left.totalNs ||
+      right.count - left.count ||
+      (left.name < right.name ? -1 : left.name > right.name ? 1 : 0),
+  );
+}
+
+/** The copies of a device by kind and the host's memory, most time first. */
+export function copyRows(work: Work, stacks: Stacks, device: number): CopyRow[] {
+  const { activities, apiCalls } = work;
+  const { copyKind, hostMemory, bytes } = activities;
+  const rows = activitiesOf(work, ActivityKind.memcpy, device);
+  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row) ?? -1] ?? 0;
+  const keys: KeyOf[] = [(row) => copyKind[row] ?? 0, (row) => hostMemory[row] ?? 0];
+  return groupRows(activities, rows, keys, [stackOf]).map(({ rows: own, longest, ...group }) => {
+    const total = own.reduce((sum, row) => sum + (bytes[row] ?? 0), 0);
+    return {
+      ...group,
+      copyKind: COPY_KINDS[copyKind[group.typical] ?? 0] ?? "",
+      hostMemory: activities.hostMemoryOf(group.typical),
+      place: stacks.placeOf(stackOf(group.typical)),
+      bytes: total,
+      bytesPerSecond: group.totalNs === 0 ? undefined : (total * 1e9) / group.totalNs,
+      longest: activity(work, longest),
+    };
+  });
+}
+
+/** What blocked the host, by line, most time first. */
+export function synchronizationRows(work: Work, stacks: Stacks): SynchronizationRow[] {
+  const { hostWaits, strings } = work;
+  const { kind, name, stack, waitingNs, transferNs } = hostWaits;
+  const lines = numbersOf((id) => stacks.placeOf(id).site);
+  const names = numbersOf((id) => strings.get(id));
+  const stackOf: KeyOf = (row) => stack[row] ?? 0;
+  const keys: KeyOf[] = [
+    (row) => lines(stackOf(row)),
+    (row) => kind[row] ?? 0,
+    (row) => names(name[row] ?? 0),
+  ];
+  return groupRows(hostWaits, kind.keys(), keys, [stackOf]).map(
+    ({ rows: own, longest, ...group }) => ({
+      ...group,
+      kind: HOST_WAIT_KINDS[kind[group.typical] ?? 0] ?? "",
+      name: strings.get(name[group.typical] ?? 0),
+      place: stacks.placeOf(stackOf(group.typical)),
+      waitingNs: sumOfKnown(waitingNs, own),
+      transferNs: sumOfKnown(transferNs, own),
+      longest: wait(work, longest),
+    }),
+  );
+}
+
+function activitiesOf({ activities }: Work, wanted: number, device: number): number[] {
+  const { kind, device: ordinals, count } = activities;
+  const rows: number[] = [];
+  for (let row = 0; row < count; row += 1) {
+    if (kind[row] === wanted && ordinals[row] === device) {
+      rows.push(row);
+    }
+  }
+  return rows;
+}
+
+/** The row of `ApiCalls` that launched an activity, the first of several. */
+function callOf({ activities, apiCalls }: Work, row: number): number | undefined {
+  return apiCalls.byCorrelation.all(activities.correlation[row] ?? 0)[0];
+}
+
+function activity({ activities }: Work, row: number): Picked {
+  return { kind: "span", spanKind: spanKindOf(activities)(row), row };
+}
+
+function wait({ hostWaits }: Work, row: number): Picked {
+  const synchronization = hostWaits.synchronization[row] ?? -1;
+  return synchronization >= 0
+    ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }
+    : { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 };
+}
+
+function sumOfKnown(values: ArrayLike<number>, rows: readonly number[]): number | undefined {
+  const known = rows.map((row) => values[row] ?? NaN).filter((value) => !Number.isNaN(value));
+  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
+}

@@ -1,0 +1,137 @@
+"""Recordings converted for the browser, by one process each, in a temporary folder."""
+
+import asyncio
+import atexit
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Hashable
+from functools import cached_property
+from pathlib import Path
+
+KEPT_BYTES = 4 << 30
+LIMIT_S = 600
+AT_ONCE = 2
+# A proxy in front of the server may give up on an answer that takes a minute.
+PATIENCE_S = 20.0
+FILE = "recording.gpuviz"
+
+Fetch = Callable[[Path], Awaitable[Path]]
+"""Returns where the source is; it may write it into the folder that it gets."""
+
+
+class ConversionError(Exception):
+    """A file cannot be converted; the text is for the person who opened it."""
+
+
+class Conversions:
+    """Converts each version of a file once, and forgets the least recently used ones.
+
+    To be used from one event loop, which is never blocked.
+    """
+
+    def __init__(self) -> None:
+        # The least recently used first.
+        self._conversions: dict[Hashable, asyncio.Task[Path]] = {}
+        self._processes: set[asyncio.subprocess.Process] = set()
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where converted files are until the server ends, under names that cannot be guessed."""
+        folder = Path(tempfile.mkdtemp(prefix="gpuviz-server-"))
+        atexit.register(self._close)
+        return folder
+
+    async def converted(self, version: Hashable, source: Fetch) -> str | None:
+        """Return the path in `folder` of a converted file; None if that takes longer, to ask again.
+
+        Args:
+            version: What tells the content from any other, such as a path and a time.
+            source: Gets the file to convert.
+
+        Raises:
+            ConversionError: It cannot be converted.
+        """
+        conversion = self._conversions.pop(version, None)
+        if conversion is None or _is_lost(conversion):
+            conversion = asyncio.create_task(self._convert(source))
+        self._conversions[version] = conversion
+        await asyncio.wait([conversion], timeout=PATIENCE_S)
+        if not conversion.done():
+            return None
+        if conversion.exception() is not None:
+            # The next who asks may be luckier; those who wait have this task.
+            self._conversions.pop(version, None)
+        return conversion.result().relative_to(self.folder).as_posix()
+
+    async def _convert(self, source: Fetch) -> Path:
+        async with self._turns:
+            folder = self.folder / secrets.token_hex(16)
+            folder.mkdir()
+            try:
+                path = await source(folder)
+                await self._run(path, folder / FILE)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            if path.parent == folder:
+                path.unlink()
+        self._discard(KEPT_BYTES - (folder / FILE).stat().st_size)
+        return folder / FILE
+
+    async def _run(self, source: Path, target: Path) -> None:
+        # -P: a module beside the notebooks is not what the standard library's name means.
+        command = (sys.executable, "-P", "-m", "gpuviz.server.convert")
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            str(source),
+            str(target),
+            str(LIMIT_S),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        self._processes.add(process)
+        try:
+            _, output = await process.communicate()
+        finally:
+            self._processes.discard(process)
+            if process.returncode is None:
+                process.kill()
+        if process.returncode != 0:
+            raise ConversionError(_problem(process.returncode, output.decode(errors="replace")))
+
+    def _discard(self, kept_bytes: int) -> None:
+        """Remove the least recently used files until the others fit."""
+        for version, conversion in reversed(list(self._conversions.items())):
+            if not conversion.done() or conversion.exception() is not None or _is_lost(conversion):
+                continue
+            kept_bytes -= conversion.result().stat().st_size
+            if kept_bytes < 0:
+                shutil.rmtree(conversion.result().parent, ignore_errors=True)
+                del self._conversions[version]
+
+    def _close(self) -> None:
+        for process in self._processes:
+            process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_lost(conversion: asyncio.Task[Path]) -> bool:
+    """Whether the file is gone, as of folders that the system empties."""
+    is_whole = conversion.done() and conversion.exception() is None
+    return is_whole and not conversion.result().is_file()
+
+
+def _problem(code: int | None, output: str) -> str:
+    if code == 1 and output.count("\n") == 1:
+        return output.strip()
+    if code == -signal.SIGALRM:
+        return f"Converting the file takes longer than {LIMIT_S // 60} minutes."
+    if code == -signal.SIGKILL:
+        return "Converting the file was ended by the system, which may have run out of memory."
+    last = output.strip().rpartition("\n")[2] or f"exit code {code}"
+    return f"Converting the file failed unexpectedly: {last}"

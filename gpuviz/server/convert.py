@@ -1,0 +1,63 @@
+"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: any recording as a ``.gpuviz`` file.
+
+A process of its own, which the server can end, and which has limits of its own. A failure is one
+sentence on stderr, for the person who opened the file.
+"""
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+LARGEST_BYTES = 4 << 30
+
+
+def main(source: Path, target: Path, limit_s: int) -> int:
+    """Convert a file; return the exit code."""
+    from gpuviz.errors import FormatError
+    from gpuviz.recording.recording import load
+
+    memory_bytes = _bound(limit_s)
+    try:
+        load(source).save(target)
+    except FormatError as error:
+        problem = _sentence(f"{error.member}: {error.problem}" if error.member else error.problem)
+    except FileNotFoundError:
+        problem = "The file no longer exists"
+    except OSError as error:
+        problem = f"The file cannot be converted: {error.strerror or error}"
+    except MemoryError:
+        problem = f"Converting the file needs more than {memory_bytes >> 20} MiB of memory"
+    else:
+        return 0
+    sys.stderr.write(f"{problem}.\n")
+    return 1
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital at its start, unless the name of a member is there."""
+    return text[0].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
+
+
+def _bound(limit_s: int) -> int:
+    """Bound the time, memory and disk space of this process; return the bytes of memory."""
+    # The default action ends the process, also where the server that waits for it is gone.
+    signal.alarm(limit_s)
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    _lower(resource.RLIMIT_DATA, memory_bytes)
+    _lower(resource.RLIMIT_FSIZE, LARGEST_BYTES)
+    # Where memory runs out nevertheless, Linux ends this process, not the server.
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    os.nice(5)
+    return memory_bytes
+
+
+def _lower(limit: int, wanted: int) -> None:
+    _, hard = resource.getrlimit(limit)
+    lowest = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(limit, (lowest, hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))

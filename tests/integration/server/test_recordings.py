@@ -1,0 +1,230 @@
+"""Recordings that a real Jupyter server converts for the browser."""
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import gpuviz
+from tests.integration.server.running_server import Answer, Server, running_server
+
+PATH = "gpuviz/api/recordings"
+SNAPSHOT = Path(__file__).parents[2] / "unit" / "formats" / "data" / "pipeline.pickle"
+RECORDING = next(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
+MIB = 1 << 20
+# Not a `FileContentsManager`: the server sees no file system behind it.
+MANAGER = """
+from jupyter_server.services.contents.largefilemanager import LargeFileManager
+from jupyter_server.services.contents.manager import ContentsManager
+
+
+class RemoteManager(ContentsManager):
+    def is_hidden(self, path):
+        return path.startswith(".")
+
+    def get(self, path, content=True, type=None, format=None, **more):
+        files = LargeFileManager(root_dir=self.parent.root_dir)
+        return files.get(path, content=content, type=type, format=format)
+"""
+
+
+class Runs:
+    """Calls a function where it is unpickled."""
+
+    def __reduce__(self):
+        return os.getcwd, ()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("server")
+    shutil.copy(SNAPSHOT, folder / "snapshot.pickle")
+    (folder / "runs.pickle").write_bytes(pickle.dumps({"segments": [Runs()]}))
+    (folder / "cut.pkl").write_bytes(SNAPSHOT.read_bytes()[:5000])
+    (folder / "weights.pkl").write_bytes(pickle.dumps({"bias": [0.5, 1.5]}))
+    damaged = bytearray(RECORDING.read_bytes())
+    middle = len(damaged) // 2
+    damaged[middle : middle + 64] = bytes(64)
+    (folder / "damaged.gpuviz").write_bytes(damaged)
+    (folder / ".hidden").mkdir()
+    shutil.copy(SNAPSHOT, folder / ".hidden" / "snapshot.pickle")
+    shutil.copy(SNAPSHOT, folder.parent / "outside.pickle")
+    (folder / "nested").mkdir()
+    os.mkfifo(folder / "pipe.pickle")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    with running_server(folder) as server:
+        yield server
+
+
+def asked(path: str) -> str:
+    return f"{PATH}?path={quote(path)}"
+
+
+def asked_until_done(server: Server, path: str) -> Answer:
+    answer = server.ask(asked(path))
+    while answer.status == 202:
+        answer = server.ask(asked(path))
+    return answer
+
+
+def converted(server: Server, path: str) -> bytes:
+    return server.fetch(f"{PATH}/{asked_until_done(server, path).content['file']}")[1]
+
+
+def same_tables(found: gpuviz.Recording, expected: gpuviz.Recording) -> bool:
+    return found.tables.keys() == expected.tables.keys() and all(
+        found.table(name).equals(table) for name, table in expected.tables.items()
+    )
+
+
+@pytest.mark.parametrize("name", ["snapshot.pickle", "löp 50%.pickle", "nested/a+b&c.pickle"])
+def test_a_snapshot_comes_as_a_recording(server, folder, tmp_path, name):
+    shutil.copy(SNAPSHOT, folder / name)
+    got = tmp_path / "got.gpuviz"
+    got.write_bytes(converted(server, name))
+
+    assert same_tables(gpuviz.load(got), gpuviz.load(SNAPSHOT))
+
+
+def test_recordings_and_reports_are_written_anew(server, folder, tmp_path):
+    recording = gpuviz.load(RECORDING)
+    recording.save(folder / "old.gpuviz")
+    recording.report(folder / "old.html")
+    for name in ("old.gpuviz", "old.html"):
+        got = tmp_path / f"of {name}.gpuviz"
+        got.write_bytes(converted(server, name))
+
+        assert same_tables(gpuviz.load(got), recording)
+
+
+def test_a_part_of_a_converted_file_can_be_had(server):
+    whole = converted(server, "snapshot.pickle")
+    file = asked_until_done(server, "snapshot.pickle").content["file"]
+    status, part = server.fetch(f"{PATH}/{file}", Range="bytes=100-4095")
+
+    assert status == 206
+    assert part == whole[100:4096]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("runs.pickle", "could run code and is refused"),
+        ("cut.pkl", "Byte 2: truncated"),
+        ("weights.pkl", 'expected a dict with "segments"'),
+        ("damaged.gpuviz", ": damaged ("),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_without_the_servers_paths(server, folder, name, said):
+    answer = asked_until_done(server, name)
+
+    assert answer.status == 422
+    message = json.loads(answer.content)["message"]
+    assert said in message
+    assert str(folder) not in message
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("vanished.pickle", 404),
+        ("../outside.pickle", 404),
+        ("nested/../../outside.pickle", 404),
+        (".hidden/snapshot.pickle", 404),
+        ("nested", 400),
+        ("pipe.pickle", 400),
+    ],
+)
+def test_only_files_that_the_server_shows_are_converted(server, path, status):
+    answer = server.ask(asked(path))
+
+    assert answer.status == status
+    assert json.loads(answer.content)["message"] != ""
+
+
+def test_converted_files_are_in_a_folder_that_nobody_leaves(server):
+    file = asked_until_done(server, "snapshot.pickle").content["file"]
+
+    assert server.ask(f"{PATH}/{file.rpartition('/')[0]}").status in {403, 404}
+    assert server.ask(f"{PATH}/..%2F..%2Fetc%2Fpasswd").status in {403, 404}
+
+
+@pytest.mark.parametrize("token", ["", "guessed"])
+def test_nobody_is_answered_without_the_token(server, token):
+    file = asked_until_done(server, "snapshot.pickle").content["file"]
+
+    assert server.ask(asked("snapshot.pickle"), token=token).status == 403
+    assert not server.fetch(f"{PATH}/{file}", token=token)[1].startswith(b"PK")
+
+
+def test_the_answer_is_under_the_base_url_and_nowhere_else(server):
+    assert server.ask(asked("snapshot.pickle"), base="/").status == 404
+
+
+def test_a_file_is_converted_once_until_it_changes(server, folder):
+    shutil.copy(SNAPSHOT, folder / "shared.pickle")
+    with ThreadPoolExecutor(8) as pages:
+        answers = pages.map(asked_until_done, [server] * 8, ["shared.pickle"] * 8)
+        files = {answer.content["file"] for answer in answers}
+    os.utime(folder / "shared.pickle", ns=(1, 1))
+    after = asked_until_done(server, "shared.pickle").content["file"]
+
+    assert len(files) == 1
+    assert after not in files
+
+
+def test_a_server_answers_others_while_it_converts_a_large_snapshot(server, folder):
+    path = folder / "large.pickle"
+    event = {"action": "alloc", "size": 512, "stream": 0}
+    trace = [
+        event | {"addr": 512 * number, "time_us": number, "user_metadata": f"{number:04200}"}
+        for number in range(25_000)
+    ]
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": [trace]}, 4))
+    answered = 0
+    with ThreadPoolExecutor(1) as page:
+        converting = page.submit(asked_until_done, server, "large.pickle")
+        while not converting.done():
+            assert server.ask("api").status == 200
+            answered += not converting.done()
+
+    assert path.stat().st_size > 100 * MIB
+    assert converting.result().status == 200
+    assert answered >= 3
+
+
+def test_converted_files_are_gone_with_the_server(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setenv("TMPDIR", str(kept))
+    shutil.copy(SNAPSHOT, tmp_path / "snapshot.pickle")
+    with running_server(tmp_path) as server:
+        file = asked_until_done(server, "snapshot.pickle").content["file"]
+        there = [path.is_file() for path in kept.glob(f"gpuviz-server-*/{file}")]
+
+    assert there == [True]
+    assert list(kept.glob("gpuviz-server-*")) == []
+
+
+def test_files_of_a_server_without_a_file_system_are_converted(tmp_path):
+    (tmp_path / "remote_manager.py").write_text(MANAGER)
+    shutil.copy(SNAPSHOT, tmp_path / "snapshot.pickle")
+    shutil.copy(SNAPSHOT, tmp_path / ".hidden")
+    manager = "--ServerApp.contents_manager_class=remote_manager.RemoteManager"
+    with running_server(tmp_path, manager) as server:
+        got = tmp_path / "got.gpuviz"
+        got.write_bytes(converted(server, "snapshot.pickle"))
+        hidden = server.ask(asked(".hidden"))
+
+    assert same_tables(gpuviz.load(got), gpuviz.load(SNAPSHOT))
+    assert hidden.status == 404

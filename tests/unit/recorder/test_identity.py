@@ -1,0 +1,70 @@
+"""What a recording says of its clocks, its host and its process."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuviz.recorder import pump
+from gpuviz.recording.recording import load
+
+
+@pytest.fixture
+def recording(source, new_recorder, tmp_path):
+    path = tmp_path / "run.gpuviz"
+    with new_recorder(source, path):
+        source.free(source.allocate(1234))
+    return load(path)
+
+
+def test_the_clocks_are_read_at_the_start_and_at_the_end(source, new_recorder, monkeypatch):
+    monkeypatch.setattr(pump, "CLOCKS_INTERVAL_NS", 10**15)
+    with new_recorder(source) as recorder:
+        before = recorder.elapsed_ns
+        source.free(source.allocate(1234))
+        after = recorder.elapsed_ns
+
+    first, last = recorder.recording.table("clock_snapshots")["time"].to_pylist()
+
+    assert 0 <= first <= before
+    assert after <= last <= recorder.recording.duration_ns
+
+
+def test_the_clocks_are_read_again_when_it_is_time(source, new_recorder, monkeypatch):
+    monkeypatch.setattr(pump, "CLOCKS_INTERVAL_NS", 0)
+    with new_recorder(source) as recorder:
+        counts = [recorder.recording.table("clock_snapshots").num_rows for _ in range(4)]
+
+    assert counts == sorted(set(counts))
+
+
+def test_readings_of_the_clocks_agree_within_what_they_claim(recording):
+    now = {"wall": time.time_ns(), "boot": time.clock_gettime_ns(time.CLOCK_BOOTTIME)}
+    elapsed = time.monotonic_ns() - recording.manifest.start_monotonic_ns
+
+    rows = recording.table("clock_snapshots").to_pylist()
+
+    # Wall clocks are disciplined by at most 500 parts in a million.
+    for row in rows:
+        assert 0 < row["uncertainty"] < 1_000_000
+        for clock, reading in now.items():
+            apart = (reading - row[clock]) - (elapsed - row["time"])
+            assert abs(apart) < row["uncertainty"] + 1_000_000
+
+
+def test_the_recorded_process_and_its_host_are_named(recording):
+    manifest = recording.manifest
+
+    assert manifest.process_id == os.getpid()
+    since_boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    assert 0 < manifest.process_start_ns < since_boot_ns
+    assert manifest.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert len(manifest.host_hash) == 16
+    assert os.uname().nodename not in manifest.to_json()
+
+
+def test_pools_say_whose_memory_of_what_kind_they_are(recording):
+    rows = recording.table("pools").to_pylist()
+
+    assert [(row["framework"], row["memory"]) for row in rows] == [("cupy", "device")]
