@@ -28,9 +28,7 @@ def core_sources():
     folders = ("device", "record", "state", "analysis", "allocator", "cupti", "nvtx")
     folders += ("simulation", "replay", "formats")
     sources = [source for folder in folders for source in sorted((NATIVE / folder).glob("*.cpp"))]
-    return [
-        source for source in sources if not source.name.startswith(("cuda_", "cupti_"))
-    ]
+    return [source for source in sources if not source.name.startswith(("cuda_", "cupti_"))]
 
 
 def headers_text():
