@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.state import ALLOCATED, state_at
+from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Moment, Recording
 
@@ -97,13 +99,13 @@ def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict
 
 
 def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
-    import pyarrow.compute as pc
+    import pyarrow as pa
 
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
-    chosen = pc.equal(events["action"].cast("string"), "alloc")
+    chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
-        chosen = pc.and_(chosen, pc.equal(events["device"], device))
-    return _by_stack(events.select(["stack", "size"]).filter(chosen))
+        chosen &= plain(events["device"]) == device
+    return _by_stack(events.select(["stack", "size"]).filter(pa.array(chosen)))
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
@@ -111,20 +113,31 @@ def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
     import numpy as np
 
     # Not `group_by`: for it pyarrow imports what reads data sets, which takes longer than this.
-    stacks, sizes = plain(table["stack"]), plain(table["size"])
-    known = int(stacks.max(initial=0)) + 1
-    first = np.full(known, len(stacks))
+    ids, stacks = _numbered(plain(table["stack"]))
+    sizes = plain(table["size"])
+    first = np.full(len(ids), len(stacks))
     first[stacks[::-1]] = np.arange(len(stacks))[::-1]
-    total, largest = np.zeros((2, known), np.int64)
+    total, largest = np.zeros((2, len(ids)), np.int64)
     np.add.at(total, stacks, sizes)
     np.maximum.at(largest, stacks, sizes)
     found = np.flatnonzero(first < len(stacks))
     found = found[np.argsort(first[found])]
     columns = {
-        "stack": found,
+        "stack": ids[found],
         "size_sum": total[found],
-        "size_count": np.bincount(stacks, minlength=known)[found],
+        "size_count": np.bincount(stacks, minlength=len(ids))[found],
         "size_max": largest[found],
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _numbered(stacks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return some ids of stacks, and for each of ``stacks`` its place among them."""
+    import numpy as np
+
+    known = int(stacks.max(initial=0)) + 1
+    # A recorder's ids are dense; those of a foreign file may be any.
+    if known <= 2 * len(stacks) + 65536:
+        return np.arange(known), stacks
+    return np.unique(stacks, return_inverse=True)
