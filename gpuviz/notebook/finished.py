@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Finished:
-    """What a dashboard asks of a recorder, answered by a recording.
+    """The interface of a recorder that a dashboard needs, for a finished recording.
 
     Attributes:
         recording: The recording.
@@ -38,7 +38,7 @@ class Finished:
         return live.read(self.recording.duration_ns, self.status())
 
     def status(self) -> RecorderStatus:
-        """Return what the recording tells of how it was made."""
+        """Return the final status of the recorder, from the manifest."""
         manifest = self.recording.manifest
         activities = self.recording.table("activities").num_rows
         return RecorderStatus(

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
@@ -95,8 +95,8 @@ class Pump:
         self._statistics = statistics
         self._resolver = FrameResolver()
         self._strings_seen = 0
-        self._sampled_ns = -SAMPLE_NS
         self._clocks_due_ns = 0
+        self._sampled_ns = -SAMPLE_NS
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stopping = False
@@ -206,12 +206,13 @@ class Pump:
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
-        source = self._source
-        rows = partial(pool_rows, framework=source.framework, memory=source.memory)
-        self._append_named("pools", chunk["pool"], rows)
+        self._append_named("pools", chunk["pool"], self._pool_rows)
         self._append_named("threads", chunk["thread"], thread_rows)
         self._keep("memory_events", batch("memory_events", chunk))
         self._statistics.take("memory_events", chunk)
+
+    def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
+        return pool_rows(ids, self._source.framework, self._source.memory)
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
         chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)

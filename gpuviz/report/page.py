@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -97,7 +96,7 @@ def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
         "recording": base64.b64encode(archive or _saved(recording)).decode(),
         "script": script,
     }
-    template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("template.html").read_text(encoding="utf-8")
     return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
 
 
@@ -108,7 +107,7 @@ def _page(shown: Shown) -> Page:
 
 
 def _static(name: str) -> str:
-    source = files("gpuviz").joinpath("static", name)
+    source = Path(__file__).parents[1] / "static" / name
     if not source.is_file():
         raise FileNotFoundError(
             f"{source} is missing: gpuviz was installed without its front end; reinstall gpuviz",
