@@ -49,10 +49,12 @@ class Pace:
         self._shortest_s = shortest_s
         self._longest_s = longest_s
         self._mean_s = 0.0
+        self._last_s = 0.0
 
     def took(self, seconds: float) -> None:
-        """Take into account what a piece of work took."""
-        self._mean_s += (seconds - self._mean_s) / 4
+        """Take into account what a piece of work took; one that took long by chance is not."""
+        self._mean_s += (min(seconds, self._last_s) - self._mean_s) / 4
+        self._last_s = seconds
 
     @property
     def interval_s(self) -> float:
