@@ -63,15 +63,17 @@ def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
     table = recording.memory_levels
     there = initial_state(recording).devices()
     if device is not None:
-        table = table.filter(table["device"].to_numpy() == device)
+        of_device = table["device"].to_numpy() == device
+        table = table if of_device.all() else table.filter(of_device)
         there = [each for each in there if each == device]
     # One row for each device that was there before, all of one moment; then events, which are
     # in order within a device only.
     first = len(there)
     times = table["time"].to_numpy()
-    later = first + np.argsort(times[first:], kind="stable")
-    order = np.concatenate([np.arange(first), later])
-    rows = table.take(order)
+    rows = table.select(["time", "device", "allocated", "reserved"])
+    if (np.diff(times[first:]) < 0).any():
+        later = first + np.argsort(times[first:], kind="stable")
+        rows = rows.take(np.concatenate([np.arange(first), later]))
     devices = rows["device"].to_numpy()
     allocated = _moments(rows["allocated"].to_numpy(), devices, first)
     reserved = _moments(rows["reserved"].to_numpy(), devices, first)
@@ -92,7 +94,10 @@ def _sum_over_devices(values: "NDArray[Any]", devices: "NDArray[Any]") -> "NDArr
     import numpy as np
 
     changes = np.zeros_like(values)
-    for each in np.unique(devices):
+    present = np.unique(devices)
+    if len(present) == 1:
+        return values
+    for each in present:
         rows = devices == each
         changes[rows] = np.diff(values[rows], prepend=0)
     return np.cumsum(changes)

@@ -100,13 +100,12 @@ def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict
 
 def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
-    chosen = pa.array(codes(events["action"], ACTIONS) == ACTIONS.index("alloc"))
+    chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
-        chosen = pc.and_(chosen, pc.equal(events["device"], device))
-    return _by_stack(events.select(["stack", "size"]).filter(chosen))
+        chosen &= plain(events["device"]) == device
+    return _by_stack(events.select(["stack", "size"]).filter(pa.array(chosen)))
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:

@@ -232,7 +232,12 @@ void bind_memory_state(nb::module_& m) {
             "apply_with_levels",
             [](state::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::size_t> last) {
-                return levels_dict(self.apply_with_levels(events.columns, first, events.end(last)));
+                state::MemoryLevels levels;
+                {
+                    const python::GilRelease released;
+                    levels = self.apply_with_levels(events.columns, first, events.end(last));
+                }
+                return levels_dict(std::move(levels));
             },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
             "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "

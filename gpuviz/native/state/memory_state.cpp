@@ -1,5 +1,6 @@
 #include "state/memory_state.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace gpuviz::state {
@@ -15,6 +16,16 @@ Levels levels_of(const DeviceMemory& memory) noexcept {
     return {all(Quantity::requested_bytes),      all(Quantity::allocated_bytes),
             all(Quantity::active_bytes),         all(Quantity::reserved_bytes),
             all(Quantity::inactive_split_bytes), memory.largest_free(PoolKind::all)};
+}
+
+// Of address space only: what is not written to takes no memory.
+void reserve(MemoryLevels& table, std::size_t rows) {
+    table.time.reserve(rows);
+    table.device.reserve(rows);
+    for (auto* column : {&table.requested, &table.allocated, &table.active, &table.reserved,
+                         &table.inactive_split, &table.largest_free}) {
+        column->reserve(rows);
+    }
 }
 
 void append(MemoryLevels& table, std::int64_t time_ns, std::int16_t device, const Levels& levels) {
@@ -65,6 +76,7 @@ MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::si
     std::map<std::int16_t, Levels> before;
     for (const auto& [device, memory] : devices_) before[device] = levels_of(memory);
     MemoryLevels table;
+    reserve(table, last - std::min(first, last));
     for (std::size_t row = first; row < last; ++row) {
         if (!apply_row(events, row)) continue;
         const std::int16_t device = events.device[row];
