@@ -32,6 +32,7 @@ INTERVAL_S = 0.5
 # While somebody watches; longer where a drain takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
+CLOCKS_INTERVAL_NS = 1_000_000_000
 # Between two samples of the devices' memory.
 SAMPLE_NS = 450_000_000
 
