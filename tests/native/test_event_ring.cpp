@@ -6,15 +6,15 @@
 
 namespace {
 
-gpuviz::MemoryEvent numbered(std::uint64_t number) {
-    gpuviz::MemoryEvent event{};
+gpuviz::record::MemoryEvent numbered(std::uint64_t number) {
+    gpuviz::record::MemoryEvent event{};
     event.address = number;
     event.size = ~number;
-    event.action = gpuviz::Action(number % gpuviz::action_count);
+    event.action = gpuviz::record::Action(number % gpuviz::record::action_count);
     return event;
 }
 
-std::uint64_t sum(const gpuviz::ActionCounts& counts) {
+std::uint64_t sum(const gpuviz::record::ActionCounts& counts) {
     std::uint64_t total = 0;
     for (const std::uint64_t count : counts) {
         total += count;
@@ -23,7 +23,7 @@ std::uint64_t sum(const gpuviz::ActionCounts& counts) {
 }
 
 void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std::uint64_t count) {
-    gpuviz::EventRing ring(capacity);
+    gpuviz::record::EventRing ring(capacity);
     std::thread producer([&] {
         for (std::uint64_t number = 1; number <= count; ++number) {
             ring.push(numbered(number));
@@ -31,8 +31,8 @@ void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std
     });
     std::uint64_t received = 0;
     std::uint64_t last = 0;
-    const auto consume = [&](std::span<const gpuviz::MemoryEvent> events) {
-        for (const gpuviz::MemoryEvent& event : events) {
+    const auto consume = [&](std::span<const gpuviz::record::MemoryEvent> events) {
+        for (const gpuviz::record::MemoryEvent& event : events) {
             CHECK_EQUAL(event.address > last, true);
             CHECK_EQUAL(event.size, ~event.address);
             last = event.address;
@@ -49,15 +49,15 @@ void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std
 }
 
 void a_consumer_may_take_less_than_it_is_offered() {
-    gpuviz::EventRing ring(4);
+    gpuviz::record::EventRing ring(4);
     for (std::uint64_t number = 1; number <= 3; ++number) {
         ring.push(numbered(number));
     }
     const auto take = [&](std::size_t limit) {
         std::uint64_t seen = 0;
-        ring.drain([&](std::span<const gpuviz::MemoryEvent> events) {
+        ring.drain([&](std::span<const gpuviz::record::MemoryEvent> events) {
             const std::size_t taken = std::min(limit, events.size());
-            for (const gpuviz::MemoryEvent& event : events.first(taken)) {
+            for (const gpuviz::record::MemoryEvent& event : events.first(taken)) {
                 seen = 10 * seen + event.address;
             }
             limit -= taken;

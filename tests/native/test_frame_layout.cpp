@@ -8,8 +8,8 @@
 
 namespace {
 
-using gpuviz::FrameLayout;
-using gpuviz::known_layout;
+using gpuviz::record::FrameLayout;
+using gpuviz::record::known_layout;
 
 // The words of _Py_DebugOffsets that known_layout reads, as 3.13 and 3.14 lay them out.
 std::vector<std::uint64_t> debug_offsets(std::uint64_t version) {
@@ -80,14 +80,15 @@ void frames_of_the_interpreter_and_one_not_begun_are_left_out() {
     Frame* thread = &not_begun;
     const FrameLayout layout{0, std::nullopt, 8, 0, 16, 24, offsetof(Code, instructions), 0};
 
-    std::vector<gpuviz::StackFrame> found(8);
-    found.resize(gpuviz::read_frames(layout, &thread, found));
+    std::vector<gpuviz::record::StackFrame> found(8);
+    found.resize(gpuviz::record::read_frames(layout, &thread, found));
 
-    const std::vector<gpuviz::StackFrame> expected{{address, 4}, {address, 0}, {address, 10}};
+    const std::vector<gpuviz::record::StackFrame> expected{
+        {address, 4}, {address, 0}, {address, 10}};
     CHECK_EQUAL(found == expected, true);
-    CHECK_EQUAL(gpuviz::read_frames(layout, &thread, std::span(found).first(2)), 2u);
+    CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, std::span(found).first(2)), 2u);
     thread = nullptr;
-    CHECK_EQUAL(gpuviz::read_frames(layout, &thread, found), 0u);
+    CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, found), 0u);
 }
 
 }  // namespace

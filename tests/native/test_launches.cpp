@@ -1,26 +1,26 @@
 #include <string>
 #include <vector>
 
-#include "activity/graph_launches.hpp"
-#include "activity/kernel_signature.hpp"
 #include "check.hpp"
+#include "cupti/graph_launches.hpp"
+#include "cupti/kernel_signature.hpp"
 #include "record/block_touches.hpp"
 #include "record/stream_table.hpp"
 
 namespace {
 
-using gpuviz::AccessMode;
-using gpuviz::Action;
-using gpuviz::ActivityLog;
-using gpuviz::ActivityRow;
-using gpuviz::BlockTouches;
-using gpuviz::MemoryEvent;
-using gpuviz::Stream;
-using gpuviz::StreamTable;
+using gpuviz::record::AccessMode;
+using gpuviz::record::Action;
+using gpuviz::record::ActivityLog;
+using gpuviz::record::ActivityRow;
+using gpuviz::record::BlockTouches;
+using gpuviz::record::MemoryEvent;
+using gpuviz::record::Stream;
+using gpuviz::record::StreamTable;
 
 std::string modes(const std::string& symbol, std::size_t parameters) {
     std::string letters;
-    for (const AccessMode mode : gpuviz::parameter_modes(symbol, parameters)) {
+    for (const AccessMode mode : gpuviz::cupti::parameter_modes(symbol, parameters)) {
         letters += "?rw+"[int(mode)];
     }
     return letters;
@@ -100,7 +100,7 @@ void a_touch_finds_the_block_that_lived_at_its_time() {
 
 void nodes_of_a_graph_launch_become_one_row() {
     ActivityLog log;
-    gpuviz::GraphLaunches graphs(log);
+    gpuviz::cupti::GraphLaunches graphs(log);
     ActivityRow node{};
     node.stream = 1;
     node.graph = 2;

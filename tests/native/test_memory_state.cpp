@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "check.hpp"
-#include "record/memory_state.hpp"
+#include "state/memory_state.hpp"
 
 namespace {
 
-using gpuviz::Action;
-using gpuviz::BlockState;
-using gpuviz::DeviceMemory;
-using gpuviz::PoolKind;
-using gpuviz::Quantity;
+using gpuviz::record::Action;
+using gpuviz::state::BlockState;
+using gpuviz::state::DeviceMemory;
+using gpuviz::state::PoolKind;
+using gpuviz::state::Quantity;
 
 struct Table {
     std::vector<std::int64_t> time, size, requested_size;
@@ -23,7 +23,7 @@ struct Table {
     std::vector<std::int16_t> device;
     std::vector<std::uint32_t> stream, pool, stack, thread;
 
-    [[nodiscard]] gpuviz::MemoryColumns columns() const {
+    [[nodiscard]] gpuviz::state::MemoryColumns columns() const {
         return {.time = time,
                 .action = action,
                 .address = address,
@@ -105,7 +105,7 @@ void check_sums(const DeviceMemory& memory) {
 int main() {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         const Table table = events(seed, 1000);
-        gpuviz::MemoryState state;
+        gpuviz::state::MemoryState state;
         state.apply(table.columns(), 0, 100);
         state.forget_the_past();
         const auto levels = state.apply_with_levels(table.columns(), 100, 1000);

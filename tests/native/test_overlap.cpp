@@ -1,6 +1,6 @@
 // Activities, calls and waits of any content: no sum overflows, and the causes of idle time add up.
 
-#include "activity/overlap.hpp"
+#include "analysis/overlap.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -12,10 +12,10 @@
 
 namespace {
 
-using gpuviz::ActivityRows;
-using gpuviz::HostCallRows;
-using gpuviz::Lane;
-using gpuviz::SynchronizationRows;
+using gpuviz::analysis::ActivityRows;
+using gpuviz::analysis::HostCallRows;
+using gpuviz::analysis::Lane;
+using gpuviz::analysis::SynchronizationRows;
 
 // Columns of any content; times are small or, `wild`, of the whole range.
 struct Tables {
@@ -71,8 +71,8 @@ void check_any_tables(bool wild) {
         const Tables waits(random, rows, wild);
         const auto lanes_of = [&](std::optional<std::int64_t> begin,
                                   std::optional<std::int64_t> end) {
-            return gpuviz::overlap(activities.activities(), calls.calls(), waits.synchronizations(),
-                                   begin, end);
+            return gpuviz::analysis::overlap(activities.activities(), calls.calls(),
+                                             waits.synchronizations(), begin, end);
         };
         for (const Lane& lane : lanes_of(std::nullopt, std::nullopt)) check_sums(lane);
         for (const Lane& lane : lanes_of(100, 700)) check_sums(lane);

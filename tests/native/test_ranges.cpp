@@ -9,19 +9,19 @@
 #include <thread>
 #include <vector>
 
-#include "activity/nvtx.hpp"
-#include "activity/nvtx_abi.hpp"
 #include "check.hpp"
+#include "nvtx/nvtx.hpp"
+#include "nvtx/nvtx_abi.hpp"
 #include "record/session.hpp"
 
 extern "C" int InitializeInjectionNvtx2(gpuviz::nvtx::GetExportTable get_table);
 
 namespace {
 
-using gpuviz::RangeKind;
-using gpuviz::RangeRow;
-using gpuviz::Ranges;
-using gpuviz::Session;
+using gpuviz::record::RangeKind;
+using gpuviz::record::RangeRow;
+using gpuviz::record::Ranges;
+using gpuviz::record::Session;
 namespace nvtx = gpuviz::nvtx;
 
 std::vector<RangeRow> rows_of(Session& session) {
@@ -236,9 +236,9 @@ void nvtx_is_heard_by_whoever_records() {
     for (int repeat = 0; repeat < 30; ++repeat) {
         Session session({.ring_capacity = 16});
         session.start();
-        gpuviz::record_nvtx(session.ranges());
+        gpuviz::nvtx::record_nvtx(session.ranges());
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        gpuviz::ignore_nvtx();
+        gpuviz::nvtx::ignore_nvtx();
         session.stop();
         check_rows(rows_of(session));
     }
@@ -251,12 +251,12 @@ void nvtx_is_heard_by_whoever_records() {
 void nvtx_texts_become_names() {
     Session session({.ring_capacity = 16});
     session.start();
-    gpuviz::record_nvtx(session.ranges());
+    gpuviz::nvtx::record_nvtx(session.ranges());
     use_nvtx();
     CHECK_EQUAL(call<int>(library().core, nvtx::Core::range_push_a, "level 0"), 0);
     CHECK_EQUAL(call<int>(library().core, nvtx::Core::range_push_a, "level 1"), 1);
     CHECK_EQUAL(call<int>(library().core, nvtx::Core::range_pop), 1);
-    gpuviz::ignore_nvtx();
+    gpuviz::nvtx::ignore_nvtx();
     CHECK_EQUAL(call<int>(library().core, nvtx::Core::range_pop), nvtx::no_tracking);
     session.stop();
     const std::vector<std::string> names = session.log().strings.from(1);

@@ -25,11 +25,10 @@ FLAGS = ["-std=c++20", "-O1", "-g1", "-fno-omit-frame-pointer", "-pthread", f"-I
 
 
 def core_sources():
-    folders = ("device", "allocator", "record", "activity", "replay", "trace", "formats")
+    folders = ("device", "record", "state", "analysis", "allocator", "cupti", "nvtx")
+    folders += ("simulation", "replay", "formats")
     sources = [source for folder in folders for source in sorted((NATIVE / folder).glob("*.cpp"))]
-    return [
-        source for source in sources if not source.name.startswith(("python_", "cuda_", "cupti_"))
-    ]
+    return [source for source in sources if not source.name.startswith(("cuda_", "cupti_"))]
 
 
 def headers_text():

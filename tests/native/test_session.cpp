@@ -12,17 +12,17 @@
 
 namespace {
 
-using gpuviz::EventColumns;
-using gpuviz::Session;
+using gpuviz::record::EventColumns;
+using gpuviz::record::Session;
 
-void push(gpuviz::EventRing& ring, int device, std::uint64_t count) {
+void push(gpuviz::record::EventRing& ring, int device, std::uint64_t count) {
     for (std::uint64_t number = 0; number < count; ++number) {
-        gpuviz::MemoryEvent event{};
-        event.time_ns = gpuviz::now_ns();
+        gpuviz::record::MemoryEvent event{};
+        event.time_ns = gpuviz::record::now_ns();
         event.address = number;
         event.stream = number % 3;
         event.device = std::uint16_t(device);
-        event.thread = gpuviz::current_thread_id();
+        event.thread = gpuviz::record::current_thread_id();
         ring.push(event);
     }
 }
@@ -88,13 +88,13 @@ void everything_at_once() {
 
 void threads_that_ask_for_a_sink_at_once_get_the_same() {
     Session session({.ring_capacity = 16});
-    std::vector<gpuviz::EventRing*> rings(8);
+    std::vector<gpuviz::record::EventRing*> rings(8);
     std::vector<std::thread> threads;
-    for (gpuviz::EventRing*& ring : rings) {
+    for (gpuviz::record::EventRing*& ring : rings) {
         threads.emplace_back([&] { ring = &session.sink(5); });
     }
     join(threads);
-    for (const gpuviz::EventRing* ring : rings) {
+    for (const gpuviz::record::EventRing* ring : rings) {
         CHECK_EQUAL(ring, rings[0]);
     }
 }
@@ -110,10 +110,10 @@ void a_session_may_be_destroyed_while_it_runs() {
 #if !defined(__SANITIZE_THREAD__)
 // ThreadSanitizer does not follow a process with threads into its child.
 void a_child_neither_waits_nor_collects() {
-    auto session = std::make_unique<Session>(
-        gpuviz::SessionOptions{.ring_capacity = 8, .interval = std::chrono::microseconds(1)});
+    auto session = std::make_unique<Session>(gpuviz::record::SessionOptions{
+        .ring_capacity = 8, .interval = std::chrono::microseconds(1)});
     session->start();
-    gpuviz::EventRing& ring = session->sink(0);
+    gpuviz::record::EventRing& ring = session->sink(0);
     push(ring, 0, 100);
     const pid_t child = fork();
     if (child == 0) {

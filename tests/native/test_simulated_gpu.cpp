@@ -9,36 +9,44 @@
 #include <type_traits>
 #include <vector>
 
-#include "activity/scheduled_device.hpp"
-#include "activity/simulated_gpu.hpp"
 #include "allocator/caching_allocator.hpp"
 #include "check.hpp"
 #include "record/clock.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
+#include "simulation/scheduled_device.hpp"
+#include "simulation/simulated_gpu.hpp"
 
 namespace {
 
 using namespace gpuviz;
+using allocator::CachingAllocator;
+using device::EventHandle;
+using device::StreamHandle;
+using record::CallSite;
+using record::Session;
+using simulation::ScheduledDevice;
+using simulation::SimulatedGpu;
 
 constexpr int threads = 3;
 constexpr int steps = 300;
 
 void use(SimulatedGpu& gpu, CachingAllocator& allocator, int number) {
-    const CallSite site{.thread = current_thread_id()};
+    const CallSite site{.thread = record::current_thread_id()};
     const EventHandle event = gpu.create_event(site);
     for (int step = 0; step < steps; ++step) {
         const StreamHandle stream = gpu.create_stream(step % 2 == 0, number, site);
-        const Address block = allocator.allocate(1 << 20, stream, site);
+        const device::Address block = allocator.allocate(1 << 20, stream, site);
         gpu.launch(stream,
                    {.name = "kernel",
                     .duration_ns = 1000 * (number + 1),
                     .multiprocessors = 40,
-                    .accesses = {{block, AccessMode::write}}},
+                    .accesses = {{block, record::AccessMode::write}}},
                    site);
         gpu.record_event(event, stream, site);
         gpu.wait_event(0, event, site);
-        gpu.copy(stream, {.kind = CopyKind::device_to_host, .bytes = 1 << 16, .source = block},
+        gpu.copy(stream,
+                 {.kind = record::CopyKind::device_to_host, .bytes = 1 << 16, .source = block},
                  site);
         allocator.record_stream(block, 0, site);
         allocator.free(block, site);
@@ -87,15 +95,15 @@ std::uint64_t record_once(SimulatedGpu& gpu, CachingAllocator& allocator) {
     gpu.detach();
     allocator.set_event_sink(nullptr);
     session.stop();
-    return check_rows(session, now_ns() - session.start_ns());
+    return check_rows(session, record::now_ns() - session.start_ns());
 }
 
 }  // namespace
 
 int main() {
-    SimulatedGpu gpu(0, std::make_unique<RealClock>());
+    SimulatedGpu gpu(0, std::make_unique<simulation::RealClock>());
     ScheduledDevice device(gpu, std::uint64_t{1} << 30);
-    CachingAllocator allocator(device, Settings{});
+    CachingAllocator allocator(device, allocator::Settings{});
     std::atomic<int> running = threads;
     std::vector<std::thread> users;
     for (int number = 0; number < threads; ++number) {

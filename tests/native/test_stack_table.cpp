@@ -9,8 +9,8 @@
 
 namespace {
 
-using gpuviz::StackFrame;
-using gpuviz::StackTable;
+using gpuviz::record::StackFrame;
+using gpuviz::record::StackTable;
 
 struct Less {
     bool operator()(const std::vector<StackFrame>& a, const std::vector<StackFrame>& b) const {

@@ -14,33 +14,33 @@
 
 namespace {
 
-using gpuviz::Action;
-using gpuviz::Address;
-using gpuviz::CachingAllocator;
-using gpuviz::MemoryEvent;
-using gpuviz::StreamHandle;
+using gpuviz::allocator::CachingAllocator;
+using gpuviz::device::Address;
+using gpuviz::device::StreamHandle;
+using gpuviz::record::Action;
+using gpuviz::record::MemoryEvent;
 
 constexpr int thread_count = 4;
 constexpr int steps = 3'000;
 
 // Keeps all events; the allocator's lock puts them in order.
-class EventList final : public gpuviz::MemoryEventSink {
+class EventList final : public gpuviz::record::MemoryEventSink {
   public:
     void push(const MemoryEvent& event) noexcept override {
-        gpuviz::for_each_row(event, [&](const MemoryEvent& row) { events.push_back(row); });
+        gpuviz::record::for_each_row(event, [&](const MemoryEvent& row) { events.push_back(row); });
     }
 
     std::vector<MemoryEvent> events;
 };
 
 Address allocate(CachingAllocator& allocator, std::uint64_t size, StreamHandle stream) {
-    const gpuviz::CallSite site{0, gpuviz::current_thread_id(), 0};
+    const gpuviz::record::CallSite site{0, gpuviz::record::current_thread_id(), 0};
     const auto found = allocator.try_allocate(size, stream, site);
     return found ? *found : allocator.allocate(size, stream, site);
 }
 
 void free(CachingAllocator& allocator, Address address) {
-    const gpuviz::CallSite site{0, gpuviz::current_thread_id(), 0};
+    const gpuviz::record::CallSite site{0, gpuviz::record::current_thread_id(), 0};
     if (!allocator.try_free(address, site)) {
         allocator.free(address, site);
     }
@@ -110,9 +110,9 @@ std::uint64_t check_blocks(const std::vector<MemoryEvent>& events) {
 }
 
 void blocks_of_threads_never_overlap(const char* settings) {
-    gpuviz::SimulatedDevice device(std::uint64_t{8} << 30);
+    gpuviz::device::SimulatedDevice device(std::uint64_t{8} << 30);
     EventList list;
-    CachingAllocator allocator(device, gpuviz::Settings{}.parse(settings));
+    CachingAllocator allocator(device, gpuviz::allocator::Settings{}.parse(settings));
     allocator.set_event_sink(&list);
     run(allocator);
     allocator.empty_cache({});
@@ -121,10 +121,10 @@ void blocks_of_threads_never_overlap(const char* settings) {
 }
 
 void a_session_records_an_allocator_of_several_threads() {
-    gpuviz::SimulatedDevice device(std::uint64_t{8} << 30);
-    gpuviz::Session session({.interval = std::chrono::microseconds(500)});
+    gpuviz::device::SimulatedDevice device(std::uint64_t{8} << 30);
+    gpuviz::record::Session session({.interval = std::chrono::microseconds(500)});
     {
-        CachingAllocator allocator(device, gpuviz::Settings{});
+        CachingAllocator allocator(device, gpuviz::allocator::Settings{});
         session.start();
         allocator.set_event_sink(&session.sink(0));
         run(allocator);
@@ -132,12 +132,12 @@ void a_session_records_an_allocator_of_several_threads() {
     }
     session.stop();
     std::uint64_t rows = 0;
-    for (const gpuviz::EventColumns& chunk : session.take(true)) {
+    for (const gpuviz::record::EventColumns& chunk : session.take(true)) {
         rows += chunk.rows();
     }
     CHECK_EQUAL(rows, session.events());
     CHECK_EQUAL(session.log().streams.all().size(), 4u);
-    CHECK_EQUAL(session.dropped() == gpuviz::ActionCounts{}, true);
+    CHECK_EQUAL(session.dropped() == gpuviz::record::ActionCounts{}, true);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace {
 
-using gpuviz::Action;
+using gpuviz::record::Action;
 
 constexpr std::uint64_t base = 0x7F0000000000;
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
@@ -77,7 +77,7 @@ std::string snapshot_bytes() {
     const std::vector<std::int32_t> lines{3, 4};
     const std::vector<std::int32_t> offsets{0, 1, 3};
     const std::vector<std::uint32_t> frames{1, 1, 2};
-    gpuviz::SnapshotToWrite snapshot;
+    gpuviz::formats::SnapshotToWrite snapshot;
     snapshot.events = {{made.action.size()}, made.action, made.address, made.size,  made.none,
                        made.stream,          made.none,   made.zero,    made.stack, made.zero,
                        made.unknown,         made.inside};
@@ -91,7 +91,8 @@ std::string snapshot_bytes() {
     snapshot.stack_frames = frames;
     snapshot.pools = {{0, 0}};
     std::string bytes;
-    gpuviz::write_torch_snapshot(snapshot, [&](std::string_view piece) { bytes += piece; });
+    gpuviz::formats::write_torch_snapshot(snapshot,
+                                          [&](std::string_view piece) { bytes += piece; });
     return bytes;
 }
 
@@ -122,11 +123,11 @@ std::string mutated(std::string bytes, std::mt19937& random) {
 bool is_read(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     try {
-        const auto snapshot = gpuviz::read_torch_snapshot(path, 64 * mib, {});
-        const auto history = gpuviz::torch_history(snapshot, {});
+        const auto snapshot = gpuviz::formats::read_torch_snapshot(path, 64 * mib, {});
+        const auto history = gpuviz::formats::torch_history(snapshot, {});
         CHECK_EQUAL(history.size.size(), snapshot.events.count());
         return true;
-    } catch (const gpuviz::FormatError& error) {
+    } catch (const gpuviz::formats::FormatError& error) {
         CHECK_EQUAL(std::string(error.what()).size() > 5, true);
         return false;
     }
@@ -139,8 +140,8 @@ int main() {
     const std::string path = folder / ("gpuviz-snapshot-" + std::to_string(getpid()));
     const std::string whole = snapshot_bytes();
     CHECK_EQUAL(is_read(path, whole), true);
-    const auto snapshot = gpuviz::read_torch_snapshot(path, 64 * mib, {});
-    const auto history = gpuviz::torch_history(snapshot, {});
+    const auto snapshot = gpuviz::formats::read_torch_snapshot(path, 64 * mib, {});
+    const auto history = gpuviz::formats::torch_history(snapshot, {});
     CHECK_EQUAL(snapshot.events.count(), program().action.size());
     CHECK_EQUAL(snapshot.stacks.first.size(), std::size_t{3});
     CHECK_EQUAL(history.before.empty(), true);

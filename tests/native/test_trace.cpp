@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "check.hpp"
-#include "trace/chrome_events.hpp"
-#include "trace/perfetto_events.hpp"
-#include "trace/trace_lanes.hpp"
-#include "trace/trace_order.hpp"
+#include "formats/chrome_events.hpp"
+#include "formats/perfetto_events.hpp"
+#include "formats/trace_lanes.hpp"
+#include "formats/trace_order.hpp"
 
 namespace {
 
-using gpuviz::TraceRows;
+using gpuviz::formats::TraceRows;
 
 constexpr std::uint32_t lanes_of_a_track = 1'000'000;
 
@@ -63,7 +63,7 @@ std::vector<TraceRows> rows_of(const std::vector<Table>& tables) {
 }
 
 void move_to_lanes(std::vector<Table>& tables) {
-    const auto lanes = gpuviz::trace_lanes(rows_of(tables));
+    const auto lanes = gpuviz::formats::trace_lanes(rows_of(tables));
     for (std::size_t number = 0; number < tables.size(); ++number) {
         for (std::size_t row = 0; row < lanes[number].size(); ++row) {
             tables[number].track[row] += lanes_of_a_track * lanes[number][row];
@@ -76,7 +76,7 @@ void check_steps(const std::vector<TraceRows>& tables) {
     std::unordered_map<std::uint32_t, std::vector<Place>> open;
     std::int64_t now = -100;
     std::size_t begins = 0;
-    for (const auto& step : gpuviz::trace_steps(tables)) {
+    for (const auto& step : gpuviz::formats::trace_steps(tables)) {
         const TraceRows& table = tables[step.table];
         const std::int64_t time = step.is_end ? table.end[step.row] : table.time[step.row];
         CHECK_EQUAL(now <= time, true);
@@ -101,13 +101,14 @@ void check_steps(const std::vector<TraceRows>& tables) {
 
 void check_writers(const std::vector<Table>& tables) {
     std::string written;
-    const gpuviz::TraceSink sink = [&](std::string_view piece) { written.append(piece); };
-    gpuviz::write_perfetto_rows(rows_of(tables), {1, 100}, sink);
+    const gpuviz::formats::TraceSink sink = [&](std::string_view piece) { written.append(piece); };
+    gpuviz::formats::write_perfetto_rows(rows_of(tables), {1, 100}, sink);
     CHECK_EQUAL(written.empty(), tables.empty() || tables.front().time.empty());
     written.clear();
-    const std::vector<gpuviz::ChromeTrack> tracks(3, {1, 2});
-    const gpuviz::ChromeTexts texts{{"\"a\"", "\"b\""}, {"\"c\"", "\"d\""}, {"1", "2", "3"}};
-    gpuviz::write_chrome_rows(rows_of(tables), tracks, texts, sink);
+    const std::vector<gpuviz::formats::ChromeTrack> tracks(3, {1, 2});
+    const gpuviz::formats::ChromeTexts texts{
+        {"\"a\"", "\"b\""}, {"\"c\"", "\"d\""}, {"1", "2", "3"}};
+    gpuviz::formats::write_chrome_rows(rows_of(tables), tracks, texts, sink);
     CHECK_EQUAL(written.empty(), tables.empty() || tables.front().time.empty());
 }
 
@@ -127,7 +128,7 @@ void check_many_lanes() {
         table.first_flow.push_back(0);
         table.flow_count.push_back(0);
     }
-    const auto lanes = gpuviz::trace_lanes(rows_of(tables));
+    const auto lanes = gpuviz::formats::trace_lanes(rows_of(tables));
     CHECK_EQUAL(lanes.front().back(), rows - 1);
 }
 

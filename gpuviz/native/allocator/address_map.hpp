@@ -7,7 +7,7 @@
 
 #include "allocator/block.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Allocated blocks by address: open addressing, at most half full, no tombstones.
 class AddressMap {
@@ -21,12 +21,12 @@ class AddressMap {
     }
 
     // Null when no allocated block starts at `address`.
-    [[nodiscard]] Block* find(Address address) const noexcept {
+    [[nodiscard]] Block* find(device::Address address) const noexcept {
         return slots_[slot_of(address)].block;
     }
 
     // find(), and forgets the block.
-    Block* take(Address address) noexcept {
+    Block* take(device::Address address) noexcept {
         std::size_t hole = slot_of(address);
         Block* block = slots_[hole].block;
         if (block == nullptr) {
@@ -49,17 +49,17 @@ class AddressMap {
 
   private:
     struct Slot {
-        Address address = 0;
+        device::Address address = 0;
         Block* block = nullptr;
     };
 
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
-    [[nodiscard]] std::size_t home(Address address) const noexcept {
+    [[nodiscard]] std::size_t home(device::Address address) const noexcept {
         return static_cast<std::size_t>((address * 0x9e37'79b9'7f4a'7c15) >> shift_);
     }
 
     // Of the address, or the empty one where the search for it ends.
-    [[nodiscard]] std::size_t slot_of(Address address) const noexcept {
+    [[nodiscard]] std::size_t slot_of(device::Address address) const noexcept {
         std::size_t slot = home(address);
         while (slots_[slot].block != nullptr && slots_[slot].address != address) {
             slot = (slot + 1) & mask();
@@ -67,7 +67,7 @@ class AddressMap {
         return slot;
     }
 
-    void place(Address address, Block* block) noexcept {
+    void place(device::Address address, Block* block) noexcept {
         std::size_t slot = home(address);
         while (slots_[slot].block != nullptr) {
             slot = (slot + 1) & mask();
@@ -91,4 +91,4 @@ class AddressMap {
     std::size_t count_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -2,7 +2,7 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 namespace {
 
@@ -90,7 +90,8 @@ Block* CachingAllocator::split(Block* block, std::uint64_t size) {
     return front;
 }
 
-Address CachingAllocator::hand_out(Block* block, const Request& request, const CallSite& site) {
+device::Address CachingAllocator::hand_out(Block* block, const Request& request,
+                                           const record::CallSite& site) {
     const bool small = block->pool->is_small;
     const bool was_split = block->is_split();
     const bool counts_as_split = block->expandable_segment == nullptr;
@@ -111,7 +112,7 @@ Address CachingAllocator::hand_out(Block* block, const Request& request, const C
     block->requested_size = request.requested_size;
     block->stack = site.stack;
     allocated_.insert(block);
-    trace(Action::alloc, *block, block->size, request.requested_size, site);
+    trace(record::Action::alloc, *block, block->size, request.requested_size, site);
     statistics_.allocation.increase(small, 1);
     statistics_.allocated_bytes.increase(small, block->size);
     statistics_.active.increase(small, 1);
@@ -153,8 +154,8 @@ std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
     return gained;
 }
 
-void CachingAllocator::complete_free(Block* block, const CallSite& site) {
-    trace(Action::free_completed, *block, block->size, block->requested_size, site);
+void CachingAllocator::complete_free(Block* block, const record::CallSite& site) {
+    trace(record::Action::free_completed, *block, block->size, block->requested_size, site);
     free_block(block);
 }
 
@@ -183,4 +184,4 @@ void CachingAllocator::free_block(Block* block) {
     statistics_.requested_bytes.decrease(small, block->requested_size);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

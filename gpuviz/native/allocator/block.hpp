@@ -7,24 +7,25 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 class BlockPool;
 class ExpandableSegment;
 
 // Streams other than its own that use a block, in the order of record_stream.
 struct StreamUses {
-    std::vector<StreamHandle> streams;
-    std::vector<StreamHandle> recorded_in_pool;  // of these, those recorded while a pool was active
+    std::vector<device::StreamHandle> streams;
+    std::vector<device::StreamHandle>
+        recorded_in_pool;  // of these, those recorded while a pool was active
 };
 
 // A piece of a segment. The pieces of one segment form a list by address; a block never changes
 // its stream or its pool.
 struct Block {
-    Address address;
+    device::Address address;
     std::uint64_t size;
     std::uint64_t requested_size;  // of the last allocation that it served; stale while free
-    StreamHandle stream;
+    device::StreamHandle stream;
     BlockPool* pool;
     ExpandableSegment* expandable_segment;  // null: in a segment of its own allocation
     Block* previous;
@@ -46,8 +47,8 @@ struct Block {
 // Owns every block of an allocator; blocks keep their address while they exist.
 class BlockArena {
   public:
-    [[nodiscard]] Block* create(Address address, std::uint64_t size, StreamHandle stream,
-                                BlockPool* pool) {
+    [[nodiscard]] Block* create(device::Address address, std::uint64_t size,
+                                device::StreamHandle stream, BlockPool* pool) {
         Block* block = nullptr;
         if (unused_.empty()) {
             block = &blocks_.emplace_back();
@@ -84,4 +85,4 @@ class BlockArena {
     std::vector<Block*> unused_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -6,7 +6,7 @@
 #include "allocator/block.hpp"
 #include "allocator/free_set.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 struct PrivatePool;
 
@@ -52,4 +52,4 @@ struct PrivatePool {
     BlockPool large{false, this};
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -6,7 +6,12 @@
 
 #include "record/clock.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
+
+using device::Address;
+using device::StreamHandle;
+using record::Action;
+using record::CallSite;
 
 namespace {
 
@@ -19,7 +24,7 @@ namespace {
 
 }  // namespace
 
-CachingAllocator::CachingAllocator(Device& device, const Settings& settings)
+CachingAllocator::CachingAllocator(device::Device& device, const Settings& settings)
     : device_(device), ordinal_(static_cast<std::uint16_t>(device.ordinal())), events_(device) {
     apply_settings(settings);
     if (settings.max_split_size != Settings::kUnlimited) {
@@ -156,7 +161,7 @@ void CachingAllocator::release_block_to_cache(Address address, const CallSite& s
     }
     const bool completes = block->stream_uses == nullptr;
     if (sink_ != nullptr) {
-        MemoryEvent event =
+        record::MemoryEvent event =
             event_of(Action::free_requested, *block, block->size, block->requested_size, site);
         event.completed = completes;
         sink_->push(event);
@@ -168,10 +173,11 @@ void CachingAllocator::release_block_to_cache(Address address, const CallSite& s
     }
 }
 
-MemoryEvent CachingAllocator::event_of(Action action, const Block& block, std::uint64_t size,
-                                       std::uint64_t requested_size, const CallSite& site) const {
+record::MemoryEvent CachingAllocator::event_of(Action action, const Block& block,
+                                               std::uint64_t size, std::uint64_t requested_size,
+                                               const CallSite& site) const {
     const std::uint64_t pool = block.pool->owner == nullptr ? 0 : block.pool->owner->number;
-    return {.time_ns = now_ns(),
+    return {.time_ns = record::now_ns(),
             .address = block.address,
             .size = size,
             .requested_size = requested_size,
@@ -246,9 +252,9 @@ void CachingAllocator::reset_accumulated_stats() {
     statistics_.reset_accumulated();
 }
 
-void CachingAllocator::set_event_sink(MemoryEventSink* sink) {
+void CachingAllocator::set_event_sink(record::MemoryEventSink* sink) {
     const std::lock_guard lock(mutex_);
     sink_ = sink;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

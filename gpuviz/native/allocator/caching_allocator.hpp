@@ -22,7 +22,7 @@
 #include "device/device.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Whose allocations a pool serves between begin_pool() and end_pool().
 enum class PoolFilter : std::uint8_t {
@@ -33,10 +33,10 @@ enum class PoolFilter : std::uint8_t {
 };
 
 struct BlockDetails {
-    Address address;
+    device::Address address;
     std::uint64_t size;
     std::uint64_t requested_size;
-    StreamHandle stream;
+    device::StreamHandle stream;
     std::uint64_t pool;  // the n of the pool's id (0, n)
     std::uint32_t stack;
 };
@@ -46,19 +46,21 @@ struct BlockDetails {
 // gives every segment back when it goes.
 class CachingAllocator {
   public:
-    CachingAllocator(Device& device, const Settings& settings);
+    CachingAllocator(device::Device& device, const Settings& settings);
     CachingAllocator(const CachingAllocator&) = delete;
     CachingAllocator& operator=(const CachingAllocator&) = delete;
     ~CachingAllocator() { release_everything(); }
 
     // An address from the cache; nothing on a miss, or while another thread holds the allocator.
     // Never waits; of the device it only asks whether events are complete.
-    [[nodiscard]] std::optional<Address> try_allocate(std::uint64_t size, StreamHandle stream,
-                                                      const CallSite& site);
+    [[nodiscard]] std::optional<device::Address> try_allocate(std::uint64_t size,
+                                                              device::StreamHandle stream,
+                                                              const record::CallSite& site);
     // The whole retry ladder. Size 0 gives address 0. `already_searched`: try_allocate() missed.
     // Throws OutOfMemory, or DeviceError when a driver call failed for another reason.
-    [[nodiscard]] Address allocate(std::uint64_t size, StreamHandle stream, const CallSite& site,
-                                   bool already_searched = false);
+    [[nodiscard]] device::Address allocate(std::uint64_t size, device::StreamHandle stream,
+                                           const record::CallSite& site,
+                                           bool already_searched = false);
     // Both callbacks run without the lock and must not allocate; true: something was freed, so it
     // is worth to try once more. Null ends them. The first runs whenever the cache has no block for
     // allocate(), as torch's; the second when nothing else is left, before a request fails.
@@ -66,12 +68,13 @@ class CachingAllocator {
     void set_last_resort(std::function<bool()> callback);
     // False: another thread holds the allocator and nothing was done.
     // Both throw std::invalid_argument for an address that is not an allocated block's.
-    [[nodiscard]] bool try_free(Address address, const CallSite& site);
-    void free(Address address, const CallSite& site);
+    [[nodiscard]] bool try_free(device::Address address, const record::CallSite& site);
+    void free(device::Address address, const record::CallSite& site);
 
     // Keeps the block's memory, once freed, until `stream` has passed this point.
-    void record_stream(Address address, StreamHandle stream, const CallSite& site);
-    void empty_cache(const CallSite& site);
+    void record_stream(device::Address address, device::StreamHandle stream,
+                       const record::CallSite& site);
+    void empty_cache(const record::CallSite& site);
 
     // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
     // does not exist or is in the wrong state.
@@ -79,34 +82,34 @@ class CachingAllocator {
     void begin_pool(std::uint64_t pool, PoolFilter filter);
     void end_pool(std::uint64_t pool);
     // The pool's memory goes back to the device as its blocks become free.
-    void release_pool(std::uint64_t pool, const CallSite& site);
+    void release_pool(std::uint64_t pool, const record::CallSite& site);
 
     void set_memory_fraction(double fraction);
     [[nodiscard]] double memory_fraction() const;
     void apply_settings(const Settings& settings);
     [[nodiscard]] Settings settings() const;
     // The id under which torch knows a stream; orders the completion of pending frees.
-    void identify_stream(StreamHandle stream, std::uint64_t id);
+    void identify_stream(device::StreamHandle stream, std::uint64_t id);
 
     [[nodiscard]] Statistics statistics() const;
     void reset_peak_stats();
     void reset_accumulated_stats();
     [[nodiscard]] Snapshot snapshot();
-    [[nodiscard]] bool owns(Address address) const;
-    [[nodiscard]] std::optional<BlockDetails> block_at(Address address) const;
+    [[nodiscard]] bool owns(device::Address address) const;
+    [[nodiscard]] std::optional<BlockDetails> block_at(device::Address address) const;
 
     // Events go to `sink` from now on; null ends it. The sink must outlive its use.
-    void set_event_sink(MemoryEventSink* sink);
+    void set_event_sink(record::MemoryEventSink* sink);
     // Pushes the events that lead to what exists now, so that a recording can start in the middle.
-    void describe_state(MemoryEventSink& sink, bool stacks_are_valid);
+    void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
 
-    [[nodiscard]] Device& device() const noexcept { return device_; }
+    [[nodiscard]] device::Device& device() const noexcept { return device_; }
 
   private:
     struct Request {
         std::uint64_t requested_size;
         std::uint64_t size;  // rounded
-        StreamHandle stream;
+        device::StreamHandle stream;
         BlockPool* pool;
     };
     struct PoolScope {
@@ -116,64 +119,68 @@ class CachingAllocator {
     };
 
     // caching_allocator.cpp
-    [[nodiscard]] Request make_request(std::uint64_t size, StreamHandle stream);
+    [[nodiscard]] Request make_request(std::uint64_t size, device::StreamHandle stream);
     [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
     [[nodiscard]] static bool freed_elsewhere(std::function<bool()> callback,
                                               std::unique_lock<std::mutex>& lock);
-    [[nodiscard]] Block* block_of(Address address) const;
-    void release_block_to_cache(Address address, const CallSite& site);
-    void trace(Action action, const Block& block, std::uint64_t size, std::uint64_t requested_size,
-               const CallSite& site) const {
+    [[nodiscard]] Block* block_of(device::Address address) const;
+    void release_block_to_cache(device::Address address, const record::CallSite& site);
+    void trace(record::Action action, const Block& block, std::uint64_t size,
+               std::uint64_t requested_size, const record::CallSite& site) const {
         if (sink_ != nullptr) {
             sink_->push(event_of(action, block, size, requested_size, site));
         }
     }
-    [[nodiscard]] MemoryEvent event_of(Action action, const Block& block, std::uint64_t size,
-                                       std::uint64_t requested_size, const CallSite& site) const;
+    [[nodiscard]] record::MemoryEvent event_of(record::Action action, const Block& block,
+                                               std::uint64_t size, std::uint64_t requested_size,
+                                               const record::CallSite& site) const;
 
     // best_fit.cpp
     [[nodiscard]] Block* take_free_block(const Request& request, bool count_search);
     [[nodiscard]] bool should_split(const Block& block, const Request& request) const;
     Block* split(Block* block, std::uint64_t size);
-    Address hand_out(Block* block, const Request& request, const CallSite& site);
-    void complete_free(Block* block, const CallSite& site);
+    device::Address hand_out(Block* block, const Request& request, const record::CallSite& site);
+    void complete_free(Block* block, const record::CallSite& site);
     void free_block(Block* block);
     std::uint64_t merge(Block* block, Block* neighbour);
 
     // pending_frees.cpp
     [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
-    void process_events(StreamHandle stream, const CallSite& site) {
+    void process_events(device::StreamHandle stream, const record::CallSite& site) {
         if (!events_.empty() || !deferred_.empty()) {
             complete_events(stream, site);
         }
     }
-    void complete_events(StreamHandle stream, const CallSite& site);
+    void complete_events(device::StreamHandle stream, const record::CallSite& site);
     void wait_for_streams(Block* block);
-    void insert_deferred_events(const CallSite& site);
-    void synchronize_events(const PrivatePool* pool, const CallSite& site);
+    void insert_deferred_events(const record::CallSite& site);
+    void synchronize_events(const PrivatePool* pool, const record::CallSite& site);
 
     // retry_ladder.cpp
-    [[nodiscard]] Block* find_or_make_block(const Request& request, const CallSite& site);
+    [[nodiscard]] Block* find_or_make_block(const Request& request, const record::CallSite& site);
     [[nodiscard]] Block* take_from_pools_used_on_oom(const Request& request);
-    [[nodiscard]] bool release_oversize_blocks(const Request& request, const CallSite& site);
-    void release_cached_blocks(const CallSite& site);
-    void release_unused_pools(const CallSite& site);
-    void release_blocks(BlockPool& pool, const CallSite& site);
-    [[nodiscard]] OutOfMemory out_of_memory(const Request& request, const CallSite& site);
+    [[nodiscard]] bool release_oversize_blocks(const Request& request,
+                                               const record::CallSite& site);
+    void release_cached_blocks(const record::CallSite& site);
+    void release_unused_pools(const record::CallSite& site);
+    void release_blocks(BlockPool& pool, const record::CallSite& site);
+    [[nodiscard]] OutOfMemory out_of_memory(const Request& request, const record::CallSite& site);
 
     // garbage_collection.cpp
     [[nodiscard]] bool collects_garbage() const noexcept {
         return limit_ && settings_.garbage_collection_threshold > 0;
     }
-    void collect_garbage(const CallSite& site);
+    void collect_garbage(const record::CallSite& site);
 
     // segment.cpp
-    [[nodiscard]] Block* make_segment(const Request& request, bool is_retry, const CallSite& site);
-    void release_segment(Block* block, const CallSite& site);
-    [[nodiscard]] Block* grow_expandable_segment(const Request& request, const CallSite& site);
+    [[nodiscard]] Block* make_segment(const Request& request, bool is_retry,
+                                      const record::CallSite& site);
+    void release_segment(Block* block, const record::CallSite& site);
+    [[nodiscard]] Block* grow_expandable_segment(const Request& request,
+                                                 const record::CallSite& site);
     [[nodiscard]] Block* find_growable_block(const Request& request);
-    [[nodiscard]] bool map_block(Block* block, std::uint64_t size, const CallSite& site);
-    void unmap_block(Block* block, const CallSite& site);
+    [[nodiscard]] bool map_block(Block* block, std::uint64_t size, const record::CallSite& site);
+    void unmap_block(Block* block, const record::CallSite& site);
     void add_free_piece(Block* block, AddressRange range, Block* previous, Block* next);
     void release_expandable_segment(Block* block);
     void release_everything() noexcept;
@@ -183,7 +190,7 @@ class CachingAllocator {
     // private_pool.cpp
     [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
 
-    Device& device_;
+    device::Device& device_;
     std::uint16_t ordinal_;
     Settings settings_;
     bool expandable_ = false;             // asked for, and the device can
@@ -205,7 +212,7 @@ class CachingAllocator {
     Statistics statistics_;
     std::function<bool()> free_memory_callback_;
     std::function<bool()> last_resort_;
-    MemoryEventSink* sink_ = nullptr;
+    record::MemoryEventSink* sink_ = nullptr;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

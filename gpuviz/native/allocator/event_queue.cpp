@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
+
+using device::StreamHandle;
 
 void EventQueue::identify_stream(StreamHandle stream, std::uint64_t id) {
     std::erase_if(ids_, [&](const auto& entry) { return entry.first == stream; });
@@ -37,4 +39,4 @@ void EventQueue::record(Block* block, StreamHandle stream) {
     ++block->event_count;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

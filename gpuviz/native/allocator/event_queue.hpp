@@ -9,24 +9,24 @@
 #include "allocator/slot_table.hpp"
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // The events behind which freed blocks wait: one queue for each stream, first in, first out.
 class EventQueue {
   public:
-    explicit EventQueue(Device& device) : device_(device) {}
+    explicit EventQueue(device::Device& device) : device_(device) {}
 
     [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
 
     // The id by which torch hashes a stream; a stream without one is hashed by its handle.
-    void identify_stream(StreamHandle stream, std::uint64_t id);
+    void identify_stream(device::StreamHandle stream, std::uint64_t id);
 
     // The streams in the order in which torch visits a set that they entered in the given order.
-    [[nodiscard]] std::vector<StreamHandle> in_slot_order(
-        const std::vector<StreamHandle>& streams) const;
+    [[nodiscard]] std::vector<device::StreamHandle> in_slot_order(
+        const std::vector<device::StreamHandle>& streams) const;
 
     // Records an event on `stream`, behind which `block` waits.
-    void record(Block* block, StreamHandle stream);
+    void record(Block* block, device::StreamHandle stream);
 
     // Takes every completed event from the front of each queue and calls `complete(block)` for
     // each block that waits no longer.
@@ -66,7 +66,7 @@ class EventQueue {
 
   private:
     struct Pending {
-        EventHandle event;
+        device::EventHandle event;
         Block* block;
     };
 
@@ -96,11 +96,11 @@ class EventQueue {
         }
     }
 
-    [[nodiscard]] std::uint64_t key_of(StreamHandle stream) const noexcept;
+    [[nodiscard]] std::uint64_t key_of(device::StreamHandle stream) const noexcept;
 
-    Device& device_;
+    device::Device& device_;
     SlotTable<std::deque<Pending>> queues_;
-    std::vector<std::pair<StreamHandle, std::uint64_t>> ids_;
+    std::vector<std::pair<device::StreamHandle, std::uint64_t>> ids_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -5,10 +5,10 @@
 #include "allocator/size_classes.hpp"
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 struct AddressRange {
-    Address address;
+    device::Address address;
     std::uint64_t size;
 };
 
@@ -16,7 +16,7 @@ struct AddressRange {
 // as needed. Gives the range back when it goes.
 class ExpandableSegment {
   public:
-    ExpandableSegment(Device& device, StreamHandle stream, std::uint64_t page)
+    ExpandableSegment(device::Device& device, device::StreamHandle stream, std::uint64_t page)
         : device_(device),
           stream_(stream),
           page_(page),
@@ -26,9 +26,9 @@ class ExpandableSegment {
     ExpandableSegment& operator=(const ExpandableSegment&) = delete;
     ~ExpandableSegment() { device_.release_range(address_, size_); }
 
-    [[nodiscard]] Address address() const noexcept { return address_; }
+    [[nodiscard]] device::Address address() const noexcept { return address_; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-    [[nodiscard]] bool contains(Address at) const noexcept { return at - address_ < size_; }
+    [[nodiscard]] bool contains(device::Address at) const noexcept { return at - address_ < size_; }
 
     // Backs the range, widened to whole pages. Size 0: out of memory, nothing mapped.
     [[nodiscard]] AddressRange map(AddressRange range) {
@@ -48,21 +48,22 @@ class ExpandableSegment {
     }
 
   private:
-    [[nodiscard]] Address left(Address at) const noexcept {
+    [[nodiscard]] device::Address left(device::Address at) const noexcept {
         return address_ + (at - address_) / page_ * page_;
     }
-    [[nodiscard]] Address right(Address at) const noexcept {
+    [[nodiscard]] device::Address right(device::Address at) const noexcept {
         return address_ + round_up(at - address_, page_);
     }
-    [[nodiscard]] static AddressRange between(Address first, Address last) noexcept {
+    [[nodiscard]] static AddressRange between(device::Address first,
+                                              device::Address last) noexcept {
         return {first, last > first ? last - first : 0};
     }
 
-    Device& device_;
-    StreamHandle stream_;
+    device::Device& device_;
+    device::StreamHandle stream_;
     std::uint64_t page_;
     std::uint64_t size_;
-    Address address_;
+    device::Address address_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 OrderedBlocks::OrderedBlocks() { index_[0].value = new_chunk(); }
 
 OrderedBlocks::Position OrderedBlocks::lower_bound(std::uint64_t size,
-                                                   Address address) const noexcept {
+                                                   device::Address address) const noexcept {
     const OrderedKey key = ordered_key(size, address);
     const std::size_t at = chunk_for(key);
     const Chunk& chunk = *index_[at].value;
@@ -121,7 +121,7 @@ OrderedBlocks::Chunk* OrderedBlocks::new_chunk() {
     return chunk;
 }
 
-OrderedBlocks& FreeSet::find(StreamHandle stream) {
+OrderedBlocks& FreeSet::find(device::StreamHandle stream) {
     auto entry = streams_.begin();
     while (entry != streams_.end() && entry->handle < stream) {
         ++entry;
@@ -146,4 +146,4 @@ std::vector<Block*> FreeSet::in_order() const {
     return blocks;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

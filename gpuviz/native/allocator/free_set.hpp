@@ -10,7 +10,7 @@
 #include "allocator/block.hpp"
 #include "allocator/ordered_entries.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Blocks of one stream ordered by (size, address). Sorted chunks below a sorted index: two searches
 // over flat memory find a block, and an insertion moves half a chunk. Chunks are reused, so a set
@@ -28,7 +28,7 @@ class OrderedBlocks {
 
     [[nodiscard]] bool empty() const noexcept { return index_[0].value->count == 0; }
     // The first block that is at least as large; end() when there is none.
-    [[nodiscard]] Position lower_bound(std::uint64_t size, Address address) const noexcept;
+    [[nodiscard]] Position lower_bound(std::uint64_t size, device::Address address) const noexcept;
     [[nodiscard]] bool is_end(Position position) const noexcept { return position.chunk == count_; }
     [[nodiscard]] Position end() const noexcept { return {count_, 0}; }
     [[nodiscard]] bool is_begin(Position position) const noexcept {
@@ -74,7 +74,7 @@ class OrderedBlocks {
 class FreeSet {
   public:
     // The blocks of one stream; made when first asked for.
-    [[nodiscard]] OrderedBlocks& of(StreamHandle stream) {
+    [[nodiscard]] OrderedBlocks& of(device::StreamHandle stream) {
         return stream == recent_stream_ && recent_ != nullptr ? *recent_ : find(stream);
     }
 
@@ -89,15 +89,15 @@ class FreeSet {
 
   private:
     struct Stream {
-        StreamHandle handle;
+        device::StreamHandle handle;
         std::unique_ptr<OrderedBlocks> blocks;
     };
 
-    [[nodiscard]] OrderedBlocks& find(StreamHandle stream);
+    [[nodiscard]] OrderedBlocks& find(device::StreamHandle stream);
 
-    std::vector<Stream> streams_;      // by handle
-    StreamHandle recent_stream_ = 0;   // of `recent_`
-    OrderedBlocks* recent_ = nullptr;  // as last asked for
+    std::vector<Stream> streams_;             // by handle
+    device::StreamHandle recent_stream_ = 0;  // of `recent_`
+    OrderedBlocks* recent_ = nullptr;         // as last asked for
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

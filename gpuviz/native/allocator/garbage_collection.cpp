@@ -4,11 +4,11 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Frees the unsplit blocks of the large default pool that lie unused longer than average, until
 // what is reserved falls below the threshold or nothing older than average is left.
-void CachingAllocator::collect_garbage(const CallSite& site) {
+void CachingAllocator::collect_garbage(const record::CallSite& site) {
     const auto threshold = static_cast<std::uint64_t>(settings_.garbage_collection_threshold *
                                                       static_cast<double>(*limit_));
     if (reserved_ <= threshold) {
@@ -44,4 +44,4 @@ void CachingAllocator::collect_garbage(const CallSite& site) {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -6,12 +6,12 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // (size, address) as one number: two instructions and no branch compare it.
 __extension__ using OrderedKey = unsigned __int128;
 
-constexpr OrderedKey ordered_key(std::uint64_t size, Address address) noexcept {
+constexpr OrderedKey ordered_key(std::uint64_t size, device::Address address) noexcept {
     return static_cast<OrderedKey>(size) << 64 | address;
 }
 
@@ -19,7 +19,7 @@ constexpr OrderedKey ordered_key(std::uint64_t size, Address address) noexcept {
 template <typename Value>
 struct OrderedEntry {
     std::uint64_t size = std::numeric_limits<std::uint64_t>::max();
-    Address address = std::numeric_limits<Address>::max();
+    device::Address address = std::numeric_limits<device::Address>::max();
     Value value{};
 
     [[nodiscard]] OrderedKey key() const noexcept { return ordered_key(size, address); }
@@ -58,4 +58,4 @@ inline std::size_t first_not_less(const Entry* entries, std::size_t count,
     return index;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

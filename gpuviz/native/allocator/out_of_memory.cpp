@@ -5,7 +5,7 @@
 
 #include "allocator/size_classes.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 namespace {
 
@@ -17,7 +17,7 @@ std::string describe(const OutOfMemoryReport& report) {
                        ". GPU " + std::to_string(report.device) + " has a total capacity of " +
                        format_size(report.device_total) + " of which " +
                        format_size(report.device_free) + " is free. ";
-    for (const ProcessMemory& each : report.processes) {
+    for (const device::ProcessMemory& each : report.processes) {
         text += each.process == report.this_process
                     ? "Including memory outside gpuviz, this process has "
                     : "Process " + std::to_string(each.process) + " has ";
@@ -65,4 +65,4 @@ std::string format_size(std::uint64_t size) {
     return text.data();
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

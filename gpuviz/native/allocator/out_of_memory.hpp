@@ -8,7 +8,7 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Why a request could not be served: every number of torch's message, in bytes.
 struct OutOfMemoryReport {
@@ -22,7 +22,7 @@ struct OutOfMemoryReport {
     std::uint64_t private_pools_free = 0;               // cached in private pools
     std::optional<std::uint64_t> limit = std::nullopt;  // from the memory fraction
     bool expandable_segments = false;
-    std::vector<ProcessMemory> processes = {};
+    std::vector<device::ProcessMemory> processes = {};
     std::uint32_t this_process = 0;
 };
 
@@ -39,4 +39,4 @@ class OutOfMemory : public std::exception {
 // torch's way to print a size: "512 bytes", "1.50 MiB".
 [[nodiscard]] std::string format_size(std::uint64_t size);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -5,9 +5,13 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
-void CachingAllocator::record_stream(Address address, StreamHandle stream, const CallSite& site) {
+using device::StreamHandle;
+using record::CallSite;
+
+void CachingAllocator::record_stream(device::Address address, StreamHandle stream,
+                                     const CallSite& site) {
     const std::lock_guard lock(mutex_);
     Block* block = block_of(address);
     if (sink_ != nullptr) {
@@ -15,7 +19,8 @@ void CachingAllocator::record_stream(Address address, StreamHandle stream, const
         use.address = block->address;
         use.stream = stream;
         use.pool = block->pool;
-        sink_->push(event_of(Action::record_stream, use, block->size, block->requested_size, site));
+        sink_->push(
+            event_of(record::Action::record_stream, use, block->size, block->requested_size, site));
     }
     if (stream == block->stream) {
         return;
@@ -81,4 +86,4 @@ void CachingAllocator::synchronize_events(const PrivatePool* pool, const CallSit
         [&](Block* block) { complete_free(block, site); });
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

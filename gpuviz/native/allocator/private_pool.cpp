@@ -4,7 +4,7 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 PrivatePool& CachingAllocator::pool_at(std::uint64_t pool) {
     const auto entry = private_pools_.find(pool);
@@ -57,7 +57,7 @@ void CachingAllocator::end_pool(std::uint64_t pool) {
     private_pools_.at(pool)->use_count -= 1;
 }
 
-void CachingAllocator::release_pool(std::uint64_t pool, const CallSite& site) {
+void CachingAllocator::release_pool(std::uint64_t pool, const record::CallSite& site) {
     const std::lock_guard lock(mutex_);
     PrivatePool& released = pool_at(pool);
     released.use_on_oom = false;
@@ -72,4 +72,4 @@ void CachingAllocator::release_pool(std::uint64_t pool, const CallSite& site) {
     release_unused_pools(site);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -4,7 +4,9 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
+
+using record::CallSite;
 
 namespace {
 
@@ -126,14 +128,15 @@ void CachingAllocator::release_blocks(BlockPool& pool, const CallSite& site) {
 }
 
 OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSite& site) {
-    const MemoryInfo memory = device_.memory_info();
+    const device::MemoryInfo memory = device_.memory_info();
     statistics_.num_ooms += 1;
     if (sink_ != nullptr) {
         Block failed{};
         failed.address = memory.free;
         failed.stream = request.stream;
         failed.pool = request.pool;
-        sink_->push(event_of(Action::oom, failed, request.size, request.requested_size, site));
+        sink_->push(
+            event_of(record::Action::oom, failed, request.size, request.requested_size, site));
     }
     std::uint64_t private_pools_free = 0;
     for (const auto& [number, pool] : private_pools_) {
@@ -158,4 +161,4 @@ OutOfMemory CachingAllocator::out_of_memory(const Request& request, const CallSi
          .this_process = static_cast<std::uint32_t>(::getpid())});
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -2,7 +2,11 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
+
+using device::Address;
+using record::Action;
+using record::CallSite;
 
 namespace {
 
@@ -217,9 +221,9 @@ void CachingAllocator::release_everything() noexcept {
                 [&](const ExpandableSegment& range) { return range.contains(segment.address); });
             owner->unmap({segment.address, segment.total_size});
         }
-    } catch (const DeviceError&) {
+    } catch (const device::DeviceError&) {
         return;
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 using namespace std::string_view_literals;
 
@@ -300,4 +300,4 @@ Settings Settings::parse(const std::string& parsed) const {
     return settings;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -8,7 +8,7 @@
 
 #include "allocator/size_classes.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF.
 struct Settings {
@@ -30,4 +30,4 @@ struct Settings {
     [[nodiscard]] Settings parse(const std::string& text) const;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

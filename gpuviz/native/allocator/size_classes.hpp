@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMinBlockSize = 512;
@@ -51,4 +51,4 @@ constexpr std::uint64_t segment_size(std::uint64_t size, std::uint64_t large_seg
     return size < kMinLargeAlloc ? large_segment_size : round_up(size, kRoundLarge);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // A map whose iteration order is that of the table in which torch keeps its event queues, because
 // the order in which pending frees complete decides how blocks merge: robin hood hashing over a
@@ -110,4 +110,4 @@ class SlotTable {
     int max_distance_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -4,7 +4,9 @@
 
 #include "allocator/caching_allocator.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
+
+using record::Action;
 
 namespace {
 
@@ -67,12 +69,12 @@ Snapshot CachingAllocator::snapshot() {
     return segments;
 }
 
-bool CachingAllocator::owns(Address address) const {
+bool CachingAllocator::owns(device::Address address) const {
     const std::lock_guard lock(mutex_);
     return allocated_.find(address) != nullptr;
 }
 
-std::optional<BlockDetails> CachingAllocator::block_at(Address address) const {
+std::optional<BlockDetails> CachingAllocator::block_at(device::Address address) const {
     const std::lock_guard lock(mutex_);
     const Block* block = allocated_.find(address);
     if (block == nullptr) {
@@ -87,7 +89,7 @@ std::optional<BlockDetails> CachingAllocator::block_at(Address address) const {
                         .stack = block->stack};
 }
 
-void CachingAllocator::describe_state(MemoryEventSink& sink, bool stacks_are_valid) {
+void CachingAllocator::describe_state(record::MemoryEventSink& sink, bool stacks_are_valid) {
     const std::lock_guard lock(mutex_);
     std::vector<const Block*> segments;
     arena_.for_each([&](const Block& block) {
@@ -98,7 +100,7 @@ void CachingAllocator::describe_state(MemoryEventSink& sink, bool stacks_are_val
     std::sort(segments.begin(), segments.end(),
               [](const Block* left, const Block* right) { return left->address < right->address; });
     const auto site = [&](std::uint32_t stack) {
-        return CallSite{.stack = stacks_are_valid ? stack : 0};
+        return record::CallSite{.stack = stacks_are_valid ? stack : 0};
     };
     for (const Block* first : segments) {
         const SnapshotSegment segment = describe(*first, device_.ordinal());
@@ -117,4 +119,4 @@ void CachingAllocator::describe_state(MemoryEventSink& sink, bool stacks_are_val
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

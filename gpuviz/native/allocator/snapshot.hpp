@@ -5,12 +5,12 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 enum class BlockState : std::uint8_t { active_allocated, active_pending_free, inactive };
 
 struct SnapshotBlock {
-    Address address;
+    device::Address address;
     std::uint64_t size;
     std::uint64_t requested_size;
     BlockState state;
@@ -20,12 +20,12 @@ struct SnapshotBlock {
 // One segment, or one contiguous mapped run of an expandable segment, in the shape of
 // torch.cuda.memory_snapshot().
 struct SnapshotSegment {
-    Address address;
+    device::Address address;
     std::uint64_t total_size = 0;
     std::uint64_t allocated_size = 0;
     std::uint64_t active_size = 0;
     std::uint64_t requested_size = 0;
-    StreamHandle stream;
+    device::StreamHandle stream;
     std::uint64_t pool;  // the n of the pool's id (0, n)
     int device;
     bool is_small;
@@ -36,4 +36,4 @@ struct SnapshotSegment {
 
 using Snapshot = std::vector<SnapshotSegment>;  // by address
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -1,6 +1,6 @@
 #include "allocator/statistics.hpp"
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::vector<std::pair<std::string, std::int64_t>> Statistics::flattened() const 
     return values;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

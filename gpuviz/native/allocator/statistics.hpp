@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::allocator {
 
 // Written at every allocation and free, so what can be derived is not stored.
 struct Counter {
@@ -105,4 +105,4 @@ struct Statistics {
     [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> flattened() const;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::allocator

@@ -8,20 +8,28 @@
 #include <utility>
 
 #include "allocator/caching_allocator.hpp"
-#include "bindings/allocator_values.hpp"
-#include "bindings/gil.hpp"
+#include "python/allocator_values.hpp"
+#include "python/gil.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using allocator::CachingAllocator;
+using allocator::PoolFilter;
+using allocator::Settings;
+using device::Address;
+using python::GilRelease;
 
 namespace {
 
-CallSite site(std::uint32_t stack = 0) { return {.stack = stack, .thread = current_thread_id()}; }
+record::CallSite site(std::uint32_t stack = 0) {
+    return {.stack = stack, .thread = record::current_thread_id()};
+}
 
-Address allocate_block(CachingAllocator& allocator, std::uint64_t size, StreamHandle stream,
+Address allocate_block(CachingAllocator& allocator, std::uint64_t size, device::StreamHandle stream,
                        std::uint32_t stack) {
     if (const std::optional<Address> address = allocator.try_allocate(size, stream, site(stack))) {
         return *address;
@@ -46,11 +54,11 @@ std::function<bool()> native_callback(nb::object callback) {
     }
     const std::shared_ptr<nb::object> owner(new nb::object(std::move(callback)),
                                             [](const nb::object* object) {
-                                                const GilAcquire acquire;
+                                                const python::GilAcquire acquire;
                                                 delete object;
                                             });
     return [owner] {
-        const GilAcquire acquire;
+        const python::GilAcquire acquire;
         try {
             return static_cast<bool>(nb::bool_((*owner)()));
         } catch (nb::python_error& error) {
@@ -64,8 +72,8 @@ std::function<bool()> native_callback(nb::object callback) {
 // stay.
 constexpr const char* held_sink = "_sink";
 
-void attach(nb::handle_t<CachingAllocator> self, nb::handle_t<MemoryEventSink> sink) {
-    nb::cast<CachingAllocator&>(self).set_event_sink(nb::cast<MemoryEventSink*>(sink));
+void attach(nb::handle_t<CachingAllocator> self, nb::handle_t<record::MemoryEventSink> sink) {
+    nb::cast<CachingAllocator&>(self).set_event_sink(nb::cast<record::MemoryEventSink*>(sink));
     self.attr(held_sink) = sink;
 }
 
@@ -75,7 +83,7 @@ void detach(nb::handle_t<CachingAllocator> self) {
 }
 
 nb::dict block_at(const CachingAllocator& allocator, Address address) {
-    const std::optional<BlockDetails> block = allocator.block_at(address);
+    const std::optional<allocator::BlockDetails> block = allocator.block_at(address);
     nb::dict values;
     if (block) {
         values["address"] = block->address;
@@ -98,9 +106,9 @@ void bind_out_of_memory(nb::module_& m) {
         [](const std::exception_ptr& pointer, void* payload) {
             try {
                 std::rethrow_exception(pointer);
-            } catch (const OutOfMemory& error) {
+            } catch (const allocator::OutOfMemory& error) {
                 const nb::handle error_type(static_cast<PyObject*>(payload));
-                const nb::object raised = to_python(error, error_type);
+                const nb::object raised = python::to_python(error, error_type);
                 PyErr_SetObject(error_type.ptr(), raised.ptr());
             }
         },
@@ -128,7 +136,7 @@ void bind_settings(nb::module_& m) {
         .def_ro("max_non_split_rounding_size", &Settings::max_non_split_rounding_size)
         .def_ro("large_segment_size", &Settings::large_segment_size)
         .def_ro("per_process_memory_fraction", &Settings::per_process_memory_fraction)
-        .def_prop_ro("roundup_power2_divisions", &divisions_by_megabytes,
+        .def_prop_ro("roundup_power2_divisions", &python::divisions_by_megabytes,
                      nb::sig("def roundup_power2_divisions(self) -> dict[str, int]"),
                      "Divisions by interval, as torch prints them: {'1': 0, '2': 0, ...}.");
 }
@@ -160,12 +168,13 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
                     const GilRelease unlocked;
                     return self.statistics();
                 };
-                return to_python(statistics());
+                return python::to_python(statistics());
             },
             nb::sig("def memory_stats(self) -> dict[str, int]"),
             "Return every value of torch.cuda.memory_stats, by its key.")
         .def(
-            "memory_snapshot", [](CachingAllocator& self) { return to_python(self.snapshot()); },
+            "memory_snapshot",
+            [](CachingAllocator& self) { return python::to_python(self.snapshot()); },
             nb::sig("def memory_snapshot(self) -> list[dict[str, typing.Any]]"),
             "Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.")
         .def("reset_peak_stats", &CachingAllocator::reset_peak_stats)
@@ -195,10 +204,11 @@ void bind_allocator(nb::module_& m) {
     nb::class_<CachingAllocator> allocator(m, "CachingAllocator", nb::dynamic_attr(),
                                            "torch's CUDA caching allocator for one device.");
     allocator
-        .def(nb::init<Device&, const Settings&>(), "device"_a, "settings"_a, nb::keep_alive<1, 2>())
+        .def(nb::init<device::Device&, const Settings&>(), "device"_a, "settings"_a,
+             nb::keep_alive<1, 2>())
         .def(
             "__init__",
-            [](CachingAllocator* self, Device& device) {
+            [](CachingAllocator* self, device::Device& device) {
                 new (self) CachingAllocator(device, Settings{});
             },
             "device"_a, nb::keep_alive<1, 2>())
@@ -228,7 +238,7 @@ void bind_allocator(nb::module_& m) {
             "Call `callback` before a request fails; if it returns True, try everything again.")
         .def(
             "record_stream",
-            [](CachingAllocator& self, Address address, StreamHandle stream) {
+            [](CachingAllocator& self, Address address, device::StreamHandle stream) {
                 self.record_stream(address, stream, site());
             },
             "address"_a, "stream"_a, nb::call_guard<GilRelease>(),
@@ -240,4 +250,4 @@ void bind_allocator(nb::module_& m) {
     bind_state(allocator);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

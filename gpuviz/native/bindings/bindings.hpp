@@ -3,7 +3,7 @@
 #include <nanobind/nanobind.h>
 
 // One function for each file of this folder; module.cpp calls them in the order of the layers.
-namespace gpuviz {
+namespace gpuviz::bindings {
 
 void bind_device(nanobind::module_& m);
 void bind_cupti(nanobind::module_& m);
@@ -15,6 +15,7 @@ void bind_nvtx(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);
 void bind_memory_state(nanobind::module_& m);
 void bind_overlap(nanobind::module_& m);
+void bind_groups(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
@@ -23,4 +24,4 @@ void bind_trace(nanobind::module_& m);
 void bind_torch_snapshot(nanobind::module_& m);
 void bind_torch_writer(nanobind::module_& m);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

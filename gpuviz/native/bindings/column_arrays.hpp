@@ -9,7 +9,7 @@
 
 #include "record/columns.hpp"
 
-namespace gpuviz {
+namespace gpuviz::bindings {
 
 template <typename Value>
 constexpr auto number_type() {
@@ -22,11 +22,11 @@ constexpr auto number_type() {
 
 // NumPy arrays over the columns of a chunk, without a copy; a capsule that they share owns it.
 template <typename Row>
-nanobind::dict to_arrays(Columns<Row>&& columns) {
-    auto owned = std::make_unique<Columns<Row>>(std::move(columns));
-    const Columns<Row>* chunk = owned.get();
+nanobind::dict to_arrays(record::Columns<Row>&& columns) {
+    auto owned = std::make_unique<record::Columns<Row>>(std::move(columns));
+    const record::Columns<Row>* chunk = owned.get();
     const nanobind::capsule owner(
-        owned.get(), [](void* held) noexcept { delete static_cast<Columns<Row>*>(held); });
+        owned.get(), [](void* held) noexcept { delete static_cast<record::Columns<Row>*>(held); });
     static_cast<void>(owned.release());
     nanobind::dict arrays;
     chunk->for_each_column([&]<typename Value>(const char* name, Value* values) {
@@ -37,4 +37,4 @@ nanobind::dict to_arrays(Columns<Row>&& columns) {
     return arrays;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+namespace gpuviz::bindings {
+
 // A one-dimensional column that came from NumPy, or any buffer on the host.
 template <typename Value>
 using Column =
@@ -27,3 +29,5 @@ nanobind::object to_numpy(std::vector<Value> values) {
     return nanobind::cast(nanobind::ndarray<nanobind::numpy, Value, nanobind::ndim<1>>(
         owned->data(), 1, shape, owner));
 }
+
+}  // namespace gpuviz::bindings

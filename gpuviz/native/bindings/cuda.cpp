@@ -8,7 +8,10 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using device::CudaDevice;
+using device::CudaDriver;
 
 void bind_cuda(nb::module_& m) {
     nb::class_<CudaDriver>(m, "CudaDriver")
@@ -33,7 +36,7 @@ void bind_cuda(nb::module_& m) {
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
              "Return the memory of a device in bytes; makes no context.");
 
-    nb::class_<CudaDevice, Device>(m, "CudaDevice")
+    nb::class_<CudaDevice, device::Device>(m, "CudaDevice")
         .def(
             "__init__",
             [](CudaDevice* self, std::shared_ptr<CudaDriver> driver, int ordinal) {
@@ -42,4 +45,4 @@ void bind_cuda(nb::module_& m) {
             "driver"_a, "ordinal"_a);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

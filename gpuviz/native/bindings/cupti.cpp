@@ -3,19 +3,22 @@
 
 #include <memory>
 
-#include "activity/cupti_tracer.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
+#include "cupti/cupti_tracer.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using cupti::CuptiTracer;
+
 namespace {
 
-void make_tracer(CuptiTracer* place, const std::string& library, Session& session,
+void make_tracer(CuptiTracer* place, const std::string& library, record::Session& session,
                  bool launch_sites, bool stacks, bool api_calls, bool graph_nodes) {
-    new (place) CuptiTracer(CuptiLibrary::open(library), session,
+    new (place) CuptiTracer(cupti::CuptiLibrary::open(library), session,
                             {.launch_sites = launch_sites,
                              .stacks = stacks,
                              .api_calls = api_calls,
@@ -25,7 +28,7 @@ void make_tracer(CuptiTracer* place, const std::string& library, Session& sessio
 }  // namespace
 
 void bind_cupti(nb::module_& m) {
-    const auto unlocked = nb::call_guard<GilRelease>();
+    const auto unlocked = nb::call_guard<python::GilRelease>();
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),
@@ -44,4 +47,4 @@ void bind_cupti(nb::module_& m) {
                      "Launches whose parameters could not be read.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -1,133 +1,16 @@
-#include "bindings/cupy_allocator.hpp"
+#include "cupy/cupy_allocator.hpp"
 
-#include <stdexcept>
-#include <string>
+#include <utility>
 
-#include "bindings/allocator_values.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
-#include "bindings/malloc_function.hpp"
-#include "record/thread_id.hpp"
+#include "cupy/malloc_function.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
 
-CupyAllocator::CupyAllocator(nb::handle memory_module, CupyState state, nb::callable open_device,
-                             nb::callable out_of_memory)
-    : pointer_(memory_module, this, &take_allocated, &free_callback),
-      state_(std::move(state)),
-      open_device_(std::move(open_device)),
-      out_of_memory_(std::move(out_of_memory)) {}
-
-CachingAllocator& CupyAllocator::allocator(int device) {
-    if (device < 0 || device >= kMaxDevices) {
-        throw std::out_of_range("device " + std::to_string(device) + " is not one of the first " +
-                                std::to_string(kMaxDevices));
-    }
-    CachingAllocator*& known = allocators_[static_cast<std::size_t>(device)];
-    if (known == nullptr) {
-        nb::object opened = open_device_(device);
-        known = nb::cast<CachingAllocator*>(opened);
-        // Both are kept for ever: memory of them may be freed at any later time.
-        opened.release();
-        nb::find(this).release();
-    }
-    return *known;
-}
-
-CallSite CupyAllocator::call_site() const noexcept {
-    if (session_ == nullptr) {
-        return {};
-    }
-    return {stacks_ ? session_->capture_stack() : 0, current_thread_id(),
-            session_->current_range()};
-}
-
-PyObject* CupyAllocator::malloc(PyObject* size) noexcept {
-    try {
-        const std::size_t bytes = PyLong_AsSize_t(size);
-        if (bytes == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
-            return nullptr;
-        }
-        return malloc_on(state_.device(), bytes);
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
-}
-
-PyObject* CupyAllocator::malloc_on(int device, std::size_t size) {
-    if (abandoned_.load(std::memory_order_relaxed)) {
-        throw std::runtime_error("CUDA cannot be used in a forked child process.");
-    }
-    CachingAllocator& owner = allocator(device);
-    std::uint64_t address = 0;
-    if (size != 0) {
-        const CallSite site = call_site();
-        const StreamHandle stream = state_.stream(device);
-        if (const auto cached = owner.try_allocate(size, stream, site)) {
-            address = *cached;
-        } else {
-            try {
-                const GilRelease unlocked;
-                address = owner.allocate(size, stream, site, true);
-            } catch (const OutOfMemory& error) {
-                const nb::object type =
-                    nb::module_::import_("gpuviz._core").attr("OutOfMemoryError");
-                const nb::object exception = out_of_memory_(to_python(error, type));
-                PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())),
-                                exception.ptr());
-                return nullptr;
-            }
-        }
-    }
-    allocated_ = address;
-    PyObject* pointer = pointer_.make(address, size, device);
-    if (pointer == nullptr && address != 0) {
-        free(address, device);
-    }
-    return pointer;
-}
-
-void* CupyAllocator::take_allocated(void* self, std::size_t /*size*/, int /*device*/) {
-    return reinterpret_cast<void*>(static_cast<CupyAllocator*>(self)->allocated_);
-}
-
-void CupyAllocator::free_callback(void* self, void* address, int device) noexcept {
-    auto& allocator = *static_cast<CupyAllocator*>(self);
-    if (allocator.abandoned_.load(std::memory_order_relaxed)) {
-        return;
-    }
-    try {
-        allocator.free(reinterpret_cast<std::uint64_t>(address), device);
-    } catch (const std::exception&) {
-        ++allocator.lost_frees_;
-    }
-}
-
-void CupyAllocator::free(std::uint64_t address, int device) {
-    CachingAllocator& owner = *allocators_[static_cast<std::size_t>(device)];
-    const CallSite site = call_site();
-    if (!owner.try_free(address, site)) {
-        const GilRelease unlocked;
-        owner.free(address, site);
-    }
-}
-
-void CupyAllocator::empty_cache(CachingAllocator& allocator) const {
-    const CallSite site = call_site();
-    const GilRelease unlocked;
-    allocator.empty_cache(site);
-}
-
-void CupyAllocator::set_session(Session* session, bool stacks) noexcept {
-    session_ = session;
-    stacks_ = stacks;
-}
+using cupy::CupyAllocator;
 
 void bind_cupy_allocator(nb::module_& m) {
     nb::class_<CupyAllocator>(m, "CupyAllocator")
@@ -136,11 +19,11 @@ void bind_cupy_allocator(nb::module_& m) {
             [](CupyAllocator* self, nb::object memory_module, nb::object runtime_module,
                nb::object stream_module, nb::callable current_device, nb::callable current_stream,
                nb::callable open_device, nb::callable out_of_memory) {
-                new (self)
-                    CupyAllocator(memory_module,
-                                  CupyState(runtime_module, stream_module,
-                                            std::move(current_device), std::move(current_stream)),
-                                  std::move(open_device), std::move(out_of_memory));
+                new (self) CupyAllocator(
+                    memory_module,
+                    cupy::CupyState(runtime_module, stream_module, std::move(current_device),
+                                    std::move(current_stream)),
+                    std::move(open_device), std::move(out_of_memory));
             },
             "memory_module"_a, "runtime_module"_a, "stream_module"_a, "current_device"_a,
             "current_stream"_a, "open_device"_a, "out_of_memory"_a,
@@ -158,10 +41,10 @@ void bind_cupy_allocator(nb::module_& m) {
         .def_prop_ro("lost_frees", &CupyAllocator::lost_frees,
                      "Frees that failed and were given up.");
 
-    m.def("cupy_malloc", &malloc_function<CupyAllocator>, "make"_a,
+    m.def("cupy_malloc", &cupy::malloc_function<CupyAllocator>, "make"_a,
           nb::sig("def cupy_malloc(make: typing.Callable[[], CupyAllocator]) -> "
                   "typing.Callable[[int], typing.Any]"),
           "Return a function for cupy.cuda.set_allocator; `make` is called at its first use.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

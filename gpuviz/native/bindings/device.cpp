@@ -2,18 +2,23 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
 #include "device/offline_device.hpp"
 #include "device/recorded_device.hpp"
 #include "device/simulated_device.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using device::Device;
+using device::OfflineDevice;
+using device::RecordedDevice;
+using device::SimulatedDevice;
 
 void bind_device(nb::module_& m) {
-    nb::exception<DeviceError>(m, "DeviceError", PyExc_RuntimeError);
+    nb::exception<device::DeviceError>(m, "DeviceError", PyExc_RuntimeError);
 
     nb::class_<Device>(m, "Device", "What a caching allocator needs of one GPU.")
         .def_prop_ro("ordinal", &Device::ordinal)
@@ -22,8 +27,8 @@ void bind_device(nb::module_& m) {
             "memory_info",
             [](Device& device) {
                 // The driver may be busy waiting for a callback that needs the GIL.
-                const MemoryInfo memory = [&] {
-                    const GilRelease unlocked;
+                const device::MemoryInfo memory = [&] {
+                    const python::GilRelease unlocked;
                     return device.memory_info();
                 }();
                 return nb::make_tuple(memory.free, memory.total);
@@ -33,7 +38,7 @@ void bind_device(nb::module_& m) {
             "processes",
             [](Device& device) {
                 nb::list processes;
-                for (const ProcessMemory& each : device.processes()) {
+                for (const device::ProcessMemory& each : device.processes()) {
                     processes.append(nb::make_tuple(each.process, each.used));
                 }
                 return processes;
@@ -62,11 +67,12 @@ void bind_device(nb::module_& m) {
         .def(
             "__init__",
             [](RecordedDevice* device, std::uint64_t total_memory,
-               const Column<Address>& segment_addresses, const Column<Address>& map_addresses) {
+               const Column<device::Address>& segment_addresses,
+               const Column<device::Address>& map_addresses) {
                 new (device) RecordedDevice(total_memory, to_vector(segment_addresses),
                                             to_vector(map_addresses));
             },
             "total_memory"_a, "segment_addresses"_a, "map_addresses"_a);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -1,28 +1,30 @@
-#include "record/memory_state.hpp"
+#include "state/memory_state.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
+#include "bindings/columns.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+
+namespace gpuviz::bindings {
 
 namespace {
 
 using Columns = nb::typed<nb::dict, nb::str, nb::any>;
 using Statistics = nb::typed<nb::dict, nb::str, std::int64_t>;
-
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <typename T>
 std::span<const T> view(const Column<T>& column, std::size_t count, const char* name) {
@@ -36,7 +38,7 @@ std::span<const T> view(const Column<T>& column, std::size_t count, const char* 
 
 // Keeps the arrays alive that its spans look at.
 struct EventColumns {
-    gpuviz::MemoryColumns columns;
+    state::MemoryColumns columns;
     nb::list owners;
 
     [[nodiscard]] std::size_t end(std::optional<std::size_t> last) const {
@@ -44,15 +46,7 @@ struct EventColumns {
     }
 };
 
-template <typename T>
-nb::object to_numpy(std::vector<T> values) {
-    auto* owned = new std::vector<T>(std::move(values));
-    const nb::capsule owner(owned,
-                            [](void* v) noexcept { delete static_cast<std::vector<T>*>(v); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
-Columns levels_dict(gpuviz::MemoryLevels levels) {
+Columns levels_dict(state::MemoryLevels levels) {
     Columns columns;
     columns["time"] = to_numpy(std::move(levels.time));
     columns["device"] = to_numpy(std::move(levels.device));
@@ -77,10 +71,10 @@ auto column_of(const std::vector<Row>& rows, Field field) {
 struct SegmentRow {
     std::int16_t device;
     std::uint64_t address;
-    gpuviz::Segment segment;
+    state::Segment segment;
 };
 
-Columns segments_dict(const gpuviz::MemoryState& state) {
+Columns segments_dict(const state::MemoryState& state) {
     std::vector<SegmentRow> rows;
     for (const auto& [device, memory] : state.devices()) {
         for (const auto& [address, segment] : memory.segments()) {
@@ -105,10 +99,10 @@ struct BlockRow {
     std::int16_t device;
     std::int64_t segment;  // row of segments, -1: outside every known one
     std::uint64_t address;
-    gpuviz::Block block;
+    state::Block block;
 };
 
-std::vector<BlockRow> block_rows(const gpuviz::MemoryState& state) {
+std::vector<BlockRow> block_rows(const state::MemoryState& state) {
     std::vector<BlockRow> rows;
     std::int64_t first_segment = 0;
     for (const auto& [device, memory] : state.devices()) {
@@ -127,7 +121,7 @@ std::vector<BlockRow> block_rows(const gpuviz::MemoryState& state) {
     return rows;
 }
 
-Columns blocks_dict(const gpuviz::MemoryState& state) {
+Columns blocks_dict(const state::MemoryState& state) {
     const auto rows = block_rows(state);
     Columns columns;
     columns["device"] = column_of(rows, [](const BlockRow& r) { return r.device; });
@@ -146,16 +140,16 @@ Columns blocks_dict(const gpuviz::MemoryState& state) {
     return columns;
 }
 
-Statistics statistics_dict(const gpuviz::MemoryState& state, std::int16_t device) {
-    static const gpuviz::MemoryTotals nothing;
+Statistics statistics_dict(const state::MemoryState& state, std::int16_t device) {
+    static const state::MemoryTotals nothing;
     const auto memory = state.devices().find(device);
     const auto& totals = memory == state.devices().end() ? nothing : memory->second.totals();
     Statistics statistics;
-    for (std::size_t q = 0; q < gpuviz::quantity_names.size(); ++q) {
-        for (std::size_t k = 0; k < gpuviz::pool_kind_names.size(); ++k) {
-            const auto& stat = totals.of(gpuviz::Quantity(q), gpuviz::PoolKind(k));
-            const std::string prefix = std::string(gpuviz::quantity_names[q]) + "." +
-                                       std::string(gpuviz::pool_kind_names[k]) + ".";
+    for (std::size_t q = 0; q < state::quantity_names.size(); ++q) {
+        for (std::size_t k = 0; k < state::pool_kind_names.size(); ++k) {
+            const auto& stat = totals.of(state::Quantity(q), state::PoolKind(k));
+            const std::string prefix = std::string(state::quantity_names[q]) + "." +
+                                       std::string(state::pool_kind_names[k]) + ".";
             statistics[(prefix + "allocated").c_str()] = stat.allocated;
             statistics[(prefix + "current").c_str()] = stat.current;
             statistics[(prefix + "freed").c_str()] = stat.freed;
@@ -168,14 +162,14 @@ Statistics statistics_dict(const gpuviz::MemoryState& state, std::int16_t device
     return statistics;
 }
 
-Statistics parts_dict(const gpuviz::MemoryState& state, std::int16_t device) {
+Statistics parts_dict(const state::MemoryState& state, std::int16_t device) {
     const auto memory = state.devices().find(device);
-    gpuviz::MemoryParts parts;
-    gpuviz::Stat allocated;
+    state::MemoryParts parts;
+    state::Stat allocated;
     if (memory != state.devices().end()) {
         parts = memory->second.parts();
         allocated =
-            memory->second.totals().of(gpuviz::Quantity::allocated_bytes, gpuviz::PoolKind::all);
+            memory->second.totals().of(state::Quantity::allocated_bytes, state::PoolKind::all);
     }
     Statistics values;
     values["allocated"] = allocated.current;
@@ -194,7 +188,7 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
                        Column<std::uint32_t> stream, Column<std::uint32_t> pool,
                        Column<std::uint32_t> stack, Column<std::uint32_t> thread) {
     const std::size_t count = time.shape(0);
-    const gpuviz::MemoryColumns columns{
+    const state::MemoryColumns columns{
         .time = view(time, count, "time"),
         .action = view(action, count, "action"),
         .address = view(address, count, "address"),
@@ -214,7 +208,7 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
 
 }  // namespace
 
-void gpuviz::bind_memory_state(nb::module_& m) {
+void bind_memory_state(nb::module_& m) {
     nb::class_<EventColumns>(m, "MemoryColumns",
                              "The columns of `memory_events`, looked at without a copy.")
         .def("__init__", &construct_columns, nb::kw_only(), "time"_a.noconvert(),
@@ -223,35 +217,55 @@ void gpuviz::bind_memory_state(nb::module_& m) {
              "pool"_a.noconvert(), "stack"_a.noconvert(), "thread"_a.noconvert())
         .def("__len__", [](const EventColumns& self) { return self.columns.count(); });
 
-    nb::class_<gpuviz::MemoryState>(m, "MemoryState",
-                                    "The memory of every device after the events applied so far.")
+    nb::class_<state::MemoryState>(m, "MemoryState",
+                                   "The memory of every device after the events applied so far.")
         .def(nb::init<>())
         .def(
             "apply",
-            [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
+            [](state::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::size_t> last,
                std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
-            "until"_a = gpuviz::MemoryState::forever, nb::call_guard<gpuviz::GilRelease>(),
+            "until"_a = state::MemoryState::forever, nb::call_guard<python::GilRelease>(),
             "Apply rows [first, last) whose time is at most `until` ns.")
         .def(
             "apply_with_levels",
-            [](gpuviz::MemoryState& self, const EventColumns& events, std::size_t first,
+            [](state::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::size_t> last) {
-                return levels_dict(self.apply_with_levels(events.columns, first, events.end(last)));
+                state::MemoryLevels levels;
+                {
+                    const python::GilRelease released;
+                    levels = self.apply_with_levels(events.columns, first, events.end(last));
+                }
+                return levels_dict(std::move(levels));
             },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
             "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "
             "a level changed.")
         .def(
+            "apply_and_find_peak",
+            [](state::MemoryState& self, const EventColumns& events, std::size_t first,
+               std::optional<std::int16_t> device)
+                -> std::optional<std::tuple<std::size_t, std::int64_t, std::int64_t>> {
+                const python::GilRelease unlocked;
+                const auto peak = self.apply_and_find_peak(events.columns, first,
+                                                           events.end(std::nullopt), device);
+                if (!peak) return std::nullopt;
+                return std::tuple(peak->rows, peak->allocated, peak->reserved);
+            },
+            "events"_a, "first"_a = 0, "device"_a = nb::none(),
+            "Apply the rows from `first` on and return when most bytes were allocated, on a device "
+            "or on all: how many rows had been applied, the bytes allocated and reserved then. "
+            "None, with some rows applied, if their times do not ascend.")
+        .def(
             "levels",
-            [](const gpuviz::MemoryState& self, std::int64_t time) {
-                gpuviz::MemoryLevels levels;
+            [](const state::MemoryState& self, std::int64_t time) {
+                state::MemoryLevels levels;
                 self.append_levels(time, levels);
                 return levels_dict(std::move(levels));
             },
             "time"_a, "Return one row of `memory_levels` for each device, stamped with `time`.")
-        .def("forget_the_past", &gpuviz::MemoryState::forget_the_past,
+        .def("forget_the_past", &state::MemoryState::forget_the_past,
              "Set peaks to the current values and accumulated statistics to 0.")
         .def("segments", &segments_dict, "Return the segments as columns, by device and address.")
         .def("blocks", &blocks_dict,
@@ -266,12 +280,14 @@ void gpuviz::bind_memory_state(nb::module_& m) {
              "however many blocks there are.")
         .def(
             "devices",
-            [](const gpuviz::MemoryState& self) {
+            [](const state::MemoryState& self) {
                 nb::typed<nb::list, std::int16_t> ordinals;
                 for (const auto& [device, memory] : self.devices()) ordinals.append(device);
                 return ordinals;
             },
             "Return the ordinals of the devices seen, ascending.")
-        .def_prop_ro("anomalies", &gpuviz::MemoryState::anomalies,
+        .def_prop_ro("anomalies", &state::MemoryState::anomalies,
                      "Events that contradict those before them.");
 }
+
+}  // namespace gpuviz::bindings

@@ -1,4 +1,4 @@
-#include "activity/overlap.hpp"
+#include "analysis/overlap.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -12,15 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "activity/idle_gaps.hpp"
+#include "analysis/idle_gaps.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using analysis::Lane;
 
 namespace {
 
@@ -79,7 +81,7 @@ LaneFields lane_fields(const Lane& lane) {
     return fields;
 }
 
-ActivityRows activity_rows(TableView& table) {
+analysis::ActivityRows activity_rows(TableView& table) {
     return {
         .time = table.column<std::int64_t>("time"),
         .end = table.column<std::int64_t>("end"),
@@ -90,7 +92,7 @@ ActivityRows activity_rows(TableView& table) {
     };
 }
 
-HostCallRows call_rows(TableView& table) {
+analysis::HostCallRows call_rows(TableView& table) {
     return {
         .time = table.column<std::int64_t>("time"),
         .end = table.column<std::int64_t>("end"),
@@ -100,7 +102,7 @@ HostCallRows call_rows(TableView& table) {
     };
 }
 
-SynchronizationRows synchronization_rows(TableView& table) {
+analysis::SynchronizationRows synchronization_rows(TableView& table) {
     return {
         .time = table.column<std::int64_t>("time"),
         .end = table.column<std::int64_t>("end"),
@@ -123,8 +125,8 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
     const auto synchronizations_rows = synchronization_rows(synchronization);
     std::vector<Lane> lanes;
     {
-        const GilRelease unlocked;
-        lanes = overlap(activities_rows, calls_rows, synchronizations_rows, start, end);
+        const python::GilRelease unlocked;
+        lanes = analysis::overlap(activities_rows, calls_rows, synchronizations_rows, start, end);
     }
     nb::typed<nb::list, LaneFields> rows;
     for (const Lane& lane : lanes) rows.append(lane_fields(lane));
@@ -139,10 +141,10 @@ Columns idle_gaps_of(const Columns& activities, const Columns& calls,
     const auto activities_rows = activity_rows(activity);
     const auto calls_rows = call_rows(call);
     const auto synchronizations_rows = synchronization_rows(synchronization);
-    IdleGaps table;
+    analysis::IdleGaps table;
     {
-        const GilRelease unlocked;
-        table = idle_gaps(activities_rows, calls_rows, synchronizations_rows, most_rows);
+        const python::GilRelease unlocked;
+        table = analysis::idle_gaps(activities_rows, calls_rows, synchronizations_rows, most_rows);
     }
     Columns columns;
     columns["device"] = to_numpy(std::move(table.device));
@@ -170,4 +172,4 @@ void bind_overlap(nb::module_& m) {
           "`most_rows` are left out.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -12,13 +12,16 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using record::Session;
+
 namespace {
 
 std::string_view text_of(const nb::bytes& name) { return {name.c_str(), name.size()}; }
 
 std::uint32_t begin_range(Session& session, const nb::bytes& name, int kind) {
-    return session.ranges().begin(text_of(name), RangeKind(kind));
+    return session.ranges().begin(text_of(name), record::RangeKind(kind));
 }
 
 void end_range(Session& session, std::uint32_t id) noexcept { session.ranges().end(id); }
@@ -27,11 +30,11 @@ std::uint32_t current_range(Session& session) noexcept { return session.current_
 
 void add_stream_range(Session& session, const nb::bytes& name, int device, std::uint64_t handle,
                       std::int64_t time_ns, std::int64_t end_ns) {
-    ActivityLog& log = session.log();
-    ActivityRow row{};
+    record::ActivityLog& log = session.log();
+    record::ActivityRow row{};
     row.time = log.since_start(time_ns);
     row.end = log.since_start(end_ns);
-    row.kind = ActivityKind::range;
+    row.kind = record::ActivityKind::range;
     row.name = log.strings.intern(text_of(name));
     row.device = std::int16_t(device);
     row.stream = log.streams.by_handle(device, handle, row.time);
@@ -39,8 +42,8 @@ void add_stream_range(Session& session, const nb::bytes& name, int device, std::
 }
 
 std::uint32_t name_stream(Session& session, int device, std::uint64_t handle, std::string name) {
-    ActivityLog& log = session.log();
-    const std::int64_t now = session.start_ns() == 0 ? 0 : log.since_start(now_ns());
+    record::ActivityLog& log = session.log();
+    const std::int64_t now = session.start_ns() == 0 ? 0 : log.since_start(record::now_ns());
     const std::uint32_t id = log.streams.by_handle(device, handle, now);
     log.streams.rename(id, std::move(name));
     return id;
@@ -63,4 +66,4 @@ void bind_ranges(nb::module_& m) {
           "Name the stream that has a handle now, and return its id.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

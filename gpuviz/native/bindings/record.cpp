@@ -9,23 +9,28 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/column_arrays.hpp"
-#include "bindings/gil.hpp"
-#include "record/python_stack.hpp"
+#include "python/gil.hpp"
+#include "python/python_stack.hpp"
 #include "record/session.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using python::GilRelease;
+using record::Session;
+using record::StackTable;
+
 namespace {
 
 std::vector<nb::dict> take(Session& session, bool flush) {
-    std::vector<EventColumns> chunks = [&] {
+    std::vector<record::EventColumns> chunks = [&] {
         const GilRelease unlocked;
         return session.take(flush);
     }();
     std::vector<nb::dict> tables;
-    for (EventColumns& chunk : chunks) {
+    for (record::EventColumns& chunk : chunks) {
         tables.push_back(to_arrays(std::move(chunk)));
     }
     return tables;
@@ -34,7 +39,7 @@ std::vector<nb::dict> take(Session& session, bool flush) {
 // Chunks by name of the table.
 nb::dict take_tables(Session& session, bool flush) {
     nb::dict tables;
-    ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
+    record::ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
         auto chunks = [&] {
             const GilRelease unlocked;
             return log.take(flush);
@@ -48,9 +53,9 @@ nb::dict take_tables(Session& session, bool flush) {
     return tables;
 }
 
-nb::list rows_of(const std::vector<Stream>& streams) {
+nb::list rows_of(const std::vector<record::Stream>& streams) {
     nb::list rows;
-    for (const Stream& stream : streams) {
+    for (const record::Stream& stream : streams) {
         rows.append(nb::make_tuple(stream.id, stream.device, stream.handle, stream.name,
                                    int(stream.kind), stream.priority, stream.created,
                                    stream.destroyed));
@@ -70,9 +75,9 @@ nb::list strings(const Session& session, std::uint32_t first_id) {
 
 nb::dict dropped_by_action(const Session& session) {
     const nb::object names = nb::module_::import_("gpuviz.recording.tables").attr("ACTIONS");
-    const ActionCounts counts = session.dropped();
+    const record::ActionCounts counts = session.dropped();
     nb::dict named;
-    for (std::size_t action = 0; action < action_count; ++action) {
+    for (std::size_t action = 0; action < record::action_count; ++action) {
         if (counts[action] != 0) {
             named[names[action]] = counts[action];
         }
@@ -97,7 +102,7 @@ std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
     std::vector<Stack> stacks;
     for (std::size_t id = first_id; id <= table.size(); ++id) {
         Stack& stack = stacks.emplace_back();
-        for (const StackFrame& frame : table.frames(std::uint32_t(id))) {
+        for (const record::StackFrame& frame : table.frames(std::uint32_t(id))) {
             auto* code = reinterpret_cast<PyObject*>(frame.code);
             stack.emplace_back(nb::borrow(code), frame.instruction);
         }
@@ -111,15 +116,16 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
         throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
                                     nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
     }
-    const SessionOptions options{
+    const record::SessionOptions options{
         .ring_capacity = ring_capacity,
         .interval = std::chrono::microseconds(std::llround(std::ceil(interval_ms * 1000))),
         .max_stacks = max_stacks,
         .launch_blocks = launch_blocks,
     };
-    std::unique_ptr<StackWalker> walker;
+    std::unique_ptr<record::StackWalker> walker;
     if (stack_depth != 0) {
-        walker = std::make_unique<PythonStackWalker>(stack_depth, PythonStackWalker::own_layout());
+        walker = std::make_unique<python::PythonStackWalker>(
+            stack_depth, python::PythonStackWalker::own_layout());
     }
     new (place) Session(options, std::move(walker));
 }
@@ -166,9 +172,9 @@ void bind_counters(nb::class_<Session>& session) {
 
 void bind_record(nb::module_& m) {
     bind_stack_table(m);
-    nb::class_<EventRing, MemoryEventSink>(
+    nb::class_<record::EventRing, record::MemoryEventSink>(
         m, "EventRing", "Takes the events of one device to the collector; never waits.");
-    const SessionOptions defaults;
+    const record::SessionOptions defaults;
     nb::class_<Session> session(
         m, "Session",
         "One recording: a ring for each device, the thread that drains them into "
@@ -214,4 +220,4 @@ void bind_record(nb::module_& m) {
     bind_counters(session);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/allocator_values.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
+#include "python/allocator_values.hpp"
+#include "python/gil.hpp"
 #include "replay/event_log.hpp"
 #include "replay/replay_program.hpp"
 #include "replay/replayer.hpp"
@@ -19,7 +19,13 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using record::MemoryEvent;
+using replay::EventLog;
+using replay::Operation;
+using replay::Replayer;
+using replay::ReplayProgram;
 
 namespace {
 
@@ -59,7 +65,7 @@ std::vector<Value> optional_vector(const std::optional<Column<Value>>& column) {
 
 void make_program(ReplayProgram* program, const Column<std::uint8_t>& operation,
                   const Column<std::uint32_t>& id, const Column<std::uint64_t>& argument,
-                  const Column<StreamHandle>& stream,
+                  const Column<device::StreamHandle>& stream,
                   const std::optional<Column<std::uint32_t>>& stack,
                   const std::optional<Column<std::uint32_t>>& thread,
                   const std::optional<Column<std::int64_t>>& time_ns,
@@ -77,14 +83,14 @@ void make_program(ReplayProgram* program, const Column<std::uint8_t>& operation,
 }
 
 nb::dict run(Replayer& replayer, double speed) {
-    ReplayResult result;
+    replay::ReplayResult result;
     {
-        const GilRelease release;
+        const python::GilRelease release;
         result = replayer.run(speed);
     }
     nb::list statistics;
-    for (const Statistics& at : result.statistics) {
-        statistics.append(to_python(at));
+    for (const allocator::Statistics& at : result.statistics) {
+        statistics.append(python::to_python(at));
     }
     nb::dict values;
     values["operations"] = result.operations;
@@ -108,7 +114,7 @@ void bind_replay(nb::module_& m) {
         .value("end_pool", Operation::end_pool)
         .value("settings", Operation::settings)
         .value("stats", Operation::stats);
-    nb::class_<EventLog, MemoryEventSink>(m, "EventLog", "Keeps every event.")
+    nb::class_<EventLog, record::MemoryEventSink>(m, "EventLog", "Keeps every event.")
         .def(nb::init<>())
         .def("__len__", [](const EventLog& log) { return log.events().size(); })
         .def("clear", &EventLog::clear)
@@ -121,8 +127,8 @@ void bind_replay(nb::module_& m) {
              "settings"_a = std::vector<std::string>{})
         .def("__len__", &ReplayProgram::size);
     nb::class_<Replayer>(m, "Replayer", "Carries a program out on an allocator, once.")
-        .def(nb::init<const ReplayProgram&, OfflineDevice&, CachingAllocator&>(), "program"_a,
-             "device"_a, "allocator"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+        .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::CachingAllocator&>(),
+             "program"_a, "device"_a, "allocator"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
              nb::keep_alive<1, 4>())
         .def("run", &run, "speed"_a = 0.0,
              nb::sig("def run(self, speed: float = 0.0) -> dict[str, typing.Any]"),
@@ -132,4 +138,4 @@ void bind_replay(nb::module_& m) {
         .def("stop", &Replayer::stop, "End run() before its next operation.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -1,4 +1,4 @@
-#include "activity/simulated_gpu.hpp"
+#include "simulation/simulated_gpu.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -12,29 +12,39 @@
 #include <utility>
 #include <vector>
 
-#include "activity/clocked_sink.hpp"
-#include "activity/scheduled_device.hpp"
 #include "allocator/caching_allocator.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
+#include "python/gil.hpp"
 #include "record/thread_id.hpp"
+#include "simulation/clocked_sink.hpp"
+#include "simulation/scheduled_device.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using allocator::CachingAllocator;
+using device::EventHandle;
+using device::StreamHandle;
+using python::GilRelease;
+using record::CallSite;
+using simulation::ClockedSink;
+using simulation::GpuKernel;
+using simulation::SimulatedGpu;
+
 namespace {
 
 using Dimensions = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using Accesses = std::vector<std::pair<std::uint64_t, int>>;
 
 CallSite call_site(SimulatedGpu& gpu) {
-    Session* session = gpu.session();
+    record::Session* session = gpu.session();
     if (session == nullptr) {
-        return {.thread = current_thread_id()};
+        return {.thread = record::current_thread_id()};
     }
     return {.stack = session->capture_stack(),
-            .thread = current_thread_id(),
+            .thread = record::current_thread_id(),
             .range = session->current_range()};
 }
 
@@ -48,16 +58,16 @@ auto call(SimulatedGpu& gpu, Make&& make) {
 
 // Lets Ctrl-C end a wait. Not for calls of the allocator, under whose lock the GIL is out of reach.
 void check_signals() {
-    const GilAcquire acquire;
+    const python::GilAcquire acquire;
     if (PyErr_CheckSignals() != 0) {
         throw nb::python_error();
     }
 }
 
-std::vector<GpuAccess> to_native(const Accesses& accesses) {
-    std::vector<GpuAccess> native;
+std::vector<simulation::GpuAccess> to_native(const Accesses& accesses) {
+    std::vector<simulation::GpuAccess> native;
     for (const auto& [address, mode] : accesses) {
-        native.push_back({address, AccessMode(mode)});
+        native.push_back({address, record::AccessMode(mode)});
     }
     return native;
 }
@@ -193,12 +203,12 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
             "copy",
             [](SimulatedGpu& self, StreamHandle stream, int kind, std::uint64_t bytes,
                std::uint64_t source, std::uint64_t destination, bool pinned, bool blocking) {
-                const GpuCopy copy{.kind = CopyKind(kind),
-                                   .bytes = bytes,
-                                   .source = source,
-                                   .destination = destination,
-                                   .pinned = pinned,
-                                   .async = !blocking};
+                const simulation::GpuCopy copy{.kind = record::CopyKind(kind),
+                                               .bytes = bytes,
+                                               .source = source,
+                                               .destination = destination,
+                                               .pinned = pinned,
+                                               .async = !blocking};
                 call(self,
                      [&](const CallSite& site) { self.copy(stream, copy, site, check_signals); });
             },
@@ -219,29 +229,29 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
 void bind_simulated_gpu(nb::module_& m) {
     nb::class_<GpuKernel>(m, "GpuKernel", "A kernel for a SimulatedGpu.")
         .def("__init__", &make_kernel, nb::kw_only(), "name"_a, "duration_ns"_a,
-             "multiprocessors"_a = GpuSchedule::multiprocessors, "grid"_a = Dimensions{1, 1, 1},
-             "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0, "static_shared_memory"_a = 0,
-             "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
+             "multiprocessors"_a = simulation::GpuSchedule::multiprocessors,
+             "grid"_a = Dimensions{1, 1, 1}, "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0,
+             "static_shared_memory"_a = 0, "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
              "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
     nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", nb::is_weak_referenceable(),
                                  "A GPU without a GPU, as CUDA's calls see it.");
     gpu.def(
            "__init__",
            [](SimulatedGpu* self, int device, bool real_time) {
-               std::unique_ptr<GpuClock> clock;
+               std::unique_ptr<simulation::GpuClock> clock;
                if (real_time) {
-                   clock = std::make_unique<RealClock>();
+                   clock = std::make_unique<simulation::RealClock>();
                } else {
-                   clock = std::make_unique<VirtualClock>();
+                   clock = std::make_unique<simulation::VirtualClock>();
                }
                new (self) SimulatedGpu(device, std::move(clock));
            },
            "device"_a = 0, nb::kw_only(), "real_time"_a = true,
            "Without `real_time` the clock stands still but for waits and calls.")
-        .def_ro_static("multiprocessors", &GpuSchedule::multiprocessors)
+        .def_ro_static("multiprocessors", &simulation::GpuSchedule::multiprocessors)
         .def(
             "attach",
-            [](SimulatedGpu& self, Session& session, bool launch_sites, bool api_calls,
+            [](SimulatedGpu& self, record::Session& session, bool launch_sites, bool api_calls,
                bool graph_nodes) {
                 self.attach(session, {.launch_sites = launch_sites,
                                       .api_calls = api_calls,
@@ -272,18 +282,18 @@ void bind_simulated_gpu(nb::module_& m) {
     bind_events(gpu);
     bind_work(gpu);
 
-    nb::class_<ScheduledDevice, SimulatedDevice>(
+    nb::class_<simulation::ScheduledDevice, device::SimulatedDevice>(
         m, "ScheduledDevice", "The memory of a SimulatedGpu, for a CachingAllocator.")
         .def(nb::init<SimulatedGpu&, std::uint64_t>(), "gpu"_a, "capacity"_a,
              nb::keep_alive<1, 2>());
-    nb::class_<ClockedSink, MemoryEventSink>(
+    nb::class_<ClockedSink, record::MemoryEventSink>(
         m, "ClockedSink", "Passes events on with the time of a SimulatedGpu's clock.")
         .def(
             "__init__",
-            [](ClockedSink* self, SimulatedGpu& gpu, MemoryEventSink& sink) {
+            [](ClockedSink* self, SimulatedGpu& gpu, record::MemoryEventSink& sink) {
                 new (self) ClockedSink(gpu.clock(), sink);
             },
             "gpu"_a, "sink"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -1,10 +1,11 @@
 #include "bindings/bindings.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::bindings {
 
 void bind_sink(nanobind::module_& m) {
-    nanobind::class_<MemoryEventSink>(m, "MemoryEventSink", "Receives the events of an allocator.");
+    nanobind::class_<record::MemoryEventSink>(m, "MemoryEventSink",
+                                              "Receives the events of an allocator.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

@@ -12,14 +12,18 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
 #include "formats/format_error.hpp"
 #include "formats/torch_history.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using formats::TorchAnnotation;
+using formats::TorchRow;
+using formats::TorchSnapshot;
 
 namespace {
 
@@ -29,12 +33,12 @@ using Clock = std::chrono::steady_clock;
 constexpr auto between_reports = std::chrono::milliseconds(50);
 
 // Reports at most 20 times a second, and lets an interrupt through.
-ByteProgress reporting(const nb::object& progress) {
+formats::ByteProgress reporting(const nb::object& progress) {
     return [&progress, last = Clock::now() - between_reports](std::uint64_t done,
                                                               std::uint64_t total) mutable {
         if (Clock::now() - last < between_reports) return;
         last = Clock::now();
-        const GilAcquire locked;
+        const python::GilAcquire locked;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (!progress.is_none()) progress(done, total);
     };
@@ -49,7 +53,7 @@ nb::object codes_to_numpy(const std::vector<Enum>& values) {
 
 // Hands the columns over; they are empty afterwards.
 Columns take_events(TorchSnapshot& snapshot) {
-    TorchEvents& events = snapshot.events;
+    formats::TorchEvents& events = snapshot.events;
     Columns columns;
     columns["action"] = codes_to_numpy(events.action);
     columns["device"] = to_numpy(std::move(events.device));
@@ -84,14 +88,14 @@ Columns rows_dict(const std::vector<TorchRow>& rows) {
 }
 
 Columns history_dict(const TorchSnapshot& snapshot, std::optional<std::uint64_t> max_split_size,
-                     const RoundupDivisions& divisions) {
-    TorchRounding rounding;
+                     const allocator::RoundupDivisions& divisions) {
+    formats::TorchRounding rounding;
     rounding.max_split_size = max_split_size.value_or(rounding.max_split_size);
     rounding.divisions = divisions;
-    TorchHistory history;
+    formats::TorchHistory history;
     {
-        const GilRelease unlocked;
-        history = torch_history(snapshot, rounding);
+        const python::GilRelease unlocked;
+        history = formats::torch_history(snapshot, rounding);
     }
     Columns columns;
     columns["size"] = to_numpy(std::move(history.size));
@@ -137,9 +141,9 @@ nb::typed<nb::dict, nb::bytes, nb::bytes> json_dict(
 TorchSnapshot read_snapshot(const std::string& path, std::uint64_t memory_limit,
                             const nb::object& progress) {
     try {
-        const GilRelease unlocked;
-        return read_torch_snapshot(path, memory_limit, reporting(progress));
-    } catch (const FormatError& error) {
+        const python::GilRelease unlocked;
+        return formats::read_torch_snapshot(path, memory_limit, reporting(progress));
+    } catch (const formats::FormatError& error) {
         const nb::tuple parts = nb::make_tuple(error.place(), std::string(error.what()));
         PyErr_SetObject(PyExc_ValueError, parts.ptr());
         throw nb::python_error();
@@ -183,4 +187,4 @@ void bind_torch_snapshot(nb::module_& m) {
                      [](const TorchSnapshot& self) { return to_numpy(self.frames.line); });
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

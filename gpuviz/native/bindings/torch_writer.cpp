@@ -16,7 +16,9 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using formats::SnapshotToWrite;
 
 namespace {
 
@@ -81,7 +83,7 @@ void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
         .take("kind", events.kind)
         .take("needs_segment", events.needs_segment);
     for (const std::int8_t code : events.action) {
-        if (code < 0 || code > static_cast<std::int8_t>(last_action)) {
+        if (code < 0 || code > static_cast<std::int8_t>(record::last_action)) {
             throw std::invalid_argument("an action that is none");
         }
     }
@@ -161,7 +163,7 @@ void write_snapshot(const nb::object& write, std::vector<std::size_t> devices,
     take_memory(segments, blocks, snapshot);
     take_stacks(frames, stacks, snapshot);
     check_ids(snapshot);
-    write_torch_snapshot(snapshot, [&write](std::string_view piece) {
+    formats::write_torch_snapshot(snapshot, [&write](std::string_view piece) {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         write(nb::bytes(piece.data(), piece.size()));
     });
@@ -177,4 +179,4 @@ void bind_torch_writer(nb::module_& m) {
           "each other; `rest` are further keys and values, pickled without memo.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

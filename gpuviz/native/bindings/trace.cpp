@@ -13,15 +13,19 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "bindings/gil.hpp"
-#include "trace/chrome_events.hpp"
-#include "trace/perfetto_events.hpp"
-#include "trace/trace_lanes.hpp"
+#include "formats/chrome_events.hpp"
+#include "formats/perfetto_events.hpp"
+#include "formats/trace_lanes.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace gpuviz {
+namespace gpuviz::bindings {
+
+using formats::TraceRows;
+using formats::TraceSink;
+using python::GilRelease;
 
 namespace {
 
@@ -85,7 +89,7 @@ std::vector<TraceRows> tables_of(const std::vector<const HeldRows*>& held) {
 // A signal's exception, such as KeyboardInterrupt, ends the writing as one of `write` does.
 TraceSink sink_of(const Write& write) {
     return [&write](std::string_view piece) {
-        const GilAcquire locked;
+        const python::GilAcquire locked;
         if (!piece.empty()) write(nb::bytes(piece.data(), piece.size()));
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     };
@@ -96,7 +100,7 @@ nb::typed<nb::list, nb::any> lanes_of(const std::vector<const HeldRows*>& held) 
     std::vector<std::vector<std::uint32_t>> lanes;
     {
         const GilRelease unlocked;
-        lanes = trace_lanes(tables);
+        lanes = formats::trace_lanes(tables);
     }
     nb::typed<nb::list, nb::any> arrays;
     for (auto& each : lanes) arrays.append(to_numpy(std::move(each)));
@@ -108,19 +112,20 @@ void perfetto_rows(const std::vector<const HeldRows*>& held, std::uint32_t seque
     const auto tables = tables_of(held);
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
-    write_perfetto_rows(tables, {sequence, zero_ns}, sink);
+    formats::write_perfetto_rows(tables, {sequence, zero_ns}, sink);
 }
 
 void perfetto_counter(std::uint32_t track, const Column<std::int64_t>& time,
                       const Column<std::int64_t>& value, std::uint32_t sequence,
                       std::int64_t zero_ns, const Write& write) {
-    const TraceCounter counter{track, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
+    const formats::TraceCounter counter{
+        track, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
     if (counter.time.size() != counter.value.size()) {
         throw std::invalid_argument("a counter needs as many times as values");
     }
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
-    write_perfetto_counter(counter, {sequence, zero_ns}, sink);
+    formats::write_perfetto_counter(counter, {sequence, zero_ns}, sink);
 }
 
 void chrome_rows(const std::vector<const HeldRows*>& held,
@@ -128,24 +133,26 @@ void chrome_rows(const std::vector<const HeldRows*>& held,
                  std::vector<std::string> names, std::vector<std::string> argument_names,
                  std::vector<std::string> argument_texts, const Write& write) {
     const auto tables = tables_of(held);
-    const ChromeTexts texts{std::move(names), std::move(argument_names), std::move(argument_texts)};
-    std::vector<ChromeTrack> places;
+    const formats::ChromeTexts texts{std::move(names), std::move(argument_names),
+                                     std::move(argument_texts)};
+    std::vector<formats::ChromeTrack> places;
     for (const auto& [process, thread] : tracks) places.push_back({process, thread});
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
-    write_chrome_rows(tables, places, texts, sink);
+    formats::write_chrome_rows(tables, places, texts, sink);
 }
 
 void chrome_counter(std::uint64_t process, const std::string& name,
                     const Column<std::int64_t>& time, const Column<std::int64_t>& value,
                     const Write& write) {
-    const TraceCounter counter{0, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
+    const formats::TraceCounter counter{
+        0, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
     if (counter.time.size() != counter.value.size()) {
         throw std::invalid_argument("a counter needs as many times as values");
     }
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
-    write_chrome_counter(counter, {process, 0}, name, sink);
+    formats::write_chrome_counter(counter, {process, 0}, name, sink);
 }
 
 }  // namespace
@@ -176,4 +183,4 @@ void bind_trace(nb::module_& m) {
           "Write the values of a counter as events of Chrome's JSON.");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::bindings

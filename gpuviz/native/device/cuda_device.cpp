@@ -5,7 +5,7 @@
 
 #include "device/nvml.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 namespace {
 
@@ -205,4 +205,4 @@ bool CudaDevice::is_capturing(StreamHandle stream) {
     return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -7,7 +7,7 @@
 #include "device/cuda_driver.hpp"
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 // One real GPU through the driver API, in the primary context that CuPy uses too.
 //
@@ -58,4 +58,4 @@ class CudaDevice final : public Device {
 // same one (CU_STREAM_PER_THREAD), yet their work is not ordered among each other.
 [[nodiscard]] StreamHandle per_thread_stream(std::uint32_t thread) noexcept;
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

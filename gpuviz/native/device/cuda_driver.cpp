@@ -7,7 +7,7 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::uint64_t CudaDriver::total_memory(int ordinal) const {
     return total;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 // The CUDA driver's functions, found in libcuda.so.1 at run time so that gpuviz also imports
 // where no driver is. One instance serves all devices; its functions may be called from any thread.
@@ -75,4 +75,4 @@ class CudaDriver {
     int version_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 using Address = std::uint64_t;
 using StreamHandle = std::uint64_t;  // a raw CUstream; 0 is the legacy default stream
@@ -67,4 +67,4 @@ class Device {
     [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::vector<ProcessMemory> compute_processes(const std::string& pci_bus_id) {
     return processes;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 void OfflineDevice::occupy(StreamHandle stream) {
     if (!is_busy(stream)) {
@@ -68,4 +68,4 @@ bool OfflineDevice::take(std::uint64_t size) noexcept {
     return true;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

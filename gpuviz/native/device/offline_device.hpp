@@ -5,7 +5,7 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 // A device without hardware. Its streams are idle until occupy() puts endless work on one; events
 // recorded behind that work complete when the stream finishes. Not thread-safe by itself: the
@@ -54,4 +54,4 @@ class OfflineDevice : public Device {
     std::vector<EventHandle> pending_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

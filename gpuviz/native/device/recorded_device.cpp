@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 RecordedDevice::RecordedDevice(std::uint64_t total_memory, std::vector<Address> segment_addresses,
                                std::vector<Address> map_addresses, int ordinal)
@@ -43,4 +43,4 @@ bool RecordedDevice::map(Address, std::uint64_t size, std::uint64_t) {
 
 void RecordedDevice::unmap(Address, std::uint64_t size, std::uint64_t) { give_back(size); }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -7,7 +7,7 @@
 
 #include "device/offline_device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 // A device that answers with the addresses of a recording: the k-th allocation gets the k-th of
 // `segment_addresses`; a new address range starts where the recording's next mapping went
@@ -31,4 +31,4 @@ class RecordedDevice final : public OfflineDevice {
     std::size_t mappings_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

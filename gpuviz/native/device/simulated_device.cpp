@@ -4,7 +4,7 @@
 #include <iterator>
 #include <sstream>
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 namespace {
 
@@ -124,4 +124,4 @@ bool SimulatedDevice::map(Address, std::uint64_t size, std::uint64_t) {
 
 void SimulatedDevice::unmap(Address, std::uint64_t size, std::uint64_t) { give_back(size); }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -7,7 +7,7 @@
 
 #include "device/offline_device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::device {
 
 // A GPU without a GPU: a capacity, and addresses as NVIDIA's driver hands them out. An allocation
 // goes to the lowest hole of a region that holds it; without one, to a new region of whole 32 MiB
@@ -40,4 +40,4 @@ class SimulatedDevice : public OfflineDevice {
     std::uint64_t most_used_ = std::numeric_limits<std::uint64_t>::max();
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::device

@@ -7,7 +7,7 @@
 
 #include "formats/format_error.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -68,4 +68,4 @@ void ByteSource::fill(std::uint64_t count) {
     if (progress_) progress_(before_, size_);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

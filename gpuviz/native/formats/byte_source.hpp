@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // Called now and then with the bytes done and the bytes in all; what it throws ends the work.
 using ByteProgress = std::function<void(std::uint64_t, std::uint64_t)>;
@@ -50,4 +50,4 @@ class ByteSource {
     std::size_t end_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

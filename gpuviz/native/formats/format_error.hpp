@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // A file is not what it should be. `what()` says what was found and what was expected.
 class FormatError : public std::runtime_error {
@@ -18,4 +18,4 @@ class FormatError : public std::runtime_error {
     std::string place_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -6,7 +6,7 @@
 #include "formats/format_error.hpp"
 #include "formats/pickle_reader.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -158,4 +158,4 @@ void PickleReader::fail(const std::string& problem) const {
     throw FormatError("byte " + std::to_string(opcode_offset_), problem);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -7,7 +7,7 @@
 
 #include "formats/format_error.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -275,4 +275,4 @@ bool PickleReader::step_container(std::uint8_t opcode) {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -10,7 +10,7 @@
 #include "formats/pickle_texts.hpp"
 #include "formats/pickle_value.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // Reads a pickle of plain values: None, booleans, numbers, texts, bytes, lists, tuples, dicts and
 // sets, in protocols 2 to 5. What would import, call or build anything is refused: nothing in the
@@ -59,4 +59,4 @@ class PickleReader {
     std::vector<bool> known_;  // of memo_
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

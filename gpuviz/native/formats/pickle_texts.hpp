@@ -7,7 +7,7 @@
 
 #include "formats/pickle_value.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // The distinct texts of a pickle, numbered from 1 in the order of their appearance.
 class PickleTexts {
@@ -26,4 +26,4 @@ class PickleTexts {
     std::vector<const PickleText*> texts_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -7,7 +7,7 @@
 #include "formats/format_error.hpp"
 #include "formats/pickle_texts.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -73,4 +73,4 @@ void PickleTexts::grow() {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

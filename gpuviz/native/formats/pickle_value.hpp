@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 class PickleValue;
 
@@ -119,4 +119,4 @@ class PickleArena {
     std::size_t left_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -5,7 +5,7 @@
 
 #include "formats/format_error.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::string to_json(PickleValue value, const Place& place) {
     return std::move(text).take();
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

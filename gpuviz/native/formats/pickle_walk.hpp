@@ -8,7 +8,7 @@
 #include "formats/pickle_texts.hpp"
 #include "formats/pickle_value.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // The keys of torch's snapshots. Their texts are interned first, so an id tells which it is.
 enum class Key : std::uint32_t {
@@ -82,4 +82,4 @@ struct Place {
 // too long to be what a snapshot has there.
 [[nodiscard]] std::string to_json(PickleValue value, const Place& place);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 void PickleWriter::little_endian(std::uint64_t value, int width) {
     for (int i = 0; i < width; ++i) buffer_ += static_cast<char>(value >> 8 * i & 0xFF);
@@ -59,4 +59,4 @@ void PickleWriter::recall(std::uint32_t number) {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 using ByteSink = std::function<void(std::string_view)>;
 
@@ -68,4 +68,4 @@ class PickleWriter {
     std::uint32_t remembered_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

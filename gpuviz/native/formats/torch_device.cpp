@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <iterator>
 
-#include "record/device_memory.hpp"
-#include "record/overlap.hpp"
+#include "state/device_memory.hpp"
+#include "state/overlap.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
+
+using record::Action;
+using state::BlockState;
 
 namespace {
 
 std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
 std::uint64_t unsigned_of(std::int64_t size) noexcept { return static_cast<std::uint64_t>(size); }
 
-constexpr std::uint64_t large_page = 20 * kMiB;
+constexpr std::uint64_t large_page = 20 * allocator::kMiB;
 
 }  // namespace
 
@@ -119,7 +122,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     const auto next = lives_.lower_bound(address);
     const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
     const std::uint32_t pool =
-        home != homes_.end() ? home->second.pool : pool_of(row, size > kSmallSize);
+        home != homes_.end() ? home->second.pool : pool_of(row, size > allocator::kSmallSize);
     const bool is_exact = events_->block_size[row] > 0;
     const auto block = lives_
                            .emplace(address, Live{size, events_->size[row], events_->stream[row],
@@ -134,7 +137,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
 
 // A block that was taken to reach further than it must gives that up for one that began there.
 bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
-    const auto block = first_overlapping(lives_, address);
+    const auto block = state::first_overlapping(lives_, address);
     if (block == lives_.end() || block->first >= end) return true;
     Live& before = block->second;
     if (before.is_exact || block->first + before.least > address) return false;
@@ -153,14 +156,16 @@ void TorchDevice::settle(Lives::iterator block) {
     const std::uint64_t home_end = home->first + home->second.size;
     const std::uint64_t limit = next == lives_.end() ? home_end : std::min(home_end, next->first);
     const std::uint64_t block_end = block->first + block->second.size;
-    if (limit > block_end && limit - block_end <= kMiB) block->second.size = limit - block->first;
+    if (limit > block_end && limit - block_end <= allocator::kMiB)
+        block->second.size = limit - block->first;
 }
 
 void TorchDevice::undo_segment_alloc(std::size_t row) {
     const auto home = homes_.find(events_->address[row]);
     if (home == homes_.end() || home->second.is_expandable) {
         ++history_->contradictions;
-        history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]) != kSmallBuffer);
+        history_->pool[row] =
+            pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
         return;
     }
     history_->pool[row] = home->second.pool;
@@ -169,7 +174,8 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
 }
 
 void TorchDevice::undo_segment_free(std::size_t row) {
-    const std::uint32_t pool = pool_of(row, unsigned_of(events_->size[row]) != kSmallBuffer);
+    const std::uint32_t pool =
+        pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -211,7 +217,7 @@ std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
         if (fits(left)) return left->second.pool;
     }
     const std::uint64_t size = unsigned_of(events_->size[row]);
-    const bool is_large = mapped ? size != kSmallBuffer : size % large_page == 0;
+    const bool is_large = mapped ? size != allocator::kSmallBuffer : size % large_page == 0;
     return pool_of(row, is_large);
 }
 
@@ -223,17 +229,17 @@ TorchDevice::Homes::iterator TorchDevice::home_of(std::uint64_t address) {
 }
 
 bool TorchDevice::is_taken(std::uint64_t address, std::uint64_t end) {
-    const auto block = first_overlapping(lives_, address);
+    const auto block = state::first_overlapping(lives_, address);
     return block != lives_.end() && block->first < end;
 }
 
 bool TorchDevice::is_reserved(std::uint64_t address, std::uint64_t end) {
-    const auto home = first_overlapping(homes_, address);
+    const auto home = state::first_overlapping(homes_, address);
     return home != homes_.end() && home->first < end;
 }
 
 void TorchDevice::forget_live(std::uint64_t address, std::uint64_t end) {
-    auto block = first_overlapping(lives_, address);
+    auto block = state::first_overlapping(lives_, address);
     while (block != lives_.end() && block->first < end) {
         ++history_->contradictions;
         block = lives_.erase(block);
@@ -277,7 +283,7 @@ bool TorchDevice::cut_run(std::uint64_t address, std::uint64_t end) {
 
 std::uint64_t TorchDevice::rounded(std::size_t row) const {
     if (events_->block_size[row] > 0) return unsigned_of(events_->block_size[row]);
-    return round_size(unsigned_of(events_->size[row]), rounding_->divisions);
+    return allocator::round_size(unsigned_of(events_->size[row]), rounding_->divisions);
 }
 
 std::uint64_t TorchDevice::end(std::size_t row) const {
@@ -295,4 +301,4 @@ std::uint32_t TorchDevice::pool_code(std::uint32_t pool, bool is_large) const {
     return 2 * (pool == 0 ? 0 : history_->owners[pool - 1]) + (is_large ? 1 : 0);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

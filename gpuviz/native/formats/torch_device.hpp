@@ -7,7 +7,7 @@
 
 #include "formats/torch_history.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // The memory of one device, while a trace is gone through backwards and then forwards.
 class TorchDevice {
@@ -81,7 +81,8 @@ class TorchDevice {
     [[nodiscard]] std::uint32_t pool_of(std::size_t row, bool is_large_guess) const;
     [[nodiscard]] std::uint32_t run_pool(std::size_t row, bool mapped);
     void emit_home(std::vector<TorchRow>& rows, bool added, const Homes::value_type& home) const;
-    void emit_live(std::vector<TorchRow>& rows, Action action, const Lives::value_type& live) const;
+    void emit_live(std::vector<TorchRow>& rows, record::Action action,
+                   const Lives::value_type& live) const;
     void emit_free(const Lives::value_type& live);
 
     const TorchSnapshot* snapshot_;
@@ -96,4 +97,4 @@ class TorchDevice {
     Lives last_lives_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -6,7 +6,9 @@
 #include "formats/format_error.hpp"
 #include "formats/torch_snapshot_reader.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
+
+using record::Action;
 
 namespace {
 
@@ -178,4 +180,4 @@ std::uint32_t TorchSnapshotReader::pool_of(PickleValue pool, const Place& place)
     return entry->second;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

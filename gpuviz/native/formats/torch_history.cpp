@@ -5,7 +5,7 @@
 
 #include "formats/torch_device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -45,7 +45,7 @@ TorchHistory torch_history(const TorchSnapshot& snapshot, const TorchRounding& r
     history.pool.assign(events.count(), 0);
     history.size.assign(events.count(), 0);
     for (std::size_t row = 0; row < events.count(); ++row) {
-        if (events.action[row] < Action::segment_alloc) continue;
+        if (events.action[row] < record::Action::segment_alloc) continue;
         history.size[row] = std::max(events.size[row], events.block_size[row]);
     }
     std::set<std::int16_t> devices(events.device.begin(), events.device.end());
@@ -63,4 +63,4 @@ TorchHistory torch_history(const TorchSnapshot& snapshot, const TorchRounding& r
     return history;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

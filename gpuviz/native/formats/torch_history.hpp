@@ -7,17 +7,17 @@
 #include "allocator/size_classes.hpp"
 #include "formats/torch_snapshot.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // Of the settings that torch ran with, those that decide how large a block is.
 struct TorchRounding {
     std::uint64_t max_split_size = ~std::uint64_t{0};
-    RoundupDivisions divisions{};
+    allocator::RoundupDivisions divisions{};
 };
 
 // An event that the trace does not have.
 struct TorchRow {
-    Action action;
+    record::Action action;
     std::int16_t device;
     std::uint64_t address;
     std::int64_t size;
@@ -42,4 +42,4 @@ struct TorchHistory {
 [[nodiscard]] TorchHistory torch_history(const TorchSnapshot& snapshot,
                                          const TorchRounding& rounding);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -4,7 +4,9 @@
 
 #include "formats/torch_device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
+
+using record::Action;
 
 namespace {
 
@@ -30,7 +32,8 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
                 redo_free(row);
                 break;
             case Action::oom:
-                history_->pool[row] = pool_of(row, events_->size[row] > bytes(kSmallSize));
+                history_->pool[row] =
+                    pool_of(row, events_->size[row] > bytes(allocator::kSmallSize));
                 break;
             case Action::segment_alloc:
                 if (home.size > 0) homes_.insert_or_assign(address, home);
@@ -63,7 +66,7 @@ void TorchDevice::redo_alloc(std::size_t row) {
     if (!is_exact && events_->block_size[row] == 0) size = block_size(row, home);
     const std::uint32_t pool = home != homes_.end() && events_->kind[row] == SegmentKind::unknown
                                    ? home->second.pool
-                                   : pool_of(row, size > kSmallSize);
+                                   : pool_of(row, size > allocator::kSmallSize);
     history_->size[row] = bytes(size);
     history_->pool[row] = pool;
     lives_.insert_or_assign(address, Live{size, events_->size[row], events_->stream[row], pool,
@@ -94,8 +97,8 @@ std::uint64_t TorchDevice::block_size(std::size_t row, Homes::const_iterator hom
     const std::int64_t most = -history_->size[row];
     if (most > 0 && limit - address > unsigned_of(most)) return size;
     const bool is_fine = is_expandable_ || home->second.is_expandable || home->second.pool % 2 == 0;
-    const bool splits =
-        is_fine ? rest >= kMinBlockSize : rest > kSmallSize && size < rounding_->max_split_size;
+    const bool splits = is_fine ? rest >= allocator::kMinBlockSize
+                                : rest > allocator::kSmallSize && size < rounding_->max_split_size;
     return splits ? size : limit - address;
 }
 
@@ -182,4 +185,4 @@ void TorchDevice::emit_free(const Lives::value_type& live) {
     emit_live(history_->after, Action::free_completed, live);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -1,9 +1,11 @@
 // The segments of a snapshot and their blocks: how memory was when it was taken.
 #include "formats/format_error.hpp"
 #include "formats/torch_snapshot_reader.hpp"
-#include "record/device_memory.hpp"
+#include "state/device_memory.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
+
+using state::BlockState;
 
 namespace {
 
@@ -189,4 +191,4 @@ std::uint8_t TorchSnapshotReader::state_of(PickleValue state, const Place& place
     fail_at(place, "state", "inactive, active_allocated or active_pending_free");
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

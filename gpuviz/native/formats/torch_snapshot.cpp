@@ -4,7 +4,7 @@
 #include "formats/pickle_reader.hpp"
 #include "formats/torch_snapshot_reader.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -148,4 +148,4 @@ TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_
     return TorchSnapshotReader(texts, source.size()).read(root);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -8,7 +8,7 @@
 #include "formats/byte_source.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // What is in a file of torch.cuda.memory._snapshot(), column by column. Texts, stacks, frames and
 // pools are positions + 1 in their own columns; 0 means none.
@@ -16,7 +16,7 @@ namespace gpuviz {
 enum class SegmentKind : std::uint8_t { small, large, unknown };
 
 struct TorchEvents {
-    std::vector<Action> action;
+    std::vector<record::Action> action;
     std::vector<std::int16_t> device;
     std::vector<std::uint64_t> address;  // of oom: free bytes of the device
     std::vector<std::int64_t> size;  // as in the file: what the caller asked for, or the segment's
@@ -50,7 +50,7 @@ struct TorchBlocks {
     std::vector<std::uint64_t> address;
     std::vector<std::int64_t> size;
     std::vector<std::int64_t> requested_size;
-    std::vector<std::uint8_t> state;  // BlockState in record/device_memory.hpp
+    std::vector<std::uint8_t> state;  // state::BlockState
     std::vector<std::uint32_t> stack;
 
     [[nodiscard]] std::size_t count() const noexcept { return address.size(); }
@@ -95,4 +95,4 @@ struct TorchSnapshot {
 [[nodiscard]] TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_limit,
                                                 ByteProgress progress);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -11,7 +11,7 @@
 #include "formats/torch_snapshot.hpp"
 #include "formats/torch_stacks.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // Takes the values of a snapshot's pickle apart into columns.
 class TorchSnapshotReader {
@@ -51,4 +51,4 @@ class TorchSnapshotReader {
     std::map<std::string, std::int64_t> left_out_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -5,12 +5,14 @@
 
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
+
+using record::Action;
 
 namespace {
 
 // In the order of Action, SegmentKind and BlockState.
-constexpr std::array<std::string_view, std::size_t(last_action) + 1> action_names = {
+constexpr std::array<std::string_view, std::size_t(record::last_action) + 1> action_names = {
     "alloc",         "free_requested", "free_completed", "segment_alloc",
     "segment_free",  "segment_map",    "segment_unmap",  "oom",
     "record_stream", "snapshot",       "annotate",       "empty_cache",
@@ -285,4 +287,4 @@ void write_torch_snapshot(const SnapshotToWrite& snapshot, ByteSink sink) {
     Writer(snapshot, std::move(sink)).run();
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

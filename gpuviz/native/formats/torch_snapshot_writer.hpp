@@ -8,7 +8,7 @@
 
 #include "formats/pickle_writer.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // What a snapshot is written from. Texts, frames and stacks are numbered from 1; 0 is none.
 struct SnapshotToWrite {
@@ -61,4 +61,4 @@ struct SnapshotToWrite {
 // Writes the pickle, piece by piece. What `sink` throws ends it.
 void write_torch_snapshot(const SnapshotToWrite& snapshot, ByteSink sink);
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

@@ -5,7 +5,7 @@
 
 #include "formats/format_error.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::uint32_t TorchStackTable::stack_of(const std::vector<std::uint32_t>& frames
     return id;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

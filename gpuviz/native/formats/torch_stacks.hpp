@@ -8,7 +8,7 @@
 #include "formats/pickle_walk.hpp"
 #include "formats/torch_snapshot.hpp"
 
-namespace gpuviz {
+namespace gpuviz::formats {
 
 // Gives equal stacks one id. A list or a frame is looked at once, however often it is named: its
 // id is put in place of its items.
@@ -31,4 +31,4 @@ class TorchStackTable {
     std::unordered_multimap<std::uint64_t, std::uint32_t> frame_ids_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::formats

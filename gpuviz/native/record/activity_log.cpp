@@ -5,7 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace gpuviz {
+namespace gpuviz::record {
 namespace {
 
 static_assert(std::has_unique_object_representations_v<LaunchConfigurationRow>);
@@ -52,4 +52,4 @@ std::size_t ActivityLog::bytes() const noexcept {
     return total;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -11,7 +11,7 @@
 #include "record/stream_table.hpp"
 #include "record/string_table.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // What one session learns beside allocator events: a log for each table, and what their rows name.
 // Any thread may append to any of them.
@@ -70,4 +70,4 @@ class ActivityLog {
     std::unordered_map<LaunchConfigurationRow, std::uint32_t, Hash, Equal> launches_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -5,9 +5,9 @@
 
 #include "record/columns.hpp"
 
-// Rows of the tables of gpuviz/recording/tables.py that tell what the GPU and the host did. Times are
-// nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
-namespace gpuviz {
+// Rows of the tables of gpuviz/recording/tables.py that tell what the GPU and the host did. Times
+// are nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
+namespace gpuviz::record {
 
 enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
 
@@ -219,4 +219,4 @@ struct RangeRow {
     }
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-namespace gpuviz {
+namespace gpuviz::record {
 namespace {
 
 constexpr std::size_t bytes_of(std::uint64_t pages) { return pages / 8; }
@@ -33,4 +33,4 @@ void AddressFilter::add(std::uint64_t address, std::uint64_t size) noexcept {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Whether an address may lie in memory that an allocator ever handed out: a bit for each 2 MiB,
 // set and never cleared. Any thread; one load a question.
@@ -30,4 +30,4 @@ class AddressFilter {
     std::atomic<std::uint64_t>* words_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 void BlockTouches::add(std::span<const Touch> touches) noexcept {
     const std::lock_guard lock(mutex_);
@@ -70,4 +70,4 @@ void BlockTouches::record(const Touch& touch, ActivityLog& log) {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

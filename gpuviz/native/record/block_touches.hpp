@@ -10,7 +10,7 @@
 #include "record/address_filter.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Finds the blocks that launches got pointers to.
 //
@@ -64,4 +64,4 @@ class BlockTouches {
     std::map<std::uint64_t, std::uint64_t> blocks_;  // size by address, those that live
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
     timespec now;
@@ -16,4 +16,4 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
 // back).
 inline std::int64_t now_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-namespace gpuviz {
+namespace gpuviz::record {
 namespace {
 
 MemoryEventRow row_of(const MemoryEvent& event, std::int64_t start_ns, std::uint32_t stream) {
@@ -70,4 +70,4 @@ std::uint32_t Collector::stream_id(const MemoryEvent& event, std::int64_t start_
     return last_.id;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -8,7 +8,7 @@
 #include "record/event_columns.hpp"
 #include "record/stream_table.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Turns events into chunks of columns. Not thread-safe, but for `streams`, which others fill too.
 class Collector {
@@ -42,4 +42,4 @@ class Collector {
     } last_;  // of the previous event, nearly always the next one's too
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -9,7 +9,7 @@
 
 #include "record/columns.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // A table that grows by rows from any thread and is taken away in chunks.
 template <typename Row>
@@ -69,4 +69,4 @@ class ColumnLog {
     std::uint64_t dropped_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

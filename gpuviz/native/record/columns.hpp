@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // A column of a table: its name (gpuviz/recording/tables.py) and the member of a row that it holds.
 template <typename Row, typename Value>
@@ -96,4 +96,4 @@ class Columns {
     std::unique_ptr<std::byte[]> storage_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

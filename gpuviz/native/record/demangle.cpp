@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 std::string demangled(const char* symbol) {
     int status = 0;
@@ -14,4 +14,4 @@ std::string demangled(const char* symbol) {
     return status == 0 && name ? std::string(name.get()) : std::string();
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -6,7 +6,7 @@
 #include "record/columns.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Row of the table `memory_events`.
 struct MemoryEventRow {
@@ -40,4 +40,4 @@ struct MemoryEventRow {
 
 using EventColumns = Columns<MemoryEventRow>;
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -4,7 +4,7 @@
 
 #include "record/clock.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 void EventRing::push(const MemoryEvent& event) noexcept {
     if (touches_ != nullptr) {
@@ -40,4 +40,4 @@ ActionCounts EventRing::dropped() const noexcept {
     return counts;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

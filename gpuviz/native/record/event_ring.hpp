@@ -9,7 +9,7 @@
 #include "record/memory_event.hpp"
 #include "record/ring.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
 
@@ -51,4 +51,4 @@ class EventRing final : public MemoryEventSink {
     std::array<std::atomic<std::uint64_t>, action_count> dropped_{};
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace gpuviz {
+namespace gpuviz::record {
 namespace {
 
 static_assert(sizeof(void*) == 8, "The layouts below are those of 64-bit builds.");
@@ -105,4 +105,4 @@ std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
     return count;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -7,7 +7,7 @@
 
 #include "record/stack_table.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Where a CPython keeps the frames of a thread: byte offsets into its private structures.
 struct FrameLayout {
@@ -33,4 +33,4 @@ struct FrameLayout {
 [[nodiscard]] std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                                       std::span<StackFrame> frames) noexcept;
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // The actions of torch.cuda.memory's device traces, record_stream and empty_cache.
 // The order is the dictionary of the `action` column; see gpuviz/recording/tables.py.
@@ -74,4 +74,4 @@ struct CallSite {
     std::uint32_t range = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

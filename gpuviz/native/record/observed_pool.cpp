@@ -5,7 +5,7 @@
 
 #include "record/clock.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 ObservedPool::ObservedPool(int device, std::uint64_t total)
     : device_(static_cast<std::uint16_t>(device)), unseen_(total == kUnknownTotal ? 0 : total) {}
@@ -122,4 +122,4 @@ void ObservedPool::describe_state() const {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -6,7 +6,7 @@
 
 #include "record/memory_event.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // What is seen of a foreign allocator on one device, turned into memory events.
 //
@@ -63,4 +63,4 @@ class ObservedPool {
     std::unordered_map<std::uint64_t, Allocation> blocks_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

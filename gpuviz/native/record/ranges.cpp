@@ -8,7 +8,7 @@
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 Ranges::Ranges(ActivityLog& log) noexcept : log_(log), made_ns_(now_ns()) {}
 
@@ -150,4 +150,4 @@ Ranges::Thread& Ranges::calling_thread() {
     return *thread;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

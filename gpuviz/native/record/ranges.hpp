@@ -12,7 +12,7 @@
 
 #include "record/activity_log.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // The ranges of one session: which are open, and in which one a thread is. Any thread, without the
 // GIL. Every begin and every end writes a row; a range may end on another thread, and out of order.
@@ -105,4 +105,4 @@ class Ranges {
     std::deque<Thread> threads_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Queue of fixed capacity between one producer and one consumer; neither ever waits.
 //
@@ -72,4 +72,4 @@ class Ring {
     alignas(64) std::atomic<std::size_t> tail_{0};
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

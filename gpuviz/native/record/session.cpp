@@ -12,7 +12,7 @@
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> walker)
     : options_(options),
@@ -203,4 +203,4 @@ std::size_t Session::drain(Shared& shared) noexcept {
     return fullest;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -20,7 +20,7 @@
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 struct SessionOptions {
     std::size_t ring_capacity = std::size_t{1} << 16;  // events, a power of two; one ring a device
@@ -135,4 +135,4 @@ class Session {
     std::atomic<std::int64_t> wall_start_ns_{0};
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace gpuviz {
+namespace gpuviz::record {
 namespace {
 
 constexpr std::size_t first_slots = 1024;
@@ -143,4 +143,4 @@ void StackTable::grow() {
     slots_ = std::move(larger);
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // A code object by address, and the byte offset of the instruction that it was executing.
 struct StackFrame {
@@ -70,4 +70,4 @@ class StackTable {
     std::uint64_t dropped_ = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

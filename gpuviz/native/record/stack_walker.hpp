@@ -4,7 +4,7 @@
 
 #include "record/stack_table.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // Captures the call stack of the calling thread. Implementations: Python's, and fixed ones in
 // tests.
@@ -21,4 +21,4 @@ class StackWalker {
     [[nodiscard]] virtual const char* method() const noexcept = 0;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

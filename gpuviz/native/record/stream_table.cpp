@@ -2,7 +2,7 @@
 
 #include <ranges>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 std::uint32_t StreamTable::by_handle(int device, std::uint64_t handle, std::int64_t time) {
     const std::lock_guard lock(mutex_);
@@ -117,4 +117,4 @@ Stream& StreamTable::add(Stream stream) {
     return added;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

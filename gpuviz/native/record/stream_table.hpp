@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // In the order of DICTIONARIES in gpuviz/recording/tables.py.
 enum class StreamKind : std::int8_t { unknown, default_stream, per_thread, blocking, non_blocking };
@@ -64,4 +64,4 @@ class StreamTable {
     std::atomic<std::uint64_t> version_{0};
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -4,7 +4,7 @@
 
 #include "record/demangle.hpp"
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 std::uint32_t StringTable::intern(const char* text) noexcept {
     return text == nullptr ? 0 : intern(std::string_view(text));
@@ -65,4 +65,4 @@ std::uint32_t StringTable::text_id(std::string_view text) {
     return added->second;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

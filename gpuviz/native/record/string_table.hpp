@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // The table `strings`: gives equal texts one id. Any thread.
 class StringTable {
@@ -41,4 +41,4 @@ class StringTable {
     std::vector<std::string> texts_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace gpuviz {
+namespace gpuviz::record {
 
 // The operating system's id of the calling thread; one system call in a thread's life.
 // A child made by fork() inherits the id of the thread that forked.
@@ -13,4 +13,4 @@ inline std::uint32_t current_thread_id() noexcept {
     return id;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::record

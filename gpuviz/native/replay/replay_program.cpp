@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace gpuviz {
+namespace gpuviz::replay {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::uint64_t ReplayProgram::pool_count() const noexcept {
     return count;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::replay

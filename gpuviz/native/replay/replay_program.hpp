@@ -7,7 +7,7 @@
 
 #include "device/device.hpp"
 
-namespace gpuviz {
+namespace gpuviz::replay {
 
 enum class Operation : std::uint8_t {
     malloc,         // block `id` of `argument` bytes on `stream`
@@ -27,7 +27,7 @@ struct ReplayProgram {
     std::vector<std::uint8_t> operation;
     std::vector<std::uint32_t> id;
     std::vector<std::uint64_t> argument;
-    std::vector<StreamHandle> stream;
+    std::vector<device::StreamHandle> stream;
     std::vector<std::uint32_t> stack;   // empty: 0 for all
     std::vector<std::uint32_t> thread;  // empty: 0 for all
     std::vector<std::int64_t> time_ns;  // since the first operation, ascending; empty: untimed
@@ -41,4 +41,4 @@ struct ReplayProgram {
     [[nodiscard]] std::uint64_t pool_count() const noexcept;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::replay

@@ -4,9 +4,12 @@
 
 #include "record/clock.hpp"
 
-namespace gpuviz {
+namespace gpuviz::replay {
 
-Replayer::Replayer(const ReplayProgram& program, OfflineDevice& device, CachingAllocator& allocator)
+using device::Address;
+
+Replayer::Replayer(const ReplayProgram& program, device::OfflineDevice& device,
+                   allocator::CachingAllocator& allocator)
     : program_(program), device_(device), allocator_(allocator), blocks_(program.block_count(), 0) {
     for (std::uint64_t pool = 0; pool < program.pool_count(); ++pool) {
         pools_.push_back(allocator.create_pool());
@@ -16,7 +19,7 @@ Replayer::Replayer(const ReplayProgram& program, OfflineDevice& device, CachingA
 ReplayResult Replayer::run(double speed) {
     ReplayResult result;
     const bool timed = speed > 0 && !program_.time_ns.empty();
-    const std::int64_t start_ns = now_ns();
+    const std::int64_t start_ns = record::now_ns();
     for (std::size_t row = 0; row < program_.size(); ++row) {
         if (stopped_.load(std::memory_order_relaxed)) {
             break;
@@ -30,7 +33,7 @@ ReplayResult Replayer::run(double speed) {
         carry_out(row, result);
         ++result.operations;
     }
-    result.elapsed_ns = now_ns() - start_ns;
+    result.elapsed_ns = record::now_ns() - start_ns;
     return result;
 }
 
@@ -41,7 +44,7 @@ void Replayer::stop() {
 }
 
 bool Replayer::wait_until(std::int64_t time_ns) {
-    const std::int64_t pause_ns = time_ns - now_ns();
+    const std::int64_t pause_ns = time_ns - record::now_ns();
     if (pause_ns <= 0) {
         return true;
     }
@@ -50,11 +53,11 @@ bool Replayer::wait_until(std::int64_t time_ns) {
                                [this] { return stopped_.load(); });
 }
 
-void Replayer::allocate(std::size_t row, const CallSite& site, ReplayResult& result) {
+void Replayer::allocate(std::size_t row, const record::CallSite& site, ReplayResult& result) {
     Address address = 0;
     try {
         address = allocator_.allocate(program_.argument[row], program_.stream[row], site);
-    } catch (const OutOfMemory&) {
+    } catch (const allocator::OutOfMemory&) {
         address = 0;
     }
     blocks_[program_.id[row]] = address;
@@ -62,8 +65,8 @@ void Replayer::allocate(std::size_t row, const CallSite& site, ReplayResult& res
 }
 
 void Replayer::carry_out(std::size_t row, ReplayResult& result) {
-    const CallSite site{.stack = program_.stack.empty() ? 0 : program_.stack[row],
-                        .thread = program_.thread.empty() ? 0 : program_.thread[row]};
+    const record::CallSite site{.stack = program_.stack.empty() ? 0 : program_.stack[row],
+                                .thread = program_.thread.empty() ? 0 : program_.thread[row]};
     const std::uint64_t argument = program_.argument[row];
     switch (static_cast<Operation>(program_.operation[row])) {
         case Operation::malloc:
@@ -89,7 +92,7 @@ void Replayer::carry_out(std::size_t row, ReplayResult& result) {
             allocator_.empty_cache(site);
             break;
         case Operation::begin_pool:
-            allocator_.begin_pool(pools_[argument], PoolFilter::everything);
+            allocator_.begin_pool(pools_[argument], allocator::PoolFilter::everything);
             break;
         case Operation::end_pool:
             allocator_.end_pool(pools_[argument]);
@@ -103,4 +106,4 @@ void Replayer::carry_out(std::size_t row, ReplayResult& result) {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::replay

@@ -11,13 +11,13 @@
 #include "device/offline_device.hpp"
 #include "replay/replay_program.hpp"
 
-namespace gpuviz {
+namespace gpuviz::replay {
 
 struct ReplayResult {
     std::size_t operations = 0;  // carried out
     std::int64_t elapsed_ns = 0;
-    std::vector<Address> addresses;      // of each malloc in order; 0: out of memory
-    std::vector<Statistics> statistics;  // at each `stats`
+    std::vector<device::Address> addresses;         // of each malloc in order; 0: out of memory
+    std::vector<allocator::Statistics> statistics;  // at each `stats`
 };
 
 // Carries a program out on an allocator. run() is called once, from one thread; stop() may come
@@ -25,7 +25,8 @@ struct ReplayResult {
 class Replayer {
   public:
     // The program must be valid and both must outlive the replayer. Makes the program's pools.
-    Replayer(const ReplayProgram& program, OfflineDevice& device, CachingAllocator& allocator);
+    Replayer(const ReplayProgram& program, device::OfflineDevice& device,
+             allocator::CachingAllocator& allocator);
 
     // `speed` 1 keeps the program's times, 2 halves the pauses; 0, or a program without times:
     // without pauses.
@@ -35,17 +36,17 @@ class Replayer {
 
   private:
     void carry_out(std::size_t row, ReplayResult& result);
-    void allocate(std::size_t row, const CallSite& site, ReplayResult& result);
+    void allocate(std::size_t row, const record::CallSite& site, ReplayResult& result);
     [[nodiscard]] bool wait_until(std::int64_t time_ns);
 
     const ReplayProgram& program_;
-    OfflineDevice& device_;
-    CachingAllocator& allocator_;
+    device::OfflineDevice& device_;
+    allocator::CachingAllocator& allocator_;
     std::vector<std::uint64_t> pools_;
-    std::vector<Address> blocks_;  // by id; 0: out of memory
+    std::vector<device::Address> blocks_;  // by id; 0: out of memory
     std::mutex mutex_;
     std::condition_variable stopping_;
     std::atomic<bool> stopped_ = false;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::replay

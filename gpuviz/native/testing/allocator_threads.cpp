@@ -15,23 +15,24 @@
 
 namespace {
 
-using gpuviz::Address;
-using gpuviz::CachingAllocator;
-using gpuviz::CallSite;
+using gpuviz::allocator::CachingAllocator;
+using gpuviz::device::Address;
+using gpuviz::device::StreamHandle;
+using gpuviz::record::CallSite;
 
 constexpr std::uint64_t kCapacity = std::uint64_t{1} << 30;
 constexpr int kThreads = 4;
 constexpr int kOperations = 20'000;
 constexpr std::size_t kLive = 64;
 
-Address allocate(CachingAllocator& allocator, std::uint64_t size, gpuviz::StreamHandle stream,
+Address allocate(CachingAllocator& allocator, std::uint64_t size, StreamHandle stream,
                  const CallSite& site) {
     if (const auto address = allocator.try_allocate(size, stream, site)) {
         return *address;
     }
     try {
         return allocator.allocate(size, stream, site, true);
-    } catch (const gpuviz::OutOfMemory&) {
+    } catch (const gpuviz::allocator::OutOfMemory&) {
         return 0;
     }
 }
@@ -50,7 +51,7 @@ void use(CachingAllocator& allocator, std::uint32_t thread) {
     for (int operation = 0; operation < kOperations; ++operation) {
         const bool in_pool = random() % 16 == 0;
         if (in_pool) {
-            allocator.begin_pool(pool, gpuviz::PoolFilter::this_thread);
+            allocator.begin_pool(pool, gpuviz::allocator::PoolFilter::this_thread);
         }
         Address& slot = live[random() % kLive];
         free(allocator, slot, site);
@@ -75,7 +76,7 @@ void use(CachingAllocator& allocator, std::uint32_t thread) {
 void watch(CachingAllocator& allocator, const std::atomic<bool>& done) {
     while (!done) {
         std::uint64_t total = 0;
-        for (const gpuviz::SnapshotSegment& segment : allocator.snapshot()) {
+        for (const gpuviz::allocator::SnapshotSegment& segment : allocator.snapshot()) {
             total += segment.total_size;
         }
         const auto peak = allocator.statistics().reserved_bytes.peak;
@@ -90,10 +91,10 @@ void watch(CachingAllocator& allocator, const std::atomic<bool>& done) {
 }  // namespace
 
 int main() {
-    gpuviz::SimulatedDevice device(kCapacity);
-    gpuviz::EventLog log;
+    gpuviz::device::SimulatedDevice device(kCapacity);
+    gpuviz::replay::EventLog log;
     {
-        CachingAllocator allocator(device, gpuviz::Settings{});
+        CachingAllocator allocator(device, gpuviz::allocator::Settings{});
         allocator.set_event_sink(&log);
         std::atomic<bool> done = false;
         std::thread watcher(watch, std::ref(allocator), std::cref(done));

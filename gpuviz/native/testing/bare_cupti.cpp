@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "activity/cupti_buffers.hpp"
+#include "cupti/cupti_buffers.hpp"
 
-namespace gpuviz {
+namespace gpuviz::testing {
 namespace {
 
 // As CuptiTracer::enable_activities() has them.
@@ -24,7 +24,7 @@ constexpr std::array kKinds{
 };
 
 void CUPTIAPI requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
-    *size = CuptiBuffers::buffer_bytes;
+    *size = cupti::CuptiBuffers::buffer_bytes;
     *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(64, *size));
     *max_records = 0;
 }
@@ -37,7 +37,7 @@ void CUPTIAPI ignored(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*
 
 }  // namespace
 
-BareCupti::BareCupti(const std::string& library) : library_(CuptiLibrary::open(library)) {}
+BareCupti::BareCupti(const std::string& library) : library_(cupti::CuptiLibrary::open(library)) {}
 
 BareCupti::~BareCupti() { stop(); }
 
@@ -76,4 +76,4 @@ void BareCupti::check(CUptiResult result, const char* call) const {
     }
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::testing

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "activity/cupti_library.hpp"
+#include "cupti/cupti_library.hpp"
 
-namespace gpuviz {
+namespace gpuviz::testing {
 
 // The least that activities can cost: CUPTI records the same kinds as CuptiTracer, and nobody reads
 // its buffers. One at a time in a process, and no tracer beside it.
@@ -25,9 +25,9 @@ class BareCupti {
   private:
     void check(CUptiResult result, const char* call) const;
 
-    std::shared_ptr<const CuptiLibrary> library_;
+    std::shared_ptr<const cupti::CuptiLibrary> library_;
     CUpti_SubscriberHandle subscriber_ = nullptr;
     std::vector<CUpti_ActivityKind> kinds_;  // those that were enabled
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::testing

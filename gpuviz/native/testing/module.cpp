@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "activity/cupti_records.hpp"
+#include "cupti/cupti_records.hpp"
+#include "python/python_stack.hpp"
 #include "record/clock.hpp"
-#include "record/python_stack.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
 #include "testing/bare_cupti.hpp"
@@ -25,18 +25,18 @@ namespace {
 // Nanoseconds a call of `step` takes, on average over `count` calls.
 template <typename Step>
 double mean_ns(std::int64_t count, Step&& step) {
-    const std::int64_t begin = gpuviz::now_ns();
+    const std::int64_t begin = gpuviz::record::now_ns();
     for (std::int64_t i = 0; i < count; ++i) {
         step(i);
     }
-    return double(gpuviz::now_ns() - begin) / double(count);
+    return double(gpuviz::record::now_ns() - begin) / double(count);
 }
 
-void push_event(gpuviz::MemoryEventSink& sink, std::int64_t time_ns, unsigned action,
+void push_event(gpuviz::record::MemoryEventSink& sink, std::int64_t time_ns, unsigned action,
                 std::uint64_t address, std::uint64_t size, std::uint64_t requested_size, int device,
                 std::uint64_t stream, std::uint32_t pool, std::uint32_t stack, std::uint32_t thread,
                 std::uint32_t range, bool completed) {
-    if (action >= gpuviz::action_count) {
+    if (action >= gpuviz::record::action_count) {
         throw std::invalid_argument("Not the index of an action: " + std::to_string(action) + ".");
     }
     sink.push({time_ns,
@@ -49,37 +49,37 @@ void push_event(gpuviz::MemoryEventSink& sink, std::int64_t time_ns, unsigned ac
                thread,
                range,
                std::uint16_t(device),
-               gpuviz::Action(action),
+               gpuviz::record::Action(action),
                completed,
                {}});
 }
 
-double push_many(gpuviz::MemoryEventSink& sink, std::int64_t count, int device,
+double push_many(gpuviz::record::MemoryEventSink& sink, std::int64_t count, int device,
                  std::int64_t pause_every) {
     const nb::gil_scoped_release unlocked;
     return mean_ns(count, [&](std::int64_t i) {
         if (pause_every != 0 && i % pause_every == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        sink.push({gpuviz::now_ns(),
+        sink.push({gpuviz::record::now_ns(),
                    std::uint64_t(i),
                    512,
                    500,
                    0,
                    0,
                    0,
-                   gpuviz::current_thread_id(),
+                   gpuviz::record::current_thread_id(),
                    0,
                    std::uint16_t(device),
-                   gpuviz::Action::alloc,
+                   gpuviz::record::Action::alloc,
                    {}});
     });
 }
 
-double parse_records(gpuviz::Session& session, std::size_t count, bool synchronizations) {
-    const gpuviz::AbsentCupti cupti;
-    const gpuviz::SyntheticRecords made(count, synchronizations);
-    gpuviz::CuptiRecords records(cupti, session.log(), true);
+double parse_records(gpuviz::record::Session& session, std::size_t count, bool synchronizations) {
+    const gpuviz::testing::AbsentCupti cupti;
+    const gpuviz::testing::SyntheticRecords made(count, synchronizations);
+    gpuviz::cupti::CuptiRecords records(cupti, session.log(), true);
     records.context_is_on(1, 0);
     return mean_ns(std::int64_t(count),
                    [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
@@ -87,12 +87,12 @@ double parse_records(gpuviz::Session& session, std::size_t count, bool synchroni
 
 // An object whose deallocation frees GPU memory, as an array's does, as far as stacks go.
 struct CaptureAtDeath {
-    explicit CaptureAtDeath(gpuviz::Session& session) : session(session) {}
+    explicit CaptureAtDeath(gpuviz::record::Session& session) : session(session) {}
     CaptureAtDeath(const CaptureAtDeath&) = delete;
     CaptureAtDeath& operator=(const CaptureAtDeath&) = delete;
     ~CaptureAtDeath() { static_cast<void>(session.capture_stack()); }
 
-    gpuviz::Session& session;
+    gpuviz::record::Session& session;
 };
 
 }  // namespace
@@ -110,33 +110,34 @@ NB_MODULE(_testing, m) {
     m.def(
         "session_on_unknown_python",
         [](bool misread) {
-            std::optional<gpuviz::FrameLayout> layout;
+            std::optional<gpuviz::record::FrameLayout> layout;
             if (misread) {
-                layout = gpuviz::PythonStackWalker::own_layout();
+                layout = gpuviz::python::PythonStackWalker::own_layout();
                 layout->instruction = layout->previous;
             }
-            return new gpuviz::Session(
-                {}, std::make_unique<gpuviz::PythonStackWalker>(64, std::move(layout)));
+            return new gpuviz::record::Session(
+                {}, std::make_unique<gpuviz::python::PythonStackWalker>(64, std::move(layout)));
         },
         nb::kw_only(), "misread"_a, nb::rv_policy::take_ownership,
         "A session on a Python whose frames have no known layout, or another than the known.");
-    m.def("capture_stack", &gpuviz::Session::capture_stack, "session"_a);
+    m.def("capture_stack", &gpuviz::record::Session::capture_stack, "session"_a);
     m.def(
         "capture_ns",
-        [](gpuviz::Session& session, std::int64_t count) {
+        [](gpuviz::record::Session& session, std::int64_t count) {
             return mean_ns(count,
                            [&](std::int64_t) { static_cast<void>(session.capture_stack()); });
         },
         "session"_a, "count"_a, "Nanoseconds a capture of the caller's stack takes.");
     nb::class_<CaptureAtDeath>(m, "CaptureAtDeath")
-        .def(nb::init<gpuviz::Session&>(), "session"_a, nb::keep_alive<1, 2>());
+        .def(nb::init<gpuviz::record::Session&>(), "session"_a, nb::keep_alive<1, 2>());
     m.def("parse_records", &parse_records, "session"_a, "count"_a, nb::kw_only(),
           "synchronizations"_a, nb::call_guard<nb::gil_scoped_release>(),
           "Parse made-up records of kernels and copies into a session, one in eight a wait if "
           "`synchronizations`; returns ns a record.");
-    nb::class_<gpuviz::BareCupti>(m, "BareCupti", "CUPTI that records, and nobody who reads it.")
+    nb::class_<gpuviz::testing::BareCupti>(m, "BareCupti",
+                                           "CUPTI that records, and nobody who reads it.")
         .def(nb::init<const std::string&>(), "library"_a)
-        .def("start", &gpuviz::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
-        .def("stop", &gpuviz::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
-    m.def("thread_id", &gpuviz::current_thread_id);
+        .def("start", &gpuviz::testing::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
+        .def("stop", &gpuviz::testing::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
+    m.def("thread_id", &gpuviz::record::current_thread_id);
 }

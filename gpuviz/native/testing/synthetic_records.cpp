@@ -1,6 +1,6 @@
 #include "testing/synthetic_records.hpp"
 
-namespace gpuviz {
+namespace gpuviz::testing {
 namespace {
 
 constexpr std::uint32_t kNames = 30;
@@ -71,4 +71,4 @@ SyntheticRecords::Record SyntheticRecords::wait(std::uint32_t number) {
     return record;
 }
 
-}  // namespace gpuviz
+}  // namespace gpuviz::testing

@@ -7,12 +7,12 @@
 #include <variant>
 #include <vector>
 
-#include "activity/cupti_library.hpp"
+#include "cupti/cupti_library.hpp"
 
-namespace gpuviz {
+namespace gpuviz::testing {
 
 // All of CUPTI that parsing records which are at hand needs: a newer one, that is not there.
-class AbsentCupti final : public CuptiLibrary {
+class AbsentCupti final : public cupti::CuptiLibrary {
   public:
     AbsentCupti() {
         enable_event_timestamps = [](std::uint8_t) { return CUPTI_ERROR_NOT_INITIALIZED; };
@@ -45,4 +45,4 @@ class SyntheticRecords {
     std::vector<const CUpti_Activity*> pointers_;
 };
 
-}  // namespace gpuviz
+}  // namespace gpuviz::testing

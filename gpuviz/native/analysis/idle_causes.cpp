@@ -1,0 +1,254 @@
+#include "analysis/idle_causes.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+namespace gpuviz::analysis {
+
+namespace {
+
+constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+
+std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
+    switch (cause) {
+        case IdleCause::host:
+            return times.host;
+        case IdleCause::dependency:
+            return times.dependency;
+        case IdleCause::synchronization:
+            return times.synchronization;
+        case IdleCause::allocation:
+            return times.allocation;
+        case IdleCause::unknown:
+            break;
+    }
+    return times.unknown;
+}
+
+}  // namespace
+
+void LatestBefore::finish() {
+    if (!std::is_sorted(times_.begin(), times_.end())) std::sort(times_.begin(), times_.end());
+    for (std::size_t row = 1; row < times_.size(); ++row) {
+        times_[row].second = std::max(times_[row].second, times_[row - 1].second);
+    }
+}
+
+std::optional<std::int64_t> LatestBefore::before(std::uint32_t correlation) const noexcept {
+    const auto next =
+        std::lower_bound(times_.begin(), times_.end(), correlation,
+                         [](const auto& each, std::uint32_t id) { return each.first < id; });
+    if (next == times_.begin()) return std::nullopt;
+    return std::prev(next)->second;
+}
+
+FirstRows::FirstRows(std::span<const std::uint32_t> correlations) {
+    constexpr std::size_t sparse = 4;
+    std::uint32_t highest = 0;
+    lowest_ = std::numeric_limits<std::uint32_t>::max();
+    for (const std::uint32_t each : correlations) {
+        if (each != 0) lowest_ = std::min(lowest_, each);
+        highest = std::max(highest, each);
+    }
+    if (highest == 0) return;
+    const std::size_t range = std::size_t{highest} - lowest_ + 1;
+    if (range <= sparse * correlations.size()) {
+        dense_.assign(range, none);
+        for (std::size_t row = correlations.size(); row-- > 0;) {
+            if (correlations[row] == 0) continue;
+            dense_[correlations[row] - lowest_] = static_cast<std::uint32_t>(row);
+        }
+        return;
+    }
+    for (std::size_t row = 0; row < correlations.size(); ++row) {
+        if (correlations[row] != 0) {
+            sorted_.emplace_back(correlations[row], static_cast<std::uint32_t>(row));
+        }
+    }
+    if (!std::is_sorted(sorted_.begin(), sorted_.end())) std::sort(sorted_.begin(), sorted_.end());
+}
+
+std::optional<std::size_t> FirstRows::of(std::uint32_t correlation) const noexcept {
+    if (!dense_.empty()) {
+        if (correlation < lowest_ || correlation - lowest_ >= dense_.size()) return std::nullopt;
+        const std::uint32_t row = dense_[correlation - lowest_];
+        return row == none ? std::nullopt : std::optional<std::size_t>(row);
+    }
+    const auto found =
+        std::lower_bound(sorted_.begin(), sorted_.end(), correlation,
+                         [](const auto& each, std::uint32_t id) { return each.first < id; });
+    if (found == sorted_.end() || found->first != correlation) return std::nullopt;
+    return found->second;
+}
+
+IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
+                       const SynchronizationRows& synchronizations)
+    : activities_(activities), calls_(calls), call_rows_(calls.correlation) {
+    find_blocked_threads(synchronizations);
+    find_completions(synchronizations);
+}
+
+void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronizations) {
+    std::vector<Interval> allocating;
+    std::unordered_map<std::uint32_t, std::vector<Interval>> blocked;
+    for (std::size_t row = 0; row < calls_.count(); ++row) {
+        const auto kind = CallKind(calls_.kind[row]);
+        if (kind == CallKind::allocation) allocating.push_back(calls_.interval(row));
+        if (kind == CallKind::blocking) blocked[calls_.thread[row]].push_back(calls_.interval(row));
+    }
+    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
+        if (WaitKind(synchronizations.kind[row]) != WaitKind::host_wait) continue;
+        const auto call = call_rows_.of(synchronizations.correlation[row]);
+        if (!call || CallKind(calls_.kind[*call]) == CallKind::query) continue;
+        const auto time = sound(synchronizations.time[row], synchronizations.end[row]);
+        blocked[calls_.thread[*call]].push_back(time);
+    }
+    allocations_ = IntervalUnion(std::move(allocating));
+    for (auto& [thread, times] : blocked) {
+        const auto& also = allocations_.parts();
+        times.insert(times.end(), also.begin(), also.end());
+        blocked_or_allocating_.emplace(thread, std::move(times));
+    }
+}
+
+std::unordered_map<std::uint32_t, LatestBefore> IdleCauses::launched_by_stream(
+    const SynchronizationRows& synchronizations) const {
+    std::unordered_map<std::uint32_t, LatestBefore> launched;
+    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
+        const bool is_record = WaitKind(synchronizations.kind[row]) == WaitKind::record;
+        if (is_record && synchronizations.time[row] == 0) launched[synchronizations.stream[row]];
+    }
+    if (launched.empty()) return launched;
+    for (std::size_t row = 0; row < activities_.count(); ++row) {
+        const auto correlation = activities_.correlation[row];
+        if (correlation == 0) continue;
+        const auto stream = launched.find(activities_.stream[row]);
+        if (stream == launched.end()) continue;
+        stream->second.add(correlation, activities_.interval(row).end);
+    }
+    for (auto& [stream, times] : launched) times.finish();
+    return launched;
+}
+
+void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
+    const auto& kinds = synchronizations.kind;
+    const auto is_wait = [](std::uint8_t kind) { return WaitKind(kind) == WaitKind::stream_wait; };
+    if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
+    const auto launched = launched_by_stream(synchronizations);
+    std::unordered_map<std::uint64_t, std::int64_t> completed;
+    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
+        if (WaitKind(kinds[row]) != WaitKind::record) continue;
+        std::optional<std::int64_t> time;
+        if (synchronizations.time[row] != 0) {
+            time = sound(synchronizations.time[row], 0).begin;
+        } else if (const auto found = launched.find(synchronizations.stream[row]);
+                   found != launched.end()) {
+            time = found->second.before(synchronizations.correlation[row]);
+        }
+        if (time) completed.emplace(synchronizations.event_sync_id[row], *time);
+    }
+    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
+        const auto id = synchronizations.event_sync_id[row];
+        const auto found = id == 0 ? completed.end() : completed.find(id);
+        if (!is_wait(kinds[row]) || found == completed.end()) continue;
+        const auto correlation = synchronizations.correlation[row];
+        completions_[synchronizations.stream[row]].add(correlation, found->second);
+    }
+    for (auto& [stream, times] : completions_) times.finish();
+}
+
+IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_t> activity) const {
+    Sections found;
+    const auto call = activity ? call_rows_.of(activities_.correlation[*activity]) : std::nullopt;
+    if (!call) {
+        found.add({gap, IdleCause::unknown, true, nullptr});
+        return found;
+    }
+    const auto launch = calls_.interval(*call);
+    Interval waiting{gap.end, gap.end};
+    if (const auto stream = completions_.find(activities_.stream[*activity]);
+        stream != completions_.end()) {
+        const auto completed = stream->second.before(activities_.correlation[*activity]);
+        if (completed) waiting = gap.within({launch.begin, *completed});
+    }
+    if (waiting.length() == 0) waiting = {gap.end, gap.end};
+    const auto thread = blocked_or_allocating_.find(calls_.thread[*call]);
+    const auto* blocked = thread == blocked_or_allocating_.end() ? nullptr : &thread->second;
+    const auto split = [&](Interval part) {
+        constexpr auto limit = std::numeric_limits<std::int64_t>::max();
+        found.add({part.within({-limit, launch.begin}), IdleCause::host, true, blocked});
+        found.add({part.within(launch), IdleCause::host, true, nullptr});
+        found.add({part.within({launch.end, limit}), IdleCause::unknown, true, nullptr});
+    };
+    split({gap.begin, waiting.begin});
+    found.add({waiting, IdleCause::dependency, false, nullptr});
+    split({waiting.end, gap.end});
+    return found;
+}
+
+void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, Place& place,
+                     IdleTimes& times) const {
+    for (const Section& section : sections(gap, activity)) add_section(section, place, times);
+}
+
+void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& times) const {
+    const auto allocation =
+        section.may_allocate ? allocations_.covered(section.time, place.allocation) : 0;
+    const auto synchronization =
+        section.blocked == nullptr
+            ? 0
+            : section.blocked->covered(section.time, place.blocked[section.blocked]) - allocation;
+    times.allocation += allocation;
+    times.synchronization += synchronization;
+    time_of(section.cause, times) += section.time.length() - allocation - synchronization;
+}
+
+void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
+                              Place& place, std::vector<IdlePart>& parts) const {
+    const std::size_t first = parts.size();
+    for (const Section& section : sections(gap, activity)) {
+        append_section(section, first + most, place, parts, first);
+    }
+}
+
+void IdleCauses::append_section(const Section& section, std::size_t most_rows, Place& place,
+                                std::vector<IdlePart>& parts, std::size_t first) const {
+    const auto append = [&](Interval time, IdleCause cause) {
+        if (parts.size() > first && parts.back().cause == cause) {
+            parts.back().time.end = time.end;
+        } else {
+            parts.push_back({time, cause});
+        }
+    };
+    std::span<const Interval> allocating;
+    std::span<const Interval> blocked;
+    auto now = section.time.begin;
+    if (section.may_allocate) allocating = allocations_.after(now, place.allocation);
+    if (section.blocked != nullptr) {
+        blocked = section.blocked->after(now, place.blocked[section.blocked]);
+    }
+    const auto drop_past = [&](std::span<const Interval>& times) {
+        while (!times.empty() && times.front().end <= now) times = times.subspan(1);
+    };
+    while (now < section.time.end && parts.size() < most_rows) {
+        drop_past(allocating);
+        drop_past(blocked);
+        auto cause = section.cause;
+        auto until = section.time.end;
+        if (!blocked.empty()) {
+            const bool is_now = blocked.front().begin <= now;
+            if (is_now) cause = IdleCause::synchronization;
+            until = std::min(until, is_now ? blocked.front().end : blocked.front().begin);
+        }
+        if (!allocating.empty()) {
+            const bool is_now = allocating.front().begin <= now;
+            if (is_now) cause = IdleCause::allocation;
+            until = std::min(until, is_now ? allocating.front().end : allocating.front().begin);
+        }
+        append({now, until}, cause);
+        now = until;
+    }
+}
+
+}  // namespace gpuviz::analysis

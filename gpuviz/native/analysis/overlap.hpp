@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/idle_causes.hpp"
+#include "analysis/timed_rows.hpp"
+
+namespace gpuviz::analysis {
+
+// How long the activities of a device or a stream ran in a window, in ns.
+struct RunTimes {
+    std::int64_t count = 0;
+    std::int64_t sum = 0;
+    std::int64_t busy = 0;
+    std::int64_t kernel = 0;
+    std::int64_t copy = 0;
+    std::int64_t kernel_copy = 0;
+    std::int64_t kernel_kernel = 0;
+};
+
+// The activities of a device, or of one of its streams.
+struct Lane {
+    std::int16_t device = 0;
+    std::optional<std::uint32_t> stream;
+    Interval window;
+    RunTimes times;
+    IdleTimes idle;
+};
+
+// An activity, and its row in the table.
+struct LaneRow {
+    Interval time;
+    std::uint32_t row;
+    std::uint8_t work;
+};
+
+// The activities of a device, or of one of its streams, in order of their begin.
+struct LaneRows {
+    std::int16_t device = 0;
+    std::optional<std::uint32_t> stream;
+    std::vector<LaneRow> rows;
+};
+
+// The activities of each device, followed by those of its streams, both ascending.
+[[nodiscard]] std::vector<LaneRows> rows_by_lane(const ActivityRows& activities);
+
+// From the first begin to the last end of activities in order of their begin, of which there are
+// some.
+[[nodiscard]] Interval time_of(std::span<const LaneRow> rows);
+
+// What ran in the window, of activities in order of their begin.
+[[nodiscard]] RunTimes run_times(std::span<const LaneRow> rows, Interval window);
+
+// Calls `take` with each time between those activities, before the first and after the last, as
+// far as in the window, and with the row that ended it, if any; until it returns false.
+template <typename Take>
+void for_each_gap(std::span<const LaneRow> rows, Interval window, Take&& take) {
+    std::int64_t reached = window.begin;
+    for (const LaneRow& each : rows) {
+        const Interval idle = Interval{reached, each.time.begin}.within(window);
+        if (idle.length() > 0 && !take(idle, std::optional<std::size_t>(each.row))) return;
+        reached = std::max(reached, each.time.end);
+    }
+    const Interval rest = Interval{reached, window.end}.within(window);
+    if (rest.length() > 0) take(rest, std::optional<std::size_t>());
+}
+
+// A lane for each device, followed by those of its streams, both ascending. An end of the window
+// that is not given is that of the device's activities.
+[[nodiscard]] std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& calls,
+                                        const SynchronizationRows& synchronizations,
+                                        std::optional<std::int64_t> window_begin,
+                                        std::optional<std::int64_t> window_end);
+
+}  // namespace gpuviz::analysis

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "record/block_touches.hpp"
+
+namespace gpuviz::cupti {
+
+// Reads the parameters of kernel launches for addresses in memory that an allocator handed out.
+//
+// The driver tells where a kernel's parameters lie (cuFuncGetParamInfo, or cuKernelGetParamInfo
+// when the handle is a kernel's; CUDA 12.4). Every aligned word of every parameter is looked at, so
+// that pointers inside structures are found. Any thread.
+class CuptiLaunchArguments {
+  public:
+    // Opens the driver, which is loaded already. Without the functions nothing is ever found.
+    CuptiLaunchArguments();
+
+    // Appends an entry for each address in a launch's parameters; `touch` is the pattern for them.
+    // Exactly one of the two ways of passing parameters is used, the other is null.
+    void find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
+              const record::BlockTouches& blocks, const record::BlockTouches::Touch& touch,
+              std::vector<record::BlockTouches::Touch>& found);
+
+    // Handles of functions may mean others from now on.
+    void forget_functions() noexcept;
+
+    // Launches whose parameters could not be read.
+    [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
+
+  private:
+    struct Parameter {
+        std::size_t offset;
+        std::size_t size;
+        record::AccessMode mode;
+    };
+    using Parameters = std::shared_ptr<const std::vector<Parameter>>;
+    using ParameterInfo = CUresult (*)(void* kernel, std::size_t index, std::size_t* offset,
+                                       std::size_t* size);
+
+    [[nodiscard]] Parameters parameters_of(CUfunction function, const char* symbol);
+    [[nodiscard]] Parameters ask_driver(CUfunction function, const char* symbol) const;
+
+    ParameterInfo function_info_ = nullptr;
+    ParameterInfo kernel_info_ = nullptr;
+    std::shared_mutex mutex_;  // guards parameters_
+    std::unordered_map<CUfunction, Parameters> parameters_;
+    std::atomic<std::uint64_t> unreadable_{0};
+};
+
+}  // namespace gpuviz::cupti

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "cupti/cupti_library.hpp"
+#include "cupti/graph_launches.hpp"
+#include "record/activity_log.hpp"
+
+namespace gpuviz::cupti {
+
+// Turns CUPTI's activity records into rows. Any thread, no GIL.
+//
+// Records are read through the oldest structures that have the members we need; CUPTI only ever
+// appends to them. What came before the recording, or after it, is passed over.
+class CuptiRecords {
+  public:
+    // `graph_nodes`: a graph shows its kernels one by one, not each launch as a whole.
+    CuptiRecords(const CuptiLibrary& library, record::ActivityLog& log, bool graph_nodes)
+        : library_(library), log_(log), graph_nodes_(graph_nodes), graphs_(log) {}
+
+    // Parses the records in a buffer that CUPTI completed; returns how many there were.
+    std::uint64_t parse(std::uint8_t* buffer, std::size_t valid_size);
+    void parse(const CUpti_Activity& record);
+    // Nothing more will come.
+    void finish();
+
+    // Synchronization records name a context only.
+    void context_is_on(std::uint32_t context, int device);
+
+  private:
+    void kernel(const CUpti_ActivityKernel9& record);
+    template <typename Record>
+    void memcpy(const Record& record);
+    void memset(const CUpti_ActivityMemset4& record);
+    void synchronization(const CUpti_ActivitySynchronization2& record);
+    void cuda_event(const CUpti_ActivityCudaEvent2& record);
+    void memory(const CUpti_ActivityMemory4& record);
+    void overhead(const CUpti_ActivityOverhead3& record);
+    void jit(const CUpti_ActivityJit2& record);
+
+    void append(const record::ActivityRow& row);
+    template <typename Record>
+    [[nodiscard]] bool is_whole(const Record& record);
+    template <typename Record>
+    [[nodiscard]] record::ActivityRow row_of(const Record& record, record::ActivityKind kind);
+    [[nodiscard]] std::uint32_t stream(int device, std::uint32_t stream_id);
+    [[nodiscard]] int device_of(std::uint32_t context);
+
+    const CuptiLibrary& library_;
+    record::ActivityLog& log_;
+    bool graph_nodes_;
+    std::mutex graphs_mutex_;  // guards graphs_
+    GraphLaunches graphs_;
+    std::mutex mutex_;                                // guards devices_
+    std::unordered_map<std::uint32_t, int> devices_;  // by context
+};
+
+}  // namespace gpuviz::cupti

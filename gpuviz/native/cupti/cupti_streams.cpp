@@ -1,0 +1,82 @@
+#include "cupti/cupti_streams.hpp"
+
+#include <dlfcn.h>
+
+#include "device/cuda_device.hpp"
+#include "record/clock.hpp"
+#include "record/thread_id.hpp"
+
+namespace gpuviz::cupti {
+
+using record::StreamKind;
+
+namespace {
+
+std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> numbers{0};
+    return ++numbers;
+}
+
+}  // namespace
+
+CuptiStreams::CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log)
+    : library_(library), log_(log), number_(next_number()) {
+    if (void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
+        get_flags_ = reinterpret_cast<decltype(get_flags_)>(dlsym(driver, "cuStreamGetFlags"));
+        get_priority_ =
+            reinterpret_cast<decltype(get_priority_)>(dlsym(driver, "cuStreamGetPriority"));
+    }
+}
+
+void CuptiStreams::created(CUcontext context, int device, CUstream stream) {
+    describe({context, stream, false}, device, log_.since_start(record::now_ns()));
+}
+
+void CuptiStreams::destroyed(CUcontext context, int device, CUstream stream) {
+    {
+        const std::lock_guard lock(mutex_);
+        known_.erase({context, stream, 0});
+        ++version_;
+    }
+    log_.streams.destroyed(device, reinterpret_cast<std::uint64_t>(stream),
+                           log_.since_start(record::now_ns()));
+}
+
+void CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
+    const auto [context, stream, zero_is_per_thread] = key;
+    const bool is_per_thread =
+        stream == CU_STREAM_PER_THREAD || (stream == nullptr && zero_is_per_thread);
+    const bool is_default = !is_per_thread && (stream == nullptr || stream == CU_STREAM_LEGACY);
+    const std::uint32_t thread = is_per_thread ? record::current_thread_id() : 0;
+    const std::lock_guard lock(mutex_);
+    if (!known_.insert({context, is_default || is_per_thread ? nullptr : stream, thread}).second) {
+        return;
+    }
+    record::Stream found{.id = 0, .device = device, .handle = 0};
+    std::uint32_t number = 0;
+    if (library_.get_stream_id(context, is_default || is_per_thread ? nullptr : stream,
+                               is_per_thread, &number) == CUPTI_SUCCESS) {
+        found.tracer_id = number;
+    }
+    found.created = created;
+    if (is_default) {
+        found.kind = StreamKind::default_stream;
+    } else if (is_per_thread) {
+        found.kind = StreamKind::per_thread;
+        found.handle = device::per_thread_stream(thread);
+    } else {
+        found.handle = reinterpret_cast<std::uint64_t>(stream);
+        unsigned flags = 0;
+        if (get_flags_ != nullptr && get_flags_(stream, &flags) == CUDA_SUCCESS) {
+            found.kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::non_blocking
+                                                               : StreamKind::blocking;
+        }
+        int priority = 0;
+        if (get_priority_ != nullptr && get_priority_(stream, &priority) == CUDA_SUCCESS) {
+            found.priority = priority;
+        }
+    }
+    log_.streams.describe(found);
+}
+
+}  // namespace gpuviz::cupti

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "cupti/cupti_library.hpp"
+#include "record/activity_log.hpp"
+
+namespace gpuviz::cupti {
+
+// Tells the stream table what the driver knows of each stream that is used: CUPTI's number of it,
+// its kind and its priority. Any thread.
+class CuptiStreams {
+  public:
+    CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log);
+
+    // A call of this thread uses `stream`; `is_per_thread` if 0 means the thread's default stream.
+    void used(CUcontext context, int device, CUstream stream, bool is_per_thread) {
+        const Key key{context, stream, is_per_thread};
+        thread_local Memo last;
+        if (last.owner != number_ || last.version != version_.load() || last.key != key) {
+            describe(key, device, 0);
+            last = {number_, version_.load(), key};
+        }
+    }
+    void created(CUcontext context, int device, CUstream stream);
+    void destroyed(CUcontext context, int device, CUstream stream);
+
+  private:
+    using Key = std::tuple<CUcontext, CUstream, bool>;
+    struct Memo {  // of the calling thread's last stream, nearly always the next one's too
+        std::uint64_t owner = 0;
+        std::uint64_t version = 0;
+        Key key{};
+    };
+
+    void describe(const Key& key, int device, std::int64_t created);
+
+    const CuptiLibrary& library_;
+    record::ActivityLog& log_;
+    CUresult (*get_flags_)(CUstream, unsigned*) = nullptr;
+    CUresult (*get_priority_)(CUstream, int*) = nullptr;
+    std::uint64_t number_;  // among all objects of this class
+    std::atomic<std::uint64_t> version_{1};
+    std::mutex mutex_;                                                // guards known_
+    std::set<std::tuple<CUcontext, CUstream, std::uint32_t>> known_;  // with the thread, if its own
+};
+
+}  // namespace gpuviz::cupti

@@ -1,0 +1,214 @@
+#include "cupti/cupti_tracer.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "record/clock.hpp"
+
+namespace gpuviz::cupti {
+namespace {
+
+constexpr std::chrono::milliseconds kFlushInterval{50};
+
+std::uint64_t CUPTIAPI timestamp() { return std::uint64_t(record::now_ns()); }
+
+}  // namespace
+
+CuptiTracer::CuptiTracer(std::shared_ptr<const CuptiLibrary> library, record::Session& session,
+                         const CuptiOptions& options)
+    : library_(std::move(library)),
+      session_(session),
+      options_(options),
+      records_(*library_, session.log(), options.graph_nodes),
+      buffers_(*library_, records_, session.log()),
+      streams_(*library_, session.log()),
+      calls_(driver_calls(*library_)),
+      call_names_(calls_.size()) {}
+
+CuptiTracer::~CuptiTracer() { stop(); }
+
+void CuptiTracer::start() {
+    subscribe();
+    try {
+        // So that activities, allocator events and ranges are on one clock. CUPTI of CUDA 13.4 has
+        // a clock for each subscriber, but once it is set refuses all that is called here
+        // (CUPTI_ERROR_NOT_COMPATIBLE). While there is one subscriber a process, both are the same.
+        library_->register_timestamp(&timestamp);
+        library_->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+        buffers_.activate();
+        enable_activities();
+        enable_callbacks(true);
+        flusher_ = std::thread([this] { flush_until_stopped(); });
+        pthread_setname_np(flusher_.native_handle(), "gpuviz-flush");
+    } catch (...) {
+        stop();
+        throw;
+    }
+}
+
+void CuptiTracer::stop() noexcept {
+    if (subscriber_ == nullptr) {
+        return;
+    }
+    if (flusher_.joinable()) {
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+        }
+        wake_.notify_one();
+        flusher_.join();
+    }
+    enable_callbacks(false);
+    // Our own wait is not the program's.
+    library_->disable_activity(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    synchronize_contexts();
+    disable_activities();
+    library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    library_->unsubscribe(std::exchange(subscriber_, nullptr));
+    while (inside_.load() != 0) {
+        std::this_thread::yield();
+    }
+    // Attached, CUPTI would go on to cost a microsecond a launch.
+    library_->finalize();
+    buffers_.deactivate();
+    records_.finish();
+}
+
+// What the program launched inside the recording belongs to it.
+void CuptiTracer::synchronize_contexts() noexcept {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (driver == nullptr) {
+        return;
+    }
+    const auto push =
+        reinterpret_cast<CUresult (*)(CUcontext)>(dlsym(driver, "cuCtxPushCurrent_v2"));
+    const auto pop =
+        reinterpret_cast<CUresult (*)(CUcontext*)>(dlsym(driver, "cuCtxPopCurrent_v2"));
+    const auto wait = reinterpret_cast<CUresult (*)()>(dlsym(driver, "cuCtxSynchronize"));
+    std::vector<CUcontext> contexts;
+    {
+        const std::lock_guard lock(devices_mutex_);
+        for (const auto& [context, device] : devices_) {
+            contexts.push_back(context);
+        }
+    }
+    for (CUcontext context : contexts) {
+        if (push(context) == CUDA_SUCCESS) {
+            wait();
+            pop(&context);
+        }
+    }
+}
+
+void CuptiTracer::flush() noexcept { library_->flush_all(0); }
+
+void CuptiTracer::abandon_after_fork() noexcept {
+    subscriber_ = nullptr;
+    if (flusher_.joinable()) {
+        flusher_.detach();
+    }
+}
+
+void CuptiTracer::flush_until_stopped() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, kFlushInterval, [&] { return stopping_; })) {
+        lock.unlock();
+        flush();
+        lock.lock();
+    }
+}
+
+void CuptiTracer::subscribe() {
+    const CUptiResult result = library_->subscribe(&subscriber_, &callback, this);
+    if (result == CUPTI_SUCCESS) {
+        return;
+    }
+    subscriber_ = nullptr;
+    if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+        const std::string name = other_subscriber();
+        throw std::runtime_error("CUPTI serves one tool a process, and " +
+                                 (name.empty() ? "another tool" : name) + " has it already.");
+    }
+    throw std::runtime_error("CUPTI refuses to be used: " + library_->name(result) + ".");
+}
+
+// Who has CUPTI, empty where it does not tell.
+std::string CuptiTracer::other_subscriber() const {
+    if (library_->subscribe_by_name == nullptr) {
+        return {};
+    }
+    std::array<char, 128> name{};
+    CUpti_SubscriberParams parameters{};
+    // As CUDA 13.0 has it; newer members stay 0.
+    parameters.structSize = offsetof(CUpti_SubscriberParams, allowMultipleSubscribers);
+    parameters.oldSubscriberName = name.data();
+    parameters.oldSubscriberSize = name.size();
+    CUpti_SubscriberHandle unexpected = nullptr;
+    if (library_->subscribe_by_name(&unexpected, &callback, nullptr, &parameters) ==
+        CUPTI_SUCCESS) {
+        library_->unsubscribe(unexpected);
+    }
+    return name.data();
+}
+
+void CuptiTracer::enable_activities() {
+    constexpr std::array kinds{
+        CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        CUPTI_ACTIVITY_KIND_MEMCPY,
+        CUPTI_ACTIVITY_KIND_MEMCPY2,
+        CUPTI_ACTIVITY_KIND_MEMSET,
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+        CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+        CUPTI_ACTIVITY_KIND_MEMORY2,
+        CUPTI_ACTIVITY_KIND_OVERHEAD,
+        CUPTI_ACTIVITY_KIND_JIT,
+    };
+    for (const CUpti_ActivityKind kind : kinds) {
+        const CUptiResult result = library_->enable_activity(kind);
+        if (result == CUPTI_SUCCESS) {
+            kinds_.push_back(kind);
+        } else if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+            throw std::runtime_error(
+                "CUPTI does not record kernels here: " + library_->name(result) + ".");
+        }
+    }
+    if (library_->enable_event_timestamps != nullptr) {
+        library_->enable_event_timestamps(1);
+    }
+    if (library_->enable_all_sync_records != nullptr) {
+        library_->enable_all_sync_records(0);  // without queries that only looked
+    }
+    if (library_->enable_allocation_source != nullptr) {
+        library_->enable_allocation_source(1);
+    }
+}
+
+void CuptiTracer::disable_activities() noexcept {
+    for (const CUpti_ActivityKind kind : kinds_) {
+        library_->disable_activity(kind);
+    }
+    kinds_.clear();
+}
+
+void CuptiTracer::enable_callbacks(bool enable) noexcept {
+    for (std::size_t id = 1; id < calls_.size(); ++id) {
+        if (options_.api_calls || (options_.launch_sites && calls_[id].is_traced)) {
+            library_->enable_callback(enable, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,
+                                      CUpti_CallbackId(id));
+        }
+    }
+    for (const CUpti_CallbackId id :
+         {CUPTI_CBID_RESOURCE_STREAM_CREATED, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING,
+          CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+          CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {
+        library_->enable_callback(enable, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+    }
+}
+
+}  // namespace gpuviz::cupti

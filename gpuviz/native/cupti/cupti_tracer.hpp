@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "cupti/cupti_buffers.hpp"
+#include "cupti/cupti_calls.hpp"
+#include "cupti/cupti_launch.hpp"
+#include "cupti/cupti_library.hpp"
+#include "cupti/cupti_records.hpp"
+#include "cupti/cupti_streams.hpp"
+#include "record/session.hpp"
+
+namespace gpuviz::cupti {
+
+struct CuptiOptions {
+    bool launch_sites = true;  // rows of api_calls for launches, copies and synchronizations
+    bool stacks = true;        // ... with call stacks
+    bool api_calls = false;    // rows for all driver calls
+    bool graph_nodes = true;   // kernels of graphs one by one, not a graph launch as a whole
+};
+
+// Records GPU activities of this process into a session, whoever causes them.
+//
+// CUPTI has one client a process: a second tracer, or another tool's, makes start() throw. Its
+// callbacks run on the threads that call CUDA, mostly without the GIL, and on one of CUPTI's own.
+// The session must outlive stop().
+class CuptiTracer {
+  public:
+    CuptiTracer(std::shared_ptr<const CuptiLibrary> library, record::Session& session,
+                const CuptiOptions& options);
+    CuptiTracer(const CuptiTracer&) = delete;
+    CuptiTracer& operator=(const CuptiTracer&) = delete;
+    ~CuptiTracer();
+
+    // Throws std::runtime_error that says what stands in the way, by name where CUPTI tells it.
+    void start();
+    // Waits for the GPU, and returns when all that it did is in the log. Does nothing unless
+    // started.
+    void stop() noexcept;
+    // Lets what is complete reach the log; called every 50 ms by itself.
+    void flush() noexcept;
+
+    // To be called in the child after fork(), where CUDA cannot be used: forgets everything.
+    void abandon_after_fork() noexcept;
+
+    // Launches seen by callbacks, and records that CUPTI delivered. Launches without any record
+    // mean that somebody else took CUPTI's buffers over.
+    [[nodiscard]] std::uint64_t launches() const noexcept { return launches_.load(); }
+    [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
+    [[nodiscard]] std::uint64_t unreadable_launches() const noexcept {
+        return arguments_.unreadable();
+    }
+
+  private:
+    static void CUPTIAPI callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                  const void* data);
+    void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
+    void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
+    void touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns);
+    [[nodiscard]] std::uint32_t name_of(CUpti_CallbackId id) noexcept;
+    [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
+
+    void subscribe();
+    [[nodiscard]] std::string other_subscriber() const;
+    void enable_callbacks(bool enable) noexcept;
+    void enable_activities();
+    void disable_activities() noexcept;
+    void synchronize_contexts() noexcept;
+    void flush_until_stopped();
+
+    std::shared_ptr<const CuptiLibrary> library_;
+    record::Session& session_;
+    CuptiOptions options_;
+    CuptiRecords records_;
+    CuptiBuffers buffers_;
+    CuptiStreams streams_;
+    CuptiLaunchArguments arguments_;
+    std::vector<CuptiCall> calls_;
+    std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: not asked yet
+    std::vector<CUpti_ActivityKind> kinds_;               // those that were enabled
+    CUpti_SubscriberHandle subscriber_ = nullptr;
+    std::atomic<std::uint64_t> launches_{0};
+    std::atomic<int> inside_{0};  // callbacks that run now
+
+    std::mutex devices_mutex_;
+    std::unordered_map<CUcontext, int> devices_;
+
+    std::mutex mutex_;  // guards stopping_
+    std::condition_variable wake_;
+    bool stopping_ = false;
+    std::thread flusher_;
+};
+
+}  // namespace gpuviz::cupti

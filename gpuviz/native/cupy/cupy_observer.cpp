@@ -1,0 +1,157 @@
+#include "cupy/cupy_observer.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "record/thread_id.hpp"
+
+namespace nb = nanobind;
+
+namespace gpuviz::cupy {
+
+using record::ObservedPool;
+
+namespace {
+
+// Pools raise a MemoryError; allocators that only call CUDA raise what CUDA told.
+bool is_out_of_memory(const nb::python_error& error) {
+    constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+    return error.matches(PyExc_MemoryError) ||
+           (nb::cast<std::string>(nb::handle(error.type()).attr("__name__")) ==
+                "CUDARuntimeError" &&
+            nb::cast<int>(error.value().attr("status")) == kMemoryAllocation);
+}
+
+}  // namespace
+
+CupyObserver::CupyObserver(nb::handle memory_module, CupyState state, nb::callable allocator,
+                           nb::object total_bytes, nb::object out_of_memory)
+    : pointer_(memory_module, this, &take_allocated, &free_callback),
+      state_(std::move(state)),
+      allocator_(std::move(allocator)),
+      total_bytes_(std::move(total_bytes)),
+      out_of_memory_(std::move(out_of_memory)) {}
+
+std::uint64_t CupyObserver::pool_bytes() const {
+    return total_bytes_.is_none() ? ObservedPool::kUnknownTotal
+                                  : nb::cast<std::uint64_t>(total_bytes_());
+}
+
+record::CallSite CupyObserver::call_site() const noexcept {
+    if (session_ == nullptr) {
+        return {};
+    }
+    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
+            session_->current_range()};
+}
+
+PyObject* CupyObserver::malloc(PyObject* size) noexcept {
+    try {
+        const std::size_t bytes = PyLong_AsSize_t(size);
+        if (bytes == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+            return nullptr;
+        }
+        const int device = state_.device();
+        pool(device).update(pool_bytes(), call_site());
+        nb::object pointer;
+        try {
+            pointer = allocator_(nb::borrow(size));
+        } catch (nb::python_error& error) {
+            if (is_out_of_memory(error)) {
+                // It may have given segments back before it gave up.
+                pool(device).update(pool_bytes(), call_site());
+                pool(device).out_of_memory(bytes, state_.stream(device), call_site());
+                if (!out_of_memory_.is_none()) {
+                    out_of_memory_(error.value(), device, bytes);
+                }
+            }
+            throw;
+        }
+        return observe(std::move(pointer), bytes).release().ptr();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+ObservedPool& CupyObserver::pool(int device) {
+    const auto known = pools_.find(device);
+    if (known != pools_.end()) {
+        return known->second;
+    }
+    ObservedPool& added = pools_.try_emplace(device, device, pool_bytes()).first->second;
+    if (session_ != nullptr) {
+        added.set_sink(&session_->sink(device));
+    }
+    return added;
+}
+
+nb::object CupyObserver::observe(nb::object pointer, std::size_t requested_size) {
+    const auto address = nb::cast<std::uint64_t>(pointer.attr("ptr"));
+    if (address == 0) {
+        return pointer;
+    }
+    const int device = nb::cast<int>(pointer.attr("device_id"));
+    const auto size = nb::cast<std::uint64_t>(pointer.attr("mem").attr("size"));
+    const nb::object held = pointer.attr("mem");
+    allocated_ = address;
+    nb::object observed = nb::steal(pointer_.make(address, size, device));
+    if (!observed.is_valid()) {
+        throw nb::python_error();
+    }
+    held_.emplace(address, held);
+    if (!self_.is_valid()) {
+        self_ = nb::find(this);
+    }
+    pool(device).allocated({address, size, requested_size, state_.stream(device)}, pool_bytes(),
+                           call_site());
+    return observed;
+}
+
+void* CupyObserver::take_allocated(void* self, std::size_t /*size*/, int /*device*/) {
+    return reinterpret_cast<void*>(static_cast<CupyObserver*>(self)->allocated_);
+}
+
+void CupyObserver::free_callback(void* self, void* address, int device) noexcept {
+    auto& observer = *static_cast<CupyObserver*>(self);
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    const auto held = observer.held_.find(at);
+    if (held == observer.held_.end()) {
+        return;
+    }
+    // Code of the program may run below and let go of the rest.
+    const nb::object kept = observer.self_;
+    const auto pool = observer.pools_.find(device);
+    if (pool != observer.pools_.end()) {
+        pool->second.freed(at, observer.call_site());
+    }
+    // Let go only after the free is recorded, so that the address is never seen twice at once.
+    nb::object last = std::move(held->second);
+    observer.held_.erase(held);
+    last.reset();
+    if (observer.held_.empty()) {
+        observer.self_.reset();
+    }
+}
+
+void CupyObserver::set_session(record::Session* session, bool stacks) {
+    session_ = session;
+    stacks_ = stacks;
+    for (auto& [device, pool] : pools_) {
+        pool.set_sink(session == nullptr ? nullptr : &session->sink(device));
+        pool.describe_state();
+    }
+}
+
+std::vector<int> CupyObserver::devices() const {
+    std::vector<int> seen;
+    for (const auto& [device, pool] : pools_) {
+        seen.push_back(device);
+    }
+    return seen;
+}
+
+}  // namespace gpuviz::cupy

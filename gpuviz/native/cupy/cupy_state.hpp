@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+namespace gpuviz::cupy {
+
+// The current device and stream of the calling thread, as CuPy knows them.
+//
+// CuPy's own C functions are called where it exports them (`__pyx_capi__`) with the signature that
+// is expected; its Python functions otherwise. The GIL is held; a failing call throws
+// nanobind::python_error.
+class CupyState {
+  public:
+    // `runtime_module` is cupy_backends.cuda.api.runtime, `stream_module`
+    // cupy_backends.cuda.stream.
+    CupyState(nanobind::handle runtime_module, nanobind::handle stream_module,
+              nanobind::callable current_device, nanobind::callable current_stream);
+
+    [[nodiscard]] int device() const;
+    // The raw handle; a per-thread default stream under a handle of its own for each thread.
+    [[nodiscard]] std::uint64_t stream(int device) const;
+    [[nodiscard]] bool is_direct() const noexcept;
+
+  private:
+    int (*get_device_)(int skip_dispatch) = nullptr;
+    std::intptr_t (*get_stream_of_)(int device) = nullptr;
+    std::intptr_t (*get_stream_)() = nullptr;
+    nanobind::callable current_device_;
+    nanobind::callable current_stream_;
+};
+
+}  // namespace gpuviz::cupy

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/trace_rows.hpp"
+
+namespace gpuviz::formats {
+
+// What rows name by position. Texts are JSON strings, quotes included.
+struct ChromeTexts {
+    std::vector<std::string> names;
+    std::vector<std::string> argument_names;
+    std::vector<std::string> argument_texts;
+};
+
+struct ChromeTrack {
+    std::uint64_t process;
+    std::uint64_t thread;
+};
+
+// Writes rows as complete events with their flows, or as instant events, by time. Each is an object
+// of JSON with a comma and a line break before it.
+void write_chrome_rows(std::span<const TraceRows> tables, std::span<const ChromeTrack> tracks,
+                       const ChromeTexts& texts, const TraceSink& sink);
+
+// Writes a counter event for each value; `name` is a JSON string.
+void write_chrome_counter(const TraceCounter& counter, ChromeTrack track, const std::string& name,
+                          const TraceSink& sink);
+
+}  // namespace gpuviz::formats

@@ -1,0 +1,244 @@
+#include "nvtx/nvtx.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_set>
+
+#include "nvtx/nvtx_abi.hpp"
+
+namespace gpuviz::nvtx {
+
+using record::Ranges;
+
+namespace {
+
+// NVTX calls a tool without any context, so what it calls is the process's: the one state here.
+struct Listener {
+    std::atomic<Ranges*> ranges{nullptr};
+    std::atomic<std::uint32_t> recording{0};  // counts them, for the ids of start/end ranges
+    std::atomic<int> inside{0};               // calls that may hold `ranges`
+    std::mutex mutex;                         // guards texts
+    std::unordered_set<std::string> texts;    // registered strings and domains; handles point there
+};
+
+Listener& listener() noexcept {
+    static Listener& process = *new Listener;  // lives on: NVTX may call while the process exits
+    return process;
+}
+
+// Holds the ranges that are recorded for the time of a call.
+class Call {
+  public:
+    Call() noexcept : listener_(listener()) {
+        if (listener_.ranges.load(std::memory_order_relaxed) != nullptr) {
+            is_inside_ = true;
+            ++listener_.inside;
+            ranges_ = listener_.ranges;
+        }
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() {
+        if (is_inside_) {
+            --listener_.inside;
+        }
+    }
+
+    explicit operator bool() const noexcept { return ranges_ != nullptr; }
+    Ranges* operator->() const noexcept { return ranges_; }
+    [[nodiscard]] std::uint32_t recording() const noexcept { return listener_.recording; }
+
+  private:
+    Listener& listener_;
+    bool is_inside_ = false;
+    Ranges* ranges_ = nullptr;
+};
+
+constexpr std::uint64_t default_domain = 1;
+
+std::uint64_t domain_of(const void* handle) noexcept {
+    return handle == nullptr ? default_domain : reinterpret_cast<std::uintptr_t>(handle);
+}
+
+std::string utf8(const wchar_t* text) {
+    std::string bytes;
+    for (; text != nullptr && *text != 0; ++text) {
+        const auto point = std::uint32_t(*text);
+        const int more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+        constexpr std::uint32_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+        bytes += char(lead[more] | (point >> (6 * more)));
+        for (int left = more - 1; left >= 0; --left) {
+            bytes += char(0x80 | ((point >> (6 * left)) & 0x3f));
+        }
+    }
+    return bytes;
+}
+
+std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
+std::string text_of(const wchar_t* text) { return utf8(text); }
+std::string text_of(const EventAttributes* attributes) {
+    if (attributes == nullptr || attributes->message == nullptr) {
+        return {};
+    }
+    switch (attributes->message_type) {
+        case MessageType::ascii:
+            return static_cast<const char*>(attributes->message);
+        case MessageType::wide:
+            return utf8(static_cast<const wchar_t*>(attributes->message));
+        case MessageType::registered:
+            return *static_cast<const std::string*>(attributes->message);
+        case MessageType::none:
+            break;
+    }
+    return {};
+}
+
+template <typename Text>
+int push_in(const void* domain, Text text) noexcept {
+    const Call call;
+    if (!call) {
+        return no_tracking;
+    }
+    try {
+        const std::size_t level = call->depth(domain_of(domain));
+        const std::uint32_t id =
+            call->begin(text_of(text), record::RangeKind::nvtx, domain_of(domain));
+        return id == 0 ? no_tracking : int(level);
+    } catch (const std::exception&) {
+        return no_tracking;
+    }
+}
+
+int pop_in(const void* domain) noexcept {
+    const Call call;
+    const std::size_t depth = call ? call->depth(domain_of(domain)) : 0;
+    if (depth == 0) {
+        return no_tracking;
+    }
+    call->pop(domain_of(domain));
+    return int(depth - 1);
+}
+
+template <typename Text>
+RangeId start(Text text) noexcept {
+    const Call call;
+    if (!call) {
+        return 0;
+    }
+    try {
+        const std::uint32_t id = call->begin_detached(text_of(text), record::RangeKind::nvtx);
+        return id == 0 ? 0 : RangeId{call.recording()} << 32 | id;
+    } catch (const std::exception&) {
+        return 0;
+    }
+}
+
+void end(RangeId id) noexcept {
+    const Call call;
+    if (call && id >> 32 == call.recording()) {
+        call->end(std::uint32_t(id));
+    }
+}
+
+template <typename Text>
+const void* handle_of(Text text) noexcept {
+    try {
+        const std::lock_guard lock(listener().mutex);
+        return &*listener().texts.insert(text_of(text)).first;
+    } catch (const std::exception&) {
+        return nullptr;
+    }
+}
+
+template <typename Text>
+int push(Text text) noexcept {
+    return push_in(nullptr, text);
+}
+int pop() noexcept { return pop_in(nullptr); }
+RangeId start_in(const void*, const EventAttributes* attributes) noexcept {
+    return start(attributes);
+}
+void end_in(const void*, RangeId id) noexcept { end(id); }
+template <typename Text>
+const void* register_string(const void*, Text text) noexcept {
+    return handle_of(text);
+}
+
+class Table {
+  public:
+    Table(const Callbacks& callbacks, Module module) noexcept {
+        if (callbacks.module_functions(module, &functions_, &size_) == 0) {
+            size_ = 0;
+        }
+    }
+    template <typename Position, typename Callback>
+    void set(Position position, Callback* callback) const noexcept {
+        if (unsigned(position) < size_ && functions_[unsigned(position)] != nullptr) {
+            *functions_[unsigned(position)] = reinterpret_cast<Function>(callback);
+        }
+    }
+
+  private:
+    FunctionTable functions_ = nullptr;
+    unsigned size_ = 0;
+};
+
+void set_callbacks(const Callbacks& callbacks) noexcept {
+    using Attributes = const EventAttributes*;
+    const Table core(callbacks, Module::core);
+    core.set(Core::range_start_ex, &start<Attributes>);
+    core.set(Core::range_start_a, &start<const char*>);
+    core.set(Core::range_start_w, &start<const wchar_t*>);
+    core.set(Core::range_end, &end);
+    core.set(Core::range_push_ex, &push<Attributes>);
+    core.set(Core::range_push_a, &push<const char*>);
+    core.set(Core::range_push_w, &push<const wchar_t*>);
+    core.set(Core::range_pop, &pop);
+    const Table core2(callbacks, Module::core2);
+    core2.set(Core2::domain_range_start_ex, &start_in);
+    core2.set(Core2::domain_range_end, &end_in);
+    core2.set(Core2::domain_range_push_ex, &push_in<Attributes>);
+    core2.set(Core2::domain_range_pop, &pop_in);
+    core2.set(Core2::domain_register_string_a, &register_string<const char*>);
+    core2.set(Core2::domain_register_string_w, &register_string<const wchar_t*>);
+    core2.set(Core2::domain_create_a, &handle_of<const char*>);
+    core2.set(Core2::domain_create_w, &handle_of<const wchar_t*>);
+}
+
+}  // namespace
+
+void record_nvtx(Ranges& ranges) noexcept {
+    ++listener().recording;
+    listener().ranges = &ranges;
+}
+
+void ignore_nvtx() noexcept {
+    listener().ranges = nullptr;
+    while (listener().inside != 0) {
+        std::this_thread::yield();
+    }
+}
+
+void abandon_nvtx_after_fork() noexcept {
+    listener().ranges = nullptr;
+    listener().inside = 0;
+    new (&listener().mutex) std::mutex;
+}
+
+}  // namespace gpuviz::nvtx
+
+// What NVTX looks for in the library it loads; 1: it is our tool from now on.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    gpuviz::nvtx::GetExportTable get_table) {
+    const void* const table = get_table(gpuviz::nvtx::callbacks_table);
+    if (table == nullptr) {
+        return 0;
+    }
+    gpuviz::nvtx::set_callbacks(*static_cast<const gpuviz::nvtx::Callbacks*>(table));
+    return 1;
+}

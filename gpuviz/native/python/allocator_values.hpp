@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "allocator/out_of_memory.hpp"
+#include "allocator/settings.hpp"
+#include "allocator/snapshot.hpp"
+#include "allocator/statistics.hpp"
+
+namespace gpuviz::python {
+
+// The allocator's values as Python's.
+nanobind::dict to_python(const allocator::Statistics& statistics);
+nanobind::list to_python(const allocator::Snapshot& snapshot);
+nanobind::object to_python(const allocator::OutOfMemory& error, nanobind::handle type);
+nanobind::dict divisions_by_megabytes(const allocator::Settings& settings);
+
+}  // namespace gpuviz::python

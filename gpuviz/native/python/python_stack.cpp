@@ -1,0 +1,161 @@
+#include "python/python_stack.hpp"
+
+#include <Python.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace gpuviz::python {
+
+using record::FrameLayout;
+using record::StackFrame;
+
+namespace {
+
+struct Release {
+    void operator()(PyObject* object) const noexcept { Py_DecRef(object); }
+};
+using Reference = std::unique_ptr<PyObject, Release>;
+
+PyObject* object_at(std::uint64_t address) noexcept { return reinterpret_cast<PyObject*>(address); }
+
+// An interpreter that is going away must not be asked for anything. The function is public from
+// 3.13 on and private before.
+int (*find_is_finalizing())() {
+    for (const char* name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
+        if (void* found = dlsym(RTLD_DEFAULT, name)) {
+            return reinterpret_cast<int (*)()>(found);
+        }
+    }
+    return [] { return int{!Py_IsInitialized()}; };
+}
+
+// The walk through f_back, f_code and f_lasti. Code stays alive because its frame is running.
+std::size_t read_frame_objects(std::span<StackFrame> frames) noexcept {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    std::size_t count = 0;
+    Reference frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+    while (frame && frame.get() != Py_None && count < frames.size()) {
+        const Reference code(PyObject_GetAttrString(frame.get(), "f_code"));
+        const Reference instruction(PyObject_GetAttrString(frame.get(), "f_lasti"));
+        if (!code || !instruction) {
+            break;
+        }
+        frames[count++] = {reinterpret_cast<std::uint64_t>(code.get()),
+                           PyLong_AsLongLong(instruction.get())};
+        frame.reset(PyObject_GetAttrString(frame.get(), "f_back"));
+    }
+    PyErr_Restore(type, value, traceback);
+    return count;
+}
+
+PyObject* compare_walks(PyObject* layout, PyObject*) {
+    const auto* tried = static_cast<const FrameLayout*>(PyCapsule_GetPointer(layout, nullptr));
+    std::array<StackFrame, PythonStackWalker::depth_limit> expected;
+    std::array<StackFrame, PythonStackWalker::depth_limit> found;
+    const std::size_t expected_count = read_frame_objects(expected);
+    const std::size_t count = record::read_frames(*tried, PyThreadState_Get(), found);
+    return PyBool_FromLong(count >= 3 &&
+                           std::equal(found.begin(), found.begin() + count, expected.begin(),
+                                      expected.begin() + expected_count));
+}
+
+// Whether `layout` finds what frame objects tell, in a chain of calls through a generator.
+bool finds_the_same(const FrameLayout& layout) {
+    constexpr const char* chain =
+        "def chain(depth):\n"
+        "    return chain(depth - 1) if depth else any(compare() for _ in (0,))\n"
+        "same = chain(3)\n";
+    PyMethodDef compare{"compare", compare_walks, METH_NOARGS, nullptr};
+    const Reference capsule(PyCapsule_New(const_cast<FrameLayout*>(&layout), nullptr, nullptr));
+    const Reference function(PyCFunction_NewEx(&compare, capsule.get(), nullptr));
+    const Reference code(Py_CompileString(chain, "<gpuviz>", Py_file_input));
+    const Reference globals(PyDict_New());
+    if (function && code && globals &&
+        PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()) == 0 &&
+        PyDict_SetItemString(globals.get(), "compare", function.get()) == 0) {
+        const Reference done(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+        // `chain` and its globals refer to each other: `compare` must not outlive this call.
+        const bool same = done && PyDict_GetItemString(globals.get(), "same") == Py_True;
+        PyDict_Clear(globals.get());
+        PyErr_Clear();
+        return same;
+    }
+    PyErr_Clear();
+    return false;
+}
+
+}  // namespace
+
+PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameLayout> layout)
+    : max_depth_(max_depth), is_finalizing_(find_is_finalizing()) {
+    if (max_depth == 0 || max_depth > depth_limit) {
+        throw std::invalid_argument("The stack depth must be between 1 and " +
+                                    std::to_string(depth_limit) + ", got " +
+                                    std::to_string(max_depth) + ".");
+    }
+    if (layout && finds_the_same(*layout)) {
+        layout_ = layout;
+    }
+}
+
+std::optional<FrameLayout> PythonStackWalker::own_layout() noexcept {
+    const auto* runtime = static_cast<const std::uint64_t*>(dlsym(RTLD_DEFAULT, "_PyRuntime"));
+    return record::known_layout(Py_Version, runtime);
+}
+
+PythonStackWalker::~PythonStackWalker() {
+    if (!is_finalizing_()) {
+        for (const std::uint64_t code : codes_) {
+            Py_DecRef(object_at(code));
+        }
+    }
+}
+
+std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
+    // A thread's own frames stand still while it runs this, whether it holds the GIL or not.
+    PyThreadState* const thread = PyGILState_GetThisThreadState();
+    if (thread == nullptr || is_finalizing_()) {
+        return 0;
+    }
+    std::array<StackFrame, depth_limit> buffer;
+    std::span<StackFrame> frames(buffer.data(), max_depth_);
+    if (layout_) {
+        frames = frames.first(record::read_frames(*layout_, thread, frames));
+        if (const std::uint32_t known = table.find(frames)) {
+            return known;
+        }
+    }
+    const PyGILState_STATE state = PyGILState_Ensure();
+    if (!layout_) {
+        frames = frames.first(read_frame_objects(frames));
+    }
+    const record::StackTable::Interned stack = table.intern(frames);
+    if (stack.is_new) {
+        own(frames);
+    }
+    PyGILState_Release(state);
+    return stack.id;
+}
+
+void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
+    for (const StackFrame& frame : frames) {
+        if (!codes_.contains(frame.code)) {
+            // Before the insertion: if that fails, the code must live all the same.
+            Py_IncRef(object_at(frame.code));
+            try {
+                codes_.insert(frame.code);
+            } catch (const std::exception&) {
+                continue;
+            }
+        }
+    }
+}
+
+}  // namespace gpuviz::python

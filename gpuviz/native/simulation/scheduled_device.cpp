@@ -1,0 +1,72 @@
+#include "simulation/scheduled_device.hpp"
+
+#include "record/thread_id.hpp"
+
+namespace gpuviz::simulation {
+
+using device::Address;
+using device::EventHandle;
+using device::SimulatedDevice;
+
+namespace {
+
+// Of calls by the allocator, which holds its lock: nothing may ask Python for a call stack.
+record::CallSite this_thread() noexcept { return {.thread = record::current_thread_id()}; }
+
+}  // namespace
+
+std::optional<Address> ScheduledDevice::allocate(std::uint64_t size) {
+    const std::optional<Address> address = SimulatedDevice::allocate(size);
+    gpu_.allocated("cuMemAlloc_v2", address.value_or(0), size);
+    return address;
+}
+
+void ScheduledDevice::free(Address address, std::uint64_t size) {
+    gpu_.release("cuMemFree_v2", address, size, true);
+    SimulatedDevice::free(address, size);
+}
+
+bool ScheduledDevice::map(Address address, std::uint64_t size, std::uint64_t page) {
+    const bool mapped = SimulatedDevice::map(address, size, page);
+    gpu_.allocated("cuMemMap", mapped ? address : 0, size);
+    return mapped;
+}
+
+void ScheduledDevice::unmap(Address address, std::uint64_t size, std::uint64_t page) {
+    gpu_.release("cuMemUnmap", address, size, false);
+    SimulatedDevice::unmap(address, size, page);
+}
+
+EventHandle ScheduledDevice::record_event(device::StreamHandle stream) {
+    EventHandle event = 0;
+    if (idle_events_.empty()) {
+        event = gpu_.create_event(this_thread());
+    } else {
+        event = idle_events_.back();
+        idle_events_.pop_back();
+    }
+    if (!gpu_.has_stream(stream)) {
+        // It was destroyed, maybe with work; waiting for everything is the safe answer.
+        gpu_.synchronize_device(this_thread());
+        stream = 0;
+    }
+    gpu_.record_event(event, stream, this_thread());
+    return event;
+}
+
+void ScheduledDevice::synchronize(EventHandle event) {
+    gpu_.synchronize_event(event, this_thread());
+}
+
+void ScheduledDevice::synchronize_stream(device::StreamHandle stream) {
+    if (gpu_.is_abandoned()) {
+        return;
+    }
+    if (gpu_.has_stream(stream)) {
+        gpu_.synchronize_stream(stream, this_thread());
+    } else {
+        gpu_.synchronize_device(this_thread());
+    }
+}
+
+}  // namespace gpuviz::simulation

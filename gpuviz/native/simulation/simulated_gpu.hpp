@@ -1,0 +1,165 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "record/memory_event.hpp"
+#include "simulation/gpu_clock.hpp"
+#include "simulation/gpu_schedule.hpp"
+#include "simulation/gpu_streams.hpp"
+#include "simulation/simulated_records.hpp"
+
+namespace gpuviz::simulation {
+
+struct GpuKernel {
+    std::string name;
+    std::int64_t duration_ns;       // at least 1
+    std::uint32_t multiprocessors;  // that it fills, 1 to GpuSchedule::multiprocessors
+    record::LaunchConfigurationRow configuration{};
+    std::vector<GpuAccess> accesses{};
+};
+
+struct GpuCopy {
+    record::CopyKind kind;  // host_to_device, device_to_host or device_to_device
+    std::uint64_t bytes;
+    std::uint64_t source = 0;  // 0 on the host
+    std::uint64_t destination = 0;
+    bool pinned = true;  // the host's memory
+    bool async = true;   // else on the legacy default stream, whichever is given
+};
+
+// A GPU without a GPU: takes CUDA's calls, lets the time pass that a real one would need, keeps
+// CUDA's order, and tells a session what a tracer would.
+//
+// Any thread may make any call. A call that waits really waits, or moves the virtual clock; call
+// without the GIL. Streams and events that do not exist give std::invalid_argument.
+class SimulatedGpu {
+  public:
+    // Asked now and then by a call that waits, without any lock; what it throws ends the wait.
+    using Patience = std::function<void()>;
+
+    static constexpr std::int64_t launch_latency_ns = 3000;
+    static constexpr std::int64_t copy_latency_ns = 1000;    // of the engine, for each copy
+    static constexpr std::int64_t allocation_ns = 50'000;    // cuMemAlloc
+    static constexpr std::uint64_t staged_bytes = 64 << 10;  // a pageable copy that returns early
+    // Bytes a nanosecond: PCIe 5 and HBM3, as measured on an H100.
+    static constexpr double pinned_rate = 55;
+    static constexpr double pageable_rate = 8;
+    static constexpr double device_rate = 1500;
+    static constexpr double fill_rate = 3000;
+
+    SimulatedGpu(int device, std::unique_ptr<GpuClock> clock)
+        : device_(device), clock_(std::move(clock)), records_(device) {}
+
+    // Records into the session, which must be running, until detach(), which waits for the work
+    // that was given until then; what has not ended when the wait is ended is not recorded.
+    void attach(record::Session& session, const SimulatedTracing& tracing = {});
+    void detach(const Patience& patience = nullptr);
+    // Around fork(), on the forking thread; in the child nothing records from then on.
+    void before_fork() { mutex_.lock(); }
+    void after_fork(bool in_child);
+    // Null while nothing records.
+    [[nodiscard]] record::Session* session();
+    // Writes what has ended by now.
+    void poll() noexcept;
+    [[nodiscard]] GpuClock& clock() noexcept { return *clock_; }
+    [[nodiscard]] int device() const noexcept { return device_; }
+
+    [[nodiscard]] device::StreamHandle create_stream(bool non_blocking, int priority,
+                                                     const record::CallSite& site);
+    void destroy_stream(device::StreamHandle stream, const record::CallSite& site);
+    void synchronize_stream(device::StreamHandle stream, const record::CallSite& site,
+                            const Patience& patience = nullptr);
+    [[nodiscard]] bool has_stream(device::StreamHandle stream);
+    [[nodiscard]] bool is_idle(device::StreamHandle stream);
+    void synchronize_device(const record::CallSite& site, const Patience& patience = nullptr);
+
+    [[nodiscard]] device::EventHandle create_event(const record::CallSite& site);
+    void destroy_event(device::EventHandle event, const record::CallSite& site);
+    void record_event(device::EventHandle event, device::StreamHandle stream,
+                      const record::CallSite& site);
+    // An event that was never recorded holds nobody up.
+    void wait_event(device::StreamHandle stream, device::EventHandle event,
+                    const record::CallSite& site);
+    void synchronize_event(device::EventHandle event, const record::CallSite& site,
+                           const Patience& patience = nullptr);
+    [[nodiscard]] bool is_complete(device::EventHandle event);
+
+    // These throw std::invalid_argument for what no GPU could do.
+    void launch(device::StreamHandle stream, const GpuKernel& kernel, const record::CallSite& site);
+    void copy(device::StreamHandle stream, const GpuCopy& copy, const record::CallSite& site,
+              const Patience& patience = nullptr);
+    void fill(device::StreamHandle stream, std::uint64_t address, std::uint64_t bytes,
+              const record::CallSite& site);
+    // The kernels of a graph run one after the other.
+    [[nodiscard]] std::uint32_t create_graph(std::vector<GpuKernel> kernels,
+                                             const record::CallSite& site);
+    void destroy_graph(std::uint32_t graph, const record::CallSite& site);
+    void launch_graph(device::StreamHandle stream, std::uint32_t graph,
+                      const record::CallSite& site);
+
+    // The call `name` allocated memory, or found none (address 0).
+    void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes);
+    // The call `name` releases memory; `waits`: when the device is idle, unless it was abandoned.
+    void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits);
+
+    // Nobody uses the GPU any more but to give back memory.
+    void abandon() noexcept { abandoned_ = true; }
+    [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_; }
+
+  private:
+    class Call;
+    using Id = GpuSchedule::Id;
+
+    struct Event {
+        Id work = 0;
+        std::uint64_t sync_id = 0;  // of the record; 0: never recorded
+    };
+    struct Graph {
+        std::vector<GpuKernel> kernels;
+        Id last = 0;
+    };
+
+    // All with the lock.
+    void catch_up();
+    void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
+              const Patience& patience);
+    void let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
+                  const Patience& patience);
+    [[nodiscard]] Event& event_at(device::EventHandle event);
+    [[nodiscard]] Graph& graph_at(std::uint32_t graph);
+    Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
+    Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after);
+    [[nodiscard]] record::ActivityRow row_of(const Call& call, const GpuStream& stream) const;
+    [[nodiscard]] record::ActivityRow row_of(const Call& call, const GpuStream& stream,
+                                             const GpuKernel& kernel);
+    [[nodiscard]] record::MemoryOperationRow row_of(const Call& call,
+                                                    record::MemoryOperation operation,
+                                                    std::uint64_t address, std::uint64_t bytes);
+
+    int device_;
+    std::unique_ptr<GpuClock> clock_;
+    std::atomic<bool> abandoned_{false};
+    std::mutex mutex_;  // guards all below; never held while waiting
+    SimulatedRecords records_;
+    GpuSchedule schedule_;
+    GpuStreams streams_;
+    std::map<device::EventHandle, Event> events_;
+    std::vector<device::EventHandle> unused_events_;
+    std::map<std::uint32_t, Graph> graphs_;
+    std::uint32_t graphs_created_ = 0;
+    std::uint64_t sync_ids_ = 0;
+    std::uint32_t correlations_ = 0;
+    std::vector<GpuSchedule::Ended> ended_;  // of catch_up(), kept for its memory
+};
+
+}  // namespace gpuviz::simulation

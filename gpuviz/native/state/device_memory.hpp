@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "record/memory_event.hpp"
+#include "state/memory_totals.hpp"
+
+namespace gpuviz::state {
+
+enum class BlockState : std::uint8_t { inactive, active_allocated, active_pending_free };
+
+// A contiguous range that the driver gave: one cuMemAlloc, or one run of mapped pages.
+struct Segment {
+    std::uint64_t size;
+    std::int64_t time_ns;
+    std::uint32_t stream;
+    std::uint32_t pool;
+    std::uint32_t stack;
+    bool is_expandable;
+};
+
+struct Block {
+    std::uint64_t size;
+    std::uint64_t requested_size;
+    std::int64_t time_ns;
+    const Segment* segment;  // null: outside every known segment, or in an expandable one
+    std::uint32_t stream;
+    std::uint32_t pool;
+    std::uint32_t stack;
+    std::uint32_t thread;
+    BlockState state;
+    bool is_expandable;
+
+    [[nodiscard]] bool has_segment() const noexcept { return segment != nullptr || is_expandable; }
+    // torch counts the free bytes of expandable segments never as split: their pages can be
+    // unmapped.
+    [[nodiscard]] bool is_split() const noexcept {
+        return segment != nullptr && size != segment->size;
+    }
+};
+
+// How the reserved memory of a device is used, in bytes.
+struct MemoryParts {
+    std::int64_t reserved = 0;
+    std::int64_t free = 0;
+    std::int64_t inactive_split = 0;
+    std::int64_t largest_free = 0;
+    // Active bytes outside known segments; in none of the other numbers.
+    std::int64_t outside = 0;
+};
+
+// One event of one device, with the ids of the tables in place of handles.
+struct DeviceEvent {
+    std::int64_t time_ns;
+    std::uint64_t address;
+    std::uint64_t size;
+    std::uint64_t requested_size;
+    std::uint32_t stream;
+    std::uint32_t pool;
+    std::uint32_t stack;
+    std::uint32_t thread;
+    record::Action action;
+
+    [[nodiscard]] std::uint64_t end() const noexcept { return address + size; }
+};
+
+// The memory of one device as its events tell it.
+//
+// Events that contradict what is known are counted as anomalies, and the newer event wins: what
+// stands in its way must have gone unseen. Free memory is kept as inactive blocks, always merged.
+class DeviceMemory {
+  public:
+    using Blocks = std::map<std::uint64_t, Block>;
+    using Segments = std::map<std::uint64_t, Segment>;
+
+    DeviceMemory() = default;
+    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+    void apply(const DeviceEvent& event);
+    void forget_the_past() noexcept { totals_.forget_the_past(); }
+
+    [[nodiscard]] const MemoryTotals& totals() const noexcept { return totals_; }
+    [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
+    [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
+    [[nodiscard]] std::int64_t anomalies() const noexcept { return anomalies_; }
+    // Costs the same however many blocks there are.
+    [[nodiscard]] MemoryParts parts() const noexcept;
+    // Bytes; -1 where unknown, because live blocks lie outside the known segments.
+    [[nodiscard]] std::int64_t largest_free(PoolKind kind) const noexcept;
+
+  private:
+    // A free block after it took in its free neighbours.
+    struct Merged {
+        Blocks::iterator block;
+        int absorbed;
+        std::uint64_t absorbed_bytes;
+    };
+
+    void allocate(DeviceEvent event);
+    void request_free(Blocks::iterator block);
+    void complete_free(Blocks::iterator block);
+    void add_segment(const DeviceEvent& event);
+    void free_segment(const DeviceEvent& event);
+    void map_pages(const DeviceEvent& event);
+    void unmap_pages(const DeviceEvent& event);
+
+    [[nodiscard]] Blocks::iterator find_live(std::uint64_t address);
+    [[nodiscard]] Blocks::iterator find_covering(std::uint64_t address, std::uint64_t end);
+    void take(Blocks::iterator home, const DeviceEvent& event);
+    void add_outside(const DeviceEvent& event);
+    void evict_live(std::uint64_t address, std::uint64_t end);
+    void evict_segments(std::uint64_t address, std::uint64_t end);
+    void release_segment(Segments::iterator segment);
+    void cut_run(Segments::iterator run, std::uint64_t address, std::uint64_t end);
+    void add_inactive(std::uint64_t address, std::uint64_t size, const Segment& segment);
+    Merged merge(Blocks::iterator block);
+
+    void count_free_block(const Block& block) { ++free_sizes_[block.pool & 1][block.size]; }
+    void uncount_free_block(const Block& block);
+
+    Blocks blocks_;
+    Segments segments_;
+    Blocks::iterator last_found_ = blocks_.end();
+    std::array<std::map<std::uint64_t, std::uint32_t>, 2> free_sizes_;  // of small, of large pools
+    MemoryTotals totals_;
+    std::int64_t anomalies_ = 0;
+    std::int64_t live_outside_ = 0;
+    std::int64_t outside_bytes_ = 0;
+    bool seen_outside_ = false;
+    bool seen_segment_ = false;
+};
+
+}  // namespace gpuviz::state

@@ -1,0 +1,139 @@
+#include "state/memory_state.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpuviz::state {
+
+namespace {
+
+using Levels = std::array<std::int64_t, 6>;
+
+Levels levels_of(const DeviceMemory& memory) noexcept {
+    const auto all = [&](Quantity quantity) {
+        return memory.totals().of(quantity, PoolKind::all).current;
+    };
+    return {all(Quantity::requested_bytes),      all(Quantity::allocated_bytes),
+            all(Quantity::active_bytes),         all(Quantity::reserved_bytes),
+            all(Quantity::inactive_split_bytes), memory.largest_free(PoolKind::all)};
+}
+
+// Of address space only: what is not written to takes no memory.
+void reserve(MemoryLevels& table, std::size_t rows) {
+    table.time.reserve(rows);
+    table.device.reserve(rows);
+    for (auto* column : {&table.requested, &table.allocated, &table.active, &table.reserved,
+                         &table.inactive_split, &table.largest_free}) {
+        column->reserve(rows);
+    }
+}
+
+void append(MemoryLevels& table, std::int64_t time_ns, std::int16_t device, const Levels& levels) {
+    table.time.push_back(time_ns);
+    table.device.push_back(device);
+    table.requested.push_back(levels[0]);
+    table.allocated.push_back(levels[1]);
+    table.active.push_back(levels[2]);
+    table.reserved.push_back(levels[3]);
+    table.inactive_split.push_back(levels[4]);
+    table.largest_free.push_back(levels[5]);
+}
+
+}  // namespace
+
+bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
+    const std::int8_t action = events.action[row];
+    const std::int64_t size = events.size[row];
+    const std::int64_t requested_size = events.requested_size[row];
+    const bool is_known = action >= 0 && action <= static_cast<std::int8_t>(record::last_action);
+    if (!is_known || size < 0 || requested_size < 0 || events.device[row] < 0) {
+        ++anomalies_;
+        return false;
+    }
+    devices_[events.device[row]].apply({
+        .time_ns = events.time[row],
+        .address = events.address[row],
+        .size = static_cast<std::uint64_t>(size),
+        .requested_size = static_cast<std::uint64_t>(requested_size),
+        .stream = events.stream[row],
+        .pool = events.pool[row],
+        .stack = events.stack[row],
+        .thread = events.thread[row],
+        .action = static_cast<record::Action>(action),
+    });
+    return true;
+}
+
+void MemoryState::apply(const MemoryColumns& events, std::size_t first, std::size_t last,
+                        std::int64_t until_ns) {
+    for (std::size_t row = first; row < last; ++row) {
+        if (events.time[row] <= until_ns) apply_row(events, row);
+    }
+}
+
+MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::size_t first,
+                                            std::size_t last) {
+    std::map<std::int16_t, Levels> before;
+    for (const auto& [device, memory] : devices_) before[device] = levels_of(memory);
+    MemoryLevels table;
+    reserve(table, last - std::min(first, last));
+    for (std::size_t row = first; row < last; ++row) {
+        if (!apply_row(events, row)) continue;
+        const std::int16_t device = events.device[row];
+        const Levels levels = levels_of(devices_[device]);
+        Levels& last_levels = before[device];
+        if (levels == last_levels) continue;
+        last_levels = levels;
+        append(table, events.time[row], device, levels);
+    }
+    return table;
+}
+
+std::optional<MemoryPeak> MemoryState::apply_and_find_peak(const MemoryColumns& events,
+                                                           std::size_t first, std::size_t last,
+                                                           std::optional<std::int16_t> device) {
+    const auto bytes_of = [](const DeviceMemory& memory, Quantity quantity) {
+        return memory.totals().of(quantity, PoolKind::all).current;
+    };
+    MemoryPeak peak{first, 0, 0};
+    for (const auto& [each, memory] : devices_) {
+        if (device && each != *device) continue;
+        peak.allocated += bytes_of(memory, Quantity::allocated_bytes);
+        peak.reserved += bytes_of(memory, Quantity::reserved_bytes);
+    }
+    MemoryPeak now = peak;
+    for (std::size_t row = first; row < last; ++row) {
+        if (row > first && events.time[row] < events.time[row - 1]) return std::nullopt;
+        if (device && events.device[row] != *device) {
+            apply_row(events, row);
+            continue;
+        }
+        const auto memory = devices_.find(events.device[row]);
+        const bool is_new = memory == devices_.end();
+        const auto allocated = is_new ? 0 : bytes_of(memory->second, Quantity::allocated_bytes);
+        const auto reserved = is_new ? 0 : bytes_of(memory->second, Quantity::reserved_bytes);
+        if (!apply_row(events, row)) continue;
+        const auto& after = is_new ? devices_.find(events.device[row])->second : memory->second;
+        now.allocated += bytes_of(after, Quantity::allocated_bytes) - allocated;
+        now.reserved += bytes_of(after, Quantity::reserved_bytes) - reserved;
+        if (now.allocated > peak.allocated) peak = {row + 1, now.allocated, now.reserved};
+    }
+    return peak;
+}
+
+void MemoryState::append_levels(std::int64_t time_ns, MemoryLevels& levels) const {
+    for (const auto& [device, memory] : devices_)
+        append(levels, time_ns, device, levels_of(memory));
+}
+
+void MemoryState::forget_the_past() noexcept {
+    for (auto& [device, memory] : devices_) memory.forget_the_past();
+}
+
+std::int64_t MemoryState::anomalies() const noexcept {
+    std::int64_t total = anomalies_;
+    for (const auto& [device, memory] : devices_) total += memory.anomalies();
+    return total;
+}
+
+}  // namespace gpuviz::state
