@@ -34,12 +34,35 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
     Raises:
         ValueError: The recording has no such device.
     """
+    return peak_and_rows(recording, device)[0]
+
+
+def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[Peak, int | None]":
+    """Return the peak, and how many rows of ``memory_events`` lead to it.
+
+    That number is None if the times of the events do not ascend.
+
+    Raises:
+        ValueError: The recording has no such device.
+    """
+    if device is not None:
+        device = recording.device_or_first(device)
+    first = recording.manifest.initial_events
+    found = initial_state(recording).apply_and_find_peak(recording.memory_columns, first, device)
+    if found is None:
+        return _peak_of_levels(recording, device), None
+    rows, allocated, reserved = found
+    time = recording.tables["memory_events"]["time"][rows - 1].as_py() if rows > first else 0
+    return Peak(time, allocated, reserved, device), rows
+
+
+def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
+    """Return the peak where devices did not record in turn."""
     import numpy as np
 
     table = recording.memory_levels
     there = initial_state(recording).devices()
     if device is not None:
-        device = recording.device_or_first(device)
         of_device = table["device"].to_numpy() == device
         table = table if of_device.all() else table.filter(of_device)
         there = [each for each in there if each == device]

@@ -64,7 +64,13 @@ def _state_until(recording: "Recording", time: int) -> MemoryState:
 def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
     import numpy as np
 
-    peak = recording.peak(device)
+    from gpuviz.analysis.peak import peak_and_rows
+
+    peak, rows = peak_and_rows(recording, device)
+    if rows is not None:
+        state = initial_state(recording)
+        state.apply(recording.memory_columns, recording.manifest.initial_events, rows)
+        return state
     state = _state_until(recording, peak.time_ns - 1)
     times = plain(recording.tables["memory_events"]["time"])
     # Several events may share the peak's time; the peak may lie between two of them.

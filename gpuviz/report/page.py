@@ -9,7 +9,6 @@ import zipfile
 from contextlib import closing
 from functools import cached_property
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -166,7 +165,7 @@ def _text(shown: Shown) -> tuple[str, str]:
         "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
         "script": script,
     }
-    template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("template.html").read_text(encoding="utf-8")
     before, _, after = template.partition("{{recording}}")
     return filled(before, parts), filled(after, parts)
 
@@ -178,7 +177,7 @@ def filled(template: str, parts: dict[str, str]) -> str:
 
 def static(name: str) -> str:
     """Return the text of a file of the front end."""
-    source = files("gpuviz").joinpath("static", name)
+    source = Path(__file__).parents[1] / "static" / name
     if not source.is_file():
         raise FileNotFoundError(
             f"{source} is missing: gpuviz was installed without its front end; reinstall gpuviz",
