@@ -40,6 +40,7 @@ export class LiveView {
     const pace = new Pace(root, () => {
       const hadFocus = root.contains(document.activeElement);
       this.#update();
+      this.#frames.drawNow();
       // A chart that goes away must not leave the keys to the notebook.
       if (hadFocus && !root.contains(document.activeElement)) {
         root.focus({ preventScroll: true });
