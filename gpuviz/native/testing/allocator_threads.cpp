@@ -1,5 +1,5 @@
 // A program of its own: four threads use one allocator at once, while another reads its state.
-// Built and run under the sanitizers by tests/unit/allocator/test_threads.py.
+// Built and run under the sanitizers by tests/native/test_allocator_threads.py.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
