@@ -197,10 +197,13 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except click.Abort:
         _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
-    except GpuvizError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except Exception as error:
+        _end_as_signalled(error)
+        if isinstance(error, GpuvizError):
+            _fail(str(error))
+        if isinstance(error, OSError):
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(0)
@@ -218,6 +221,17 @@ def _end(_number: int, _frame: object) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
     # An exception, so that no partial file is left.
     sys.exit(_BY_SIGNAL + signal.SIGTERM)
+
+
+def _end_as_signalled(error: BaseException) -> None:
+    """Exit if a signal came first: a library may fail when it cleans up after one."""
+    before = error.__context__
+    while before is not None:
+        if isinstance(before, KeyboardInterrupt):
+            _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
+        if isinstance(before, SystemExit):
+            sys.exit(before.code)
+        before = before.__context__
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:

@@ -108,7 +108,7 @@ def test_the_extension_is_enabled():
         text=True,
         check=True,
     ).stderr
-    line = next(line for line in listed.splitlines() if "gpuviz" in line)
+    line = next(line for line in listed.splitlines() if line.split()[:1] == ["gpuviz"])
 
     assert "enabled" in line
     assert "OK" in line
