@@ -50,7 +50,9 @@ def test_an_unknown_suffix_is_an_error_that_lists_the_formats(name, tmp_path):
 
 
 def test_an_unknown_format_is_an_error_that_lists_the_formats(tmp_path):
-    with pytest.raises(ValueError, match=r"no format 'nsys'; there are \"perfetto\" \(\.pftrace"):
+    with pytest.raises(
+        ValueError, match=r"unknown format 'nsys'; choose one of \"perfetto\" \(\.pftrace"
+    ):
         empty().export(tmp_path / "run.json", "nsys")
 
 
