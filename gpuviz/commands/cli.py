@@ -1,13 +1,12 @@
 """The command ``gpuviz``: finds the verb, and prints errors as one sentence."""
 
+import gc
 import signal
 import sys
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
-import rich_click as click
-
+from gpuviz.commands.help import SETTINGS, Group, click
 from gpuviz.commands.options import (
     FILE,
     FORMATS,
@@ -21,18 +20,12 @@ from gpuviz.commands.options import (
 _BY_SIGNAL = 128
 # Some libraries swallow an exception that a signal handler raises during their imports.
 _RAISE_AGAIN_S = 0.25
-
-
-_STYLE = {
-    "text_paragraph_linebreaks": "\n\n",
-    "padding_helptext_first_line": (0, 0, 1, 0),
-    "style_options_panel_border": "dim",
-    "style_commands_panel_border": "dim",
-}
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE},
+    cls=Group,
+    context_settings=SETTINGS,
     epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
     "options; likewise zsh_source and fish_source.",
 )
@@ -192,6 +185,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGALRM, _end)
     sys.meta_path.insert(0, _WithoutPandas())
+    # To import libraries makes many objects and hardly any garbage.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
@@ -208,11 +203,11 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Blocks pandas, which no command needs; pyarrow would take half a second to import it."""
+class _WithoutPandas:
+    """Blocks what no command needs; pyarrow would take half a second to import it."""
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        if fullname == "pandas":
+        if fullname in {"pandas", "dateutil"}:
             raise ModuleNotFoundError(fullname)
 
 

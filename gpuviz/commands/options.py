@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
 from click.shell_completion import CompletionItem
 
+from gpuviz.commands.help import Command, click
 from gpuviz.formats import exports
 
 # Readers and writers check files; their errors are more precise than click's.
@@ -43,7 +43,7 @@ def recording_options(function: _Function) -> _Function:
     )(function)
 
 
-class ProgramCommand(click.RichCommand):
+class ProgramCommand(Command):
     """A command whose last argument is a program; everything after it belongs to the program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.pump import Pump, import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
@@ -79,7 +80,9 @@ class Recorder:
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
-        self._feed = Feed(self._contents, lambda: self.elapsed_ns)
+        self._feed = Feed(
+            self._contents, lambda: self.elapsed_ns, LiveClassification(self._has_all_rows)
+        )
         self._statistics = LiveStatistics()
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
@@ -305,8 +308,15 @@ class Recorder:
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
         if self._store is None:
             return {}, 0
+        if self._duration_ns:
+            # Ended: what is derived of all rows is kept with them.
+            recording = self._store.so_far(self._manifest(complete=True))
+            return {**recording.tables, **recording.derived}, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
+
+    def _has_all_rows(self) -> bool:
+        return self._store is None or self._store.dropped_oldest_activities == 0
 
     def status(self) -> RecorderStatus:
         """Return the current counts, sizes and costs."""
