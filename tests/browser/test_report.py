@@ -205,5 +205,5 @@ def test_a_moment_without_known_segments_says_so(page, tmp_path):
 
     text = page.locator(".gpuviz-moment").inner_text()
 
-    assert "3.00 MiB allocated in 1 block; this allocator does not tell its segments" in text
+    assert "3.00 MiB allocated in 1 block; this allocator does not expose its segments" in text
     assert level(page, "reserved") == "unknown"
