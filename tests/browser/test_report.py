@@ -194,7 +194,7 @@ def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, t
     page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
 
     notice = page.locator("#gpuviz-notice").inner_text()
-    assert notice.startswith("The charts and tables cannot be drawn: The member ")
+    assert notice.startswith("Cannot draw charts and tables: The member ")
     assert page.locator(".gpuviz-number").first.is_visible()
 
 

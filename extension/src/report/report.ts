@@ -66,7 +66,7 @@ export class Report {
     const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
-    tell(all.length === 0 ? "" : `This recording does not contain ${parts} from the link.`);
+    tell(all.length === 0 ? "" : `This link's ${parts} cannot be found in this recording.`);
   }
 
   redraw(): void {
