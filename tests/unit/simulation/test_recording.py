@@ -201,7 +201,7 @@ def test_a_forked_child_can_use_its_copy_of_the_gpu():
 
 
 def test_only_the_caching_allocator_serves_a_simulated_gpu(gpu):
-    with pytest.raises(ValueError, match="leave out allocator='observe'"):
+    with pytest.raises(ValueError, match="omit allocator='observe'"):
         gpuviz.record(device=gpu, allocator="observe")
 
 
@@ -230,5 +230,5 @@ def test_streams_are_named_as_those_of_cupy_are(gpu):
 
 @pytest.mark.parametrize("device", [0, "cuda:0"])
 def test_a_device_that_is_no_simulated_gpu_is_refused(device):
-    with pytest.raises(TypeError, match=f"must be a gpuviz.SimulatedGPU, got {device!r}; leave it"):
+    with pytest.raises(TypeError, match=f"must be a gpuviz.SimulatedGPU, got {device!r}; omit it"):
         gpuviz.record(device=device)
