@@ -5,17 +5,23 @@ The public names are listed in ``__init__.pyi``; each is imported at first use, 
 """
 
 import builtins
-from importlib.metadata import version
 from typing import Any
 
 import lazy_loader
 
-__version__ = version("gpuviz")
-
-__getattr__, _, _names = lazy_loader.attach_stub(__name__, __file__)
+_imported, _, _names = lazy_loader.attach_stub(__name__, __file__)
 # Without `range`, so that `from gpuviz import *` does not hide Python's.
 __all__ = ["__version__"]
 __all__ += [name for name in _names if not hasattr(builtins, name)]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        return _imported(name)
+    # Takes longer to import than all else that the command line starts with.
+    from importlib.metadata import version
+
+    return globals().setdefault(name, version("gpuviz"))
 
 
 def __dir__() -> list[str]:

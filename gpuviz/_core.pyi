@@ -440,6 +440,11 @@ class MemoryState:
         Apply rows [first, last) and return the columns of `memory_levels`: one row whenever a level changed.
         """
 
+    def apply_and_find_peak(self, events: MemoryColumns, first: int = 0, device: int | None = None) -> tuple[int, int, int] | None:
+        """
+        Apply the rows from `first` on and return when most bytes were allocated, on a device or on all: how many rows had been applied, the bytes allocated and reserved then. None, with some rows applied, if their times do not ascend.
+        """
+
     def levels(self, time: int) -> dict[str, Any]:
         """
         Return one row of `memory_levels` for each device, stamped with `time`.
@@ -479,6 +484,16 @@ def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations:
 def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int) -> dict[str, Any]:
     """
     Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
+    """
+
+def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object, object]:
+    """
+    Return a number for each row, the same for equal pairs and counted up as they first come; and for each number its first row and how many rows have it.
+    """
+
+def group_values(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> dict[str, Any]:
+    """
+    Return count, sum, least, greatest and median (rounded down) of the values of each group; 0 for groups without values.
     """
 
 class Operation(enum.IntEnum):

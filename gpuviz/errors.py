@@ -3,8 +3,8 @@
 ::
 
     GpuvizError
-    ├── RecordingError                          a recording cannot be read, written or asked
-    │   ├── FormatError (ValueError)            a file is damaged, foreign or too new
+    ├── RecordingError                          a recording cannot be read, written or analyzed
+    │   ├── FormatError (ValueError)            a file is damaged, unknown or too new
     │   ├── RecordingExistsError (FileExistsError)   a file would be overwritten
     │   └── SpoolError (OSError)                events can no longer be written to disk
     ├── RecorderError (RuntimeError)            start and stop in the wrong order
@@ -17,15 +17,15 @@ class GpuvizError(Exception):
 
 
 class RecordingError(GpuvizError):
-    """A recording cannot be read, written, or cannot answer."""
+    """A recording cannot be read, written or analyzed."""
 
 
 class FormatError(RecordingError, ValueError):
-    """A file is not a recording that can be read whole.
+    """A file is not a complete, readable recording.
 
     Attributes:
         path: The file.
-        member: The part of the file at fault, such as ``memory_events.arrow``; empty for all of it.
+        member: The faulty part of the file, such as ``memory_events.arrow``; empty for the whole.
         problem: What was found and what was expected.
     """
 
@@ -41,11 +41,11 @@ class FormatError(RecordingError, ValueError):
 
 
 class RecordingExistsError(RecordingError, FileExistsError):
-    """A file or directory stands where a recording should be written."""
+    """A file or folder already exists at the output path."""
 
 
 class SpoolError(RecordingError, OSError):
-    """Events can no longer be written to disk; they are kept in memory from now on."""
+    """Events can no longer be written to disk; from now on they are kept in memory."""
 
 
 class RecorderError(GpuvizError, RuntimeError):
@@ -53,4 +53,4 @@ class RecorderError(GpuvizError, RuntimeError):
 
 
 class DeviceUnavailableError(GpuvizError, RuntimeError):
-    """What is asked for needs a GPU, a driver or a library that is missing or too old."""
+    """A GPU, driver or library is missing or too old."""

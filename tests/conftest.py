@@ -1,4 +1,4 @@
-"""What a user installs, built once for all tests."""
+"""The profiles of Hypothesis, and what a user installs, built once for all tests."""
 
 import os
 import subprocess
@@ -6,8 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.examples import register_profiles
 
 ROOT = Path(__file__).parent.parent
+
+register_profiles()
+# Modules decide when they are imported; `--hypothesis-profile` is read before that.
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +43,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return next(folder.glob("*.whl"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    name = settings.get_current_profile_name()
+    if name == "full":
+        terminalreporter.write_line("Property tests drew the examples of the profile `full`")

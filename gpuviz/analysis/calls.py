@@ -83,8 +83,18 @@ def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") 
     strings = tables["strings"]
     chosen = strings.filter(pc.is_in(strings["id"], value_set=used)).to_pydict()
     kind_of = dict(zip(chosen["id"], map(kind_of_name, chosen["text"]), strict=True))
-    kinds = np.array([kind_of.get(name, CallKind.OTHER) for name in used.to_pylist()], np.uint8)
-    return kinds[plain(pc.index_in(names, value_set=used))] if kinds.size else kinds
+    ids = used.to_numpy()
+    if not ids.size:
+        return np.zeros(0, np.uint8)
+    found = [kind_of.get(name, CallKind.OTHER) for name in ids.tolist()]
+    kinds: NDArray[Any]
+    if ids.max() <= len(names):
+        kinds = np.zeros(int(ids.max()) + 1, np.uint8)
+        kinds[ids] = found
+        kinds = kinds[plain(names)]
+    else:
+        kinds = np.array(found, np.uint8)[plain(pc.index_in(names, value_set=used))]
+    return kinds
 
 
 def _correlations_of_copies(

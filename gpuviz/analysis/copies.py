@@ -47,8 +47,8 @@ def copies(
     keys = [] if by == "kind" else [places.numbers(by)]
     groups = Groups([*keys, copy_kinds, memories])
     typical = groups.typical_rows([places.stacks])
-    lengths = durations(rows)
-    totals, sizes = groups.sums(lengths), groups.sums(plain(rows["bytes"]))
+    lengths, sizes = groups.values(durations(rows)), groups.values(plain(rows["bytes"]))["sum"]
+    totals = lengths["sum"]
     speeds = sizes * 1e9 / np.maximum(totals, 1)
     table = pa.table(
         {
@@ -58,7 +58,7 @@ def copies(
             "count": groups.counts,
             "bytes": sizes,
             "total_ns": totals,
-            "median_ns": groups.medians(lengths),
+            "median_ns": lengths["median"],
             "bytes_per_second": pa.array(speeds, pa.float64(), mask=totals == 0),
         },
     )

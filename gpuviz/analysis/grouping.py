@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuviz import _core
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,60 +15,31 @@ class Groups:
     """The groups of rows with equal keys, in the order of their first rows.
 
     Args:
-        keys: At least one column; all of one length.
+        keys: At least one column of at most 32 bits or of numbers below 2**32; all of one length.
     """
 
     def __init__(self, keys: "Sequence[NDArray[Any]]") -> None:
-        import numpy as np
+        self._numbers, _, self.counts = _combined(keys)
 
-        self._codes = _combined(keys)
-        self.counts = np.bincount(self._codes)
-        self._starts = np.cumsum(self.counts) - self.counts
-        self._order = np.argsort(self._codes, kind="stable")
+    def values(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+        """Return ``sum``, ``least``, ``greatest`` and ``median`` of each group's values.
 
-    def sums(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the sum of each group's values."""
-        import numpy as np
+        Args:
+            values: A whole number for each row. Medians between two of them are rounded down.
+        """
+        return self._of_rows(self._numbers, values)
 
-        return np.add.reduceat(values[self._order], self._starts) if values.size else values
-
-    def minima(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the least of each group's values."""
-        import numpy as np
-
-        return np.minimum.reduceat(values[self._order], self._starts) if values.size else values
-
-    def maxima(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the greatest of each group's values."""
-        import numpy as np
-
-        return np.maximum.reduceat(values[self._order], self._starts) if values.size else values
-
-    def medians(
-        self,
-        values: "NDArray[Any]",
-        chosen: "NDArray[Any] | None" = None,
-    ) -> "pa.Array":
+    def medians(self, values: "NDArray[Any]", chosen: "NDArray[Any]") -> "pa.Array":
         """Return the median of each group's values, between two of them rounded down.
 
         Args:
             values: A whole number for each row.
-            chosen: Which rows count, all if None; a group of none has null.
+            chosen: Which rows count; a group of none has null.
         """
-        import numpy as np
         import pyarrow as pa
 
-        rows = np.arange(len(values)) if chosen is None else np.flatnonzero(chosen)
-        codes = self._codes[rows]
-        ordered = values[rows][np.lexsort((values[rows], codes))]
-        counts = np.bincount(codes, minlength=len(self.counts))
-        starts = np.cumsum(counts) - counts
-        present = counts > 0
-        lower = ordered[starts[present] + (counts[present] - 1) // 2]
-        upper = ordered[starts[present] + counts[present] // 2]
-        medians = np.zeros(len(counts), np.int64)
-        medians[present] = lower + (upper - lower) // 2
-        return pa.array(medians, mask=~present)
+        found = self._of_rows(self._numbers[chosen], values[chosen])
+        return pa.array(found["median"], mask=found["count"] == 0)
 
     def typical_rows(self, columns: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
         """Return a row for each group that has its most frequent combination of values.
@@ -75,25 +48,39 @@ class Groups:
         """
         import numpy as np
 
-        combinations = _combined([self._codes, *columns])
-        counts = np.bincount(combinations)
-        _, first = np.unique(combinations, return_index=True)
-        order = np.lexsort((first, -counts, self._codes[first]))
-        _, best = np.unique(self._codes[first][order], return_index=True)
-        return first[order][best]
+        _, first, counts = _combined([self._numbers, *columns])
+        group = self._numbers[first]
+        most = self._of_rows(group, counts)["greatest"]
+        # Combinations come in the order of their first rows: the last written is the first.
+        best = np.flatnonzero(counts == most[group])[::-1]
+        rows = np.zeros(len(self.counts), np.int64)
+        rows[group[best]] = first[best]
+        return rows
+
+    def _of_rows(
+        self, numbers: "NDArray[Any]", values: "NDArray[Any]"
+    ) -> "dict[str, NDArray[Any]]":
+        import numpy as np
+
+        values = np.ascontiguousarray(values, np.int64)
+        return _core.group_values(np.ascontiguousarray(numbers), values, len(self.counts))
 
 
-def _combined(keys: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
-    """Return a number for each row, the same for equal keys, counted up as they first come."""
-    import pyarrow as pa
-
-    combined = _numbered(pa.array(keys[0]))
-    for key in keys[1:]:
-        numbers = _numbered(pa.array(key))
-        combined = _numbered(pa.array(combined * (int(numbers.max(initial=0)) + 1) + numbers))
-    return combined
+def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return a number for each row, the same for equal keys; and the first row of each number."""
+    numbers, first, _ = _combined([keys])
+    return numbers, first
 
 
-def _numbered(values: "pa.Array") -> "NDArray[Any]":
-    numbers: NDArray[Any] = values.dictionary_encode().indices.to_numpy().astype("int64")
-    return numbers
+def _combined(
+    keys: "Sequence[NDArray[Any]]",
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return numbers counted up as keys first come, their first rows, and how many have each."""
+    import numpy as np
+
+    first, *others = (np.ascontiguousarray(key.astype(np.uint32, copy=False)) for key in keys)
+    found: Any = _core.numbered(first, others[0] if others else np.zeros_like(first))
+    for key in others[1:]:
+        found = _core.numbered(found[0], key)
+    numbers, first_rows, counts = found
+    return numbers, first_rows, counts

@@ -47,23 +47,24 @@ def kernels(
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     kind = known.index("kernel")
-    rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
+    needed = activities.select(["time", "end", "name", "launch", "correlation"])
+    rows = needed.take(np.flatnonzero(codes(activities["kind"], known) == kind))
     calls = calls_of(recording.tables, plain(rows["correlation"]))
     places = Places(recording, stacks_of(recording.tables, calls))
     names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
     groups = Groups([names if by == "name" else places.numbers(by)])
     typical = groups.typical_rows([names, places.stacks, launches])
-    lengths = durations(rows)
-    totals = groups.sums(lengths)
+    lengths = groups.values(durations(rows))
+    totals = lengths["sum"]
     table = pa.table(
         {
             "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
             **places.columns(typical),
             "count": groups.counts,
             "total_ns": totals,
-            "median_ns": groups.medians(lengths),
-            "min_ns": groups.minima(lengths),
-            "max_ns": groups.maxima(lengths),
+            "median_ns": lengths["median"],
+            "min_ns": lengths["least"],
+            "max_ns": lengths["greatest"],
             "share": totals / max(1, int(totals.sum())),
             "launch_delay_ns": groups.medians(_delays(recording, rows, calls), calls >= 0),
             **_shapes(recording, launches[typical]),

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.sites import NO_STACK
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 _LIMIT = 2**60
+# Ids that leave no more gaps than so many for each are looked up in a table of all of them.
+_DENSE = 4
 
 
 def check_by(by: str, known: "Sequence[str]") -> None:
@@ -40,16 +43,26 @@ def durations(table: "pa.Table") -> "NDArray[Any]":
 
 def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
     """Return the row of ``api_calls`` of each correlation id, the first of several; -1 if none."""
+    return first_rows(plain(tables["api_calls"]["correlation"]), correlations)
+
+
+def first_rows(known: "NDArray[Any]", wanted: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the first row of ``known`` that has each wanted id but 0; -1 if none has."""
     import numpy as np
 
-    known = plain(tables["api_calls"]["correlation"])
     if not known.size:
-        return np.full(len(correlations), -1)
-    ascending = bool((known[1:] >= known[:-1]).all())
-    order = np.arange(len(known)) if ascending else np.argsort(known, kind="stable")
-    found = np.searchsorted(known, correlations, sorter=order)
-    rows = order[np.minimum(found, len(known) - 1)]
-    return np.where((known[rows] == correlations) & (correlations != 0), rows, -1)
+        return np.full(len(wanted), -1)
+    low, high = int(known.min()), int(known.max())
+    if high - low < _DENSE * len(known):
+        rows = np.full(high - low + 3, -1)
+        rows[known[::-1] - np.int64(low - 1)] = np.arange(len(known))[::-1]
+        places = np.clip(wanted.astype(np.int64) - (low - 1), 0, high - low + 2)
+        dense: NDArray[Any] = np.where(wanted != 0, rows[places], -1)
+        return dense
+    order = np.argsort(known, kind="stable")
+    found = np.searchsorted(known, wanted, sorter=order)
+    first = order[np.minimum(found, len(known) - 1)]
+    return np.where((known[first] == wanted) & (wanted != 0), first, -1)
 
 
 def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
@@ -67,10 +80,11 @@ def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each id of ``strings``, the same for the same text."""
     import numpy as np
 
-    distinct, rows = np.unique(ids, return_inverse=True)
+    rows, first = numbered(ids)
     numbers: dict[str, int] = {}
-    of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(tables, distinct)]
-    return np.array(of_distinct, np.int64)[rows]
+    of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(tables, ids[first])]
+    of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
+    return of_rows
 
 
 def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
@@ -101,11 +115,12 @@ class Places:
 
         if by == "stack":
             return self.stacks
-        distinct, rows = np.unique(self.stacks, return_inverse=True)
+        rows, first = numbered(self.stacks)
         numbers: dict[str, int] = {}
-        sites = (self._site(stack)[0] for stack in distinct.tolist())
+        sites = (self._site(stack)[0] for stack in self.stacks[first].tolist())
         of_distinct = [numbers.setdefault(site, len(numbers)) for site in sites]
-        return np.array(of_distinct, np.int64)[rows]
+        of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
+        return of_rows
 
     def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
         """Return ``site``, ``source`` and ``stack`` of some rows, as `Recording.sites` has them."""

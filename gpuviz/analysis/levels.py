@@ -7,12 +7,14 @@ from gpuviz.analysis.state import initial_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gpuviz._core import MemoryState
     from gpuviz.recording.recording import Recording
 
 
-def levels(recording: "Recording") -> "pa.Table":
-    """Return the table ``memory_levels``: one row whenever a total of a device changed.
+def levels_and_end(recording: "Recording") -> "tuple[pa.Table, MemoryState]":
+    """Return the table ``memory_levels``, and the state at the end, from one pass over the events.
 
+    The table has one row whenever a total of a device changed.
     Columns: ``time`` (ns), ``device``, and in bytes ``requested``, ``allocated``, ``active``,
     ``reserved``, ``inactive_split`` and ``largest_free`` (-1 where unknown), each as
     ``torch.cuda.memory_stats`` defines it. What existed before the recording is one row for each
@@ -23,6 +25,5 @@ def levels(recording: "Recording") -> "pa.Table":
     state = initial_state(recording)
     first = recording.manifest.initial_events
     before = pa.table(state.levels(0))
-    return pa.concat_tables(
-        [before, pa.table(state.apply_with_levels(recording.memory_columns, first))],
-    )
+    changes = pa.table(state.apply_with_levels(recording.memory_columns, first))
+    return pa.concat_tables([before, changes]), state

@@ -1,9 +1,11 @@
 """Notes on what a recording lacks."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuviz.recording.manifest import Manifest
+    from gpuviz.recording.recording import Recording
 
 
 def notes(manifest: "Manifest") -> tuple[str, ...]:
@@ -25,3 +27,11 @@ def notes(manifest: "Manifest") -> tuple[str, ...]:
     if not manifest.complete and not manifest.notes:
         sentences.append("The recording was not stopped properly; its end is missing.")
     return (*sentences, *manifest.notes)
+
+
+def noted(recording: "Recording", note: str) -> "Recording":
+    """Return a recording with one more note; what has been computed of it stays known."""
+    manifest = replace(recording.manifest, notes=(*recording.manifest.notes, note))
+    with_note = object.__new__(type(recording))
+    vars(with_note).update(vars(recording), manifest=manifest)
+    return with_note

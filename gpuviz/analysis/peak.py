@@ -34,21 +34,46 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
     Raises:
         ValueError: The recording has no such device.
     """
+    return peak_and_rows(recording, device)[0]
+
+
+def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[Peak, int | None]":
+    """Return the peak, and how many rows of ``memory_events`` lead to it.
+
+    That number is None if the times of the events do not ascend.
+
+    Raises:
+        ValueError: The recording has no such device.
+    """
+    if device is not None:
+        device = recording.device_or_first(device)
+    first = recording.manifest.initial_events
+    found = initial_state(recording).apply_and_find_peak(recording.memory_columns, first, device)
+    if found is None:
+        return _peak_of_levels(recording, device), None
+    rows, allocated, reserved = found
+    time = recording.tables["memory_events"]["time"][rows - 1].as_py() if rows > first else 0
+    return Peak(time, allocated, reserved, device), rows
+
+
+def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
+    """Return the peak where devices did not record in turn."""
     import numpy as np
 
     table = recording.memory_levels
     there = initial_state(recording).devices()
     if device is not None:
-        device = recording.device_or_first(device)
-        table = table.filter(table["device"].to_numpy() == device)
+        of_device = table["device"].to_numpy() == device
+        table = table if of_device.all() else table.filter(of_device)
         there = [each for each in there if each == device]
     # One row for each device that was there before, all of one moment; then events, which are
     # in order within a device only.
     first = len(there)
     times = table["time"].to_numpy()
-    later = first + np.argsort(times[first:], kind="stable")
-    order = np.concatenate([np.arange(first), later])
-    rows = table.take(order)
+    rows = table.select(["time", "device", "allocated", "reserved"])
+    if (np.diff(times[first:]) < 0).any():
+        later = first + np.argsort(times[first:], kind="stable")
+        rows = rows.take(np.concatenate([np.arange(first), later]))
     devices = rows["device"].to_numpy()
     allocated = _moments(rows["allocated"].to_numpy(), devices, first)
     reserved = _moments(rows["reserved"].to_numpy(), devices, first)
@@ -69,7 +94,10 @@ def _sum_over_devices(values: "NDArray[Any]", devices: "NDArray[Any]") -> "NDArr
     import numpy as np
 
     changes = np.zeros_like(values)
-    for each in np.unique(devices):
+    present = np.unique(devices)
+    if len(present) == 1:
+        return values
+    for each in present:
         rows = devices == each
         changes[rows] = np.diff(values[rows], prepend=0)
     return np.cumsum(changes)

@@ -27,7 +27,8 @@ def state_at(recording: "Recording", at: "Moment" = None, device: int | None = N
 
     Args:
         recording: The recording.
-        at: A time in ns (events of exactly that time have happened), ``peak`` or ``end``.
+        at: A time in ns (events of exactly that time have happened), ``peak`` or ``end``, whose
+            state is everybody's: nothing may be applied to it.
         device: Whose peak; that of all devices together if None.
 
     Raises:
@@ -36,7 +37,7 @@ def state_at(recording: "Recording", at: "Moment" = None, device: int | None = N
     if at == "peak":
         return _state_at_peak(recording, device)
     if at is None or at == "end":
-        return _state_until(recording)
+        return recording.final_state
     return _state_until(recording, as_ns(at, "at", 'a time in ns, "peak" or "end"'))
 
 
@@ -54,7 +55,7 @@ def allocated_bytes(state: MemoryState, device: int | None) -> int:
     return sum(state.statistics(each)["allocated_bytes.all.current"] for each in devices)
 
 
-def _state_until(recording: "Recording", time: int = 2**63 - 1) -> MemoryState:
+def _state_until(recording: "Recording", time: int) -> MemoryState:
     state = initial_state(recording)
     state.apply(recording.memory_columns, recording.manifest.initial_events, until=time)
     return state
@@ -63,7 +64,13 @@ def _state_until(recording: "Recording", time: int = 2**63 - 1) -> MemoryState:
 def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
     import numpy as np
 
-    peak = recording.peak(device)
+    from gpuviz.analysis.peak import peak_and_rows
+
+    peak, rows = peak_and_rows(recording, device)
+    if rows is not None:
+        state = initial_state(recording)
+        state.apply(recording.memory_columns, recording.manifest.initial_events, rows)
+        return state
     state = _state_until(recording, peak.time_ns - 1)
     times = plain(recording.tables["memory_events"]["time"])
     # Several events may share the peak's time; the peak may lie between two of them.

@@ -48,14 +48,17 @@ def synchronizations(
     check_by(by, ("kind", "line", "stack"))
     waits = recording.derived["host_waits"]
     kinds, names = codes(waits["kind"], _KINDS).astype(np.int64), plain(waits["name"])
-    lengths = durations(waits)
     places = Places(recording, plain(waits["stack"]))
     keys = [] if by == "kind" else [places.numbers(by)]
     groups = Groups([*keys, kinds, text_numbers(recording.tables, names)])
     typical = groups.typical_rows([places.stacks])
-    nothing_known = groups.sums(plain(pc.is_valid(waits["waiting_ns"]).cast("int64"))) == 0
+    lengths = groups.values(durations(waits))
+    is_known = plain(pc.is_valid(waits["waiting_ns"]).cast("int64"))
+    nothing_known = groups.values(is_known)["greatest"] == 0
     parts = {
-        name: pa.array(groups.sums(plain(pc.fill_null(waits[name], 0))), mask=nothing_known)
+        name: pa.array(
+            groups.values(plain(pc.fill_null(waits[name], 0)))["sum"], mask=nothing_known
+        )
         for name in ("waiting_ns", "transfer_ns")
     }
     table = pa.table(
@@ -64,9 +67,9 @@ def synchronizations(
             "name": pa.array(texts(recording.tables, names[typical]), pa.utf8()),
             **places.columns(typical),
             "count": groups.counts,
-            "total_ns": groups.sums(lengths),
-            "median_ns": groups.medians(lengths),
-            "max_ns": groups.maxima(lengths),
+            "total_ns": lengths["sum"],
+            "median_ns": lengths["median"],
+            "max_ns": lengths["greatest"],
             **parts,
         },
     )

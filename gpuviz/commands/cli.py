@@ -1,13 +1,12 @@
 """The command ``gpuviz``: finds the verb, and prints errors as one sentence."""
 
+import gc
 import signal
 import sys
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
-import rich_click as click
-
+from gpuviz.commands.help import SETTINGS, Group, click
 from gpuviz.commands.options import (
     FILE,
     FORMATS,
@@ -17,33 +16,27 @@ from gpuviz.commands.options import (
     recording_options,
 )
 
-# What a shell says of a program that a signal ended: 128 and its number.
+# A shell's exit code for a program ended by a signal: 128 plus the number.
 _BY_SIGNAL = 128
-# Some libraries drop an exception that a signal raises while they import others.
+# Some libraries swallow an exception that a signal handler raises during their imports.
 _RAISE_AGAIN_S = 0.25
-
-
-_STYLE = {
-    "text_paragraph_linebreaks": "\n\n",
-    "padding_helptext_first_line": (0, 0, 1, 0),
-    "style_options_panel_border": "dim",
-    "style_commands_panel_border": "dim",
-}
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE},
+    cls=Group,
+    context_settings=SETTINGS,
     epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
     "options; likewise zsh_source and fish_source.",
 )
 @click.version_option(package_name="gpuviz", message="%(prog)s %(version)s")
 def commands() -> None:
-    """See what CuPy programs do to GPU memory and to CUDA streams."""
+    """See what CuPy programs do to GPU memory and CUDA streams."""
 
 
 @commands.command()
 @click.option("--workload", default="kmeans", show_default=True, help="Program to show.")
-@click.option("--list", "list_only", is_flag=True, help="Print the programs and stop.")
+@click.option("--list", "list_only", is_flag=True, help="List the programs and exit.")
 @click.option("--output", type=FILE, help="Write the report here instead of opening it.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
@@ -51,7 +44,7 @@ def commands() -> None:
 def demo(
     *, workload: str, list_only: bool, output: Path | None, force: bool, no_open: bool
 ) -> None:
-    """Record a CuPy program, or replay a recording of one where there is no GPU."""
+    """Record an example CuPy program, or replay a recording of it without a GPU."""
     from gpuviz.commands import demo as command
 
     if list_only:
@@ -63,9 +56,9 @@ def demo(
 @commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
 @click.option("-o", "--output", type=FILE, help="File to record to; NAME.gpuviz by default.")
 @click.option("--report", type=FILE, help="Also write an HTML report when the program ends.")
-@click.option("--live", is_flag=True, help="Show the headline numbers in the terminal meanwhile.")
-@click.option("--force", is_flag=True, help="Replace files that exist.")
-@click.option("--quiet", is_flag=True, help="Say nothing but warnings.")
+@click.option("--live", is_flag=True, help="Show headline numbers in the terminal while it runs.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option("--quiet", is_flag=True, help="Print only warnings.")
 @recording_options
 @click.argument(
     "program",
@@ -81,10 +74,10 @@ def demo(
     "gpuviz run --observe --output pool.gpuviz train.py",
 )
 def run(*, program: tuple[str, ...], **options: Any) -> None:
-    """Record a program that is run as `python` would run it.
+    """Run a program like `python` and record it.
 
-    Its arguments, output, tracebacks and exit code are as without. CuPy is recorded from its first
-    allocation on.
+    Arguments, output, tracebacks and exit code are the program's own. Recording starts at CuPy's
+    first allocation.
     """
     from gpuviz.commands import run as command
 
@@ -94,9 +87,11 @@ def run(*, program: tuple[str, ...], **options: Any) -> None:
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
-@click.option("--redact", is_flag=True, help="Leave out paths, source lines, names, the program.")
-@click.option("--range", "window", metavar="START:END", help="Only this stretch, as in 1.5s:2s.")
-@click.option("--max-size", metavar="SIZE", help="Leave out detail until it fits, as in 20MB.")
+@click.option(
+    "--redact", is_flag=True, help="Remove paths, source lines, names and the command line."
+)
+@click.option("--range", "window", metavar="START:END", help="Only this time range, as in 1.5s:2s.")
+@click.option("--max-size", metavar="SIZE", help="Remove detail until it fits, as in 20MB.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in a browser.")
 @examples(
@@ -126,10 +121,10 @@ def view(*, file: Path) -> None:
 
 @commands.command()
 @click.argument("file", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print it for programs to read.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz info run.gpuviz", "gpuviz info --json run.gpuviz | jq .devices")
 def info(*, file: Path, as_json: bool) -> None:
-    """Print the facts of a recording on one screen."""
+    """Print the main facts of a recording."""
     from gpuviz.commands import info as command
 
     command.run(file, as_json=as_json)
@@ -137,7 +132,7 @@ def info(*, file: Path, as_json: bool) -> None:
 
 @commands.command()
 @click.argument("file", type=FILE)
-@click.option("--device", type=int, help="Only this one, by its ordinal.")
+@click.option("--device", type=int, help="Only this device, by ordinal.")
 @click.option("--abbreviated", is_flag=True, help="Leave out the lines for each pool.")
 @examples("gpuviz stats run.gpuviz --device 0")
 def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
@@ -153,7 +148,7 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
 @click.option(
     "--format",
     type=click.Choice(list(FORMATS)),
-    help="Format to write; by default the ending of OUT tells.",
+    help="Format to write; by default from the suffix of OUT.",
 )
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples(
@@ -162,22 +157,20 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
     "gpuviz convert run.gpuviz run.pftrace",
 )
 def convert(*, file: Path, output: Path, format: str | None, force: bool) -> None:  # noqa: A002
-    """Write a recording in another format; that of IN is recognized by its content."""
+    """Write a recording in another format; that of IN is detected by its content."""
     from gpuviz.commands import convert as command
 
     command.run(file, output, format=format, force=force)
 
 
 @commands.command()
-@click.option("--json", "as_json", is_flag=True, help="Print it for programs to read.")
-@click.option(
-    "--try", "attempt", is_flag=True, help="Also use the GPU, and record it for a moment."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--try", "attempt", is_flag=True, help="Also use the GPU and make a short recording.")
 @examples("gpuviz doctor", "gpuviz doctor --try")
 def doctor(*, as_json: bool, attempt: bool) -> None:
-    """Tell whether this machine can record, and what limits it.
+    """Report whether this machine can record, and what limits it.
 
-    The exit code is 1 if recording is impossible. Without --try nothing is done on the GPU.
+    The exit code is 1 if recording is impossible. Without --try the GPU is not used.
     """
     from gpuviz.commands import doctor as command
 
@@ -192,6 +185,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGALRM, _end)
     sys.meta_path.insert(0, _WithoutPandas())
+    # To import libraries makes many objects and hardly any garbage.
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
@@ -208,17 +203,17 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-class _WithoutPandas(MetaPathFinder):
-    """No command needs pandas; pyarrow takes half a second to import it where it can."""
+class _WithoutPandas:
+    """Blocks what no command needs; pyarrow would take half a second to import it."""
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        if fullname == "pandas":
+        if fullname in {"pandas", "dateutil"}:
             raise ModuleNotFoundError(fullname)
 
 
 def _end(_number: int, _frame: object) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
-    # By an exception, so that no half file is left.
+    # An exception, so that no partial file is left.
     sys.exit(_BY_SIGNAL + signal.SIGTERM)
 
 

@@ -18,7 +18,7 @@ _FOLDERS = {"arrow", "parquet"}
 
 
 def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  # noqa: A002
-    """Write a recording of any format that can be read in one that can be written.
+    """Convert a recording from any readable format to any writable one.
 
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
@@ -32,17 +32,17 @@ def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  
 
 
 def format_of(path: Path) -> str:
-    """Return the format that a file's name means.
+    """Return the format of a file name.
 
     Raises:
-        GpuvizError: It means none.
+        GpuvizError: The suffix is unknown.
     """
     for name, endings in FORMATS.items():
         if path.name.lower().endswith(endings):
             return name
     known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
     raise GpuvizError(
-        f"The name {path.name} tells no format: let it end in one of {known}, or give --format.",
+        f"{path.name} has no known suffix; use one of {known}, or give --format.",
     )
 
 

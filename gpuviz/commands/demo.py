@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 RECORDINGS = Path(str(files("gpuviz.commands") / "recordings"))
-# What every workload fits in at scale 1.
+# Enough for every workload at scale 1.
 NEEDED_BYTES = 8 * 2**30
 
 
 def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> None:
-    """Write the report of a workload, and open it unless told not to or where to put it.
+    """Write the report of a workload, and open it unless an output is given.
 
     Raises:
         GpuvizError: There is no such workload, or the output cannot be written.
     """
     if name not in WORKLOADS:
         known = ", ".join(WORKLOADS)
-        raise GpuvizError(f"There is no workload {name!r}; the names are {known}.")
+        raise GpuvizError(f"Unknown workload {name!r}; choose one of {known}.")
     if output is not None:
         check_free(output, force=force)
     path = output or Path(tempfile.mkdtemp(prefix="gpuviz-demo-"), f"{name}.html")
@@ -41,7 +41,7 @@ def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> N
 
 
 def print_workloads() -> None:
-    """Print each workload with its sentence."""
+    """Print each workload with its description."""
     width = max(map(len, WORKLOADS))
     for name, workload in WORKLOADS.items():
         click.echo(f"{name:<{width}}  {workload.description}")
@@ -72,14 +72,14 @@ def _record(name: str) -> "Recording":
 
 
 def _replay(name: str) -> "Recording":
-    """Return a new recording of the shipped one's operations, made on the simulated device."""
+    """Return a replay of the shipped recording on the simulated device."""
     from gpuviz import replay
     from gpuviz.recording.recording import load
 
     shipped = load(RECORDINGS / f"{name}.gpuviz")
     device = shipped.table("devices")["name"][0].as_py()
     click.echo(
-        f"There is no GPU with CuPy here: replaying {name} on the simulated device,\n"
-        f"at its own speed, from a recording made on {device}",
+        f"No GPU with CuPy found: replaying {name} on the simulated device at its original\n"
+        f"speed, from a recording made on {device}",
     )
     return replay(shipped, speed=1.0)

@@ -16,11 +16,11 @@ _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[re
 
 
 def run(*, as_json: bool, attempt: bool) -> bool:
-    """Print what is found, and return whether recording is possible.
+    """Print the findings, and return whether recording is possible.
 
     Args:
-        as_json: Print it for programs to read.
-        attempt: Whether to use the GPU, too.
+        as_json: Print JSON.
+        attempt: Whether to use the GPU.
     """
     found = list(examine(Machine(), use_gpu=attempt))
     can_record = all(finding.level != "problem" for finding in found)
@@ -34,7 +34,7 @@ def run(*, as_json: bool, attempt: bool) -> bool:
 
 
 def verdict(found: "list[Finding]") -> str:
-    """Return in a sentence whether recording is possible."""
+    """Return a sentence on whether recording is possible."""
     problems = [finding for finding in found if finding.level == "problem"]
     warnings = [finding for finding in found if finding.level == "warning"]
     if problems:
@@ -52,7 +52,7 @@ def _print(found: "list[Finding]") -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("", "what", "found, what it means, the way out"):
+    for heading in ("", "topic", "finding, meaning, solution"):
         table.add_column(heading, vertical="top", overflow="fold")
     for finding in found:
         lines = [Text(finding.found, "bold" if finding.level != "ok" else "")]

@@ -53,7 +53,7 @@ def run(file: Path, *, as_json: bool) -> None:
 
 
 def facts_of(recording: "Recording") -> dict[str, Any]:
-    """Return what there is to say about a recording: texts, bytes, ns and counts."""
+    """Return the facts of a recording: texts, bytes, ns and counts."""
     manifest = recording.manifest
     allocator = " ".join(filter(None, (manifest.allocator, manifest.allocator_name)))
     origin = {name: getattr(manifest, name) for name in _ORIGIN.values()}
@@ -93,7 +93,7 @@ def _device(recording: "Recording", row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _activities(recording: "Recording") -> dict[str, Any]:
-    """Return what ran on the GPUs; nothing if no activity was recorded."""
+    """Return totals of GPU activities; empty if none were recorded."""
     import pyarrow.compute as pc
 
     if recording.table("activities").num_rows == 0:
@@ -126,7 +126,7 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     events = format_counted(facts["rows"]["memory_events"], "memory event")
     lost = [
         f"{format_count(facts[name])} {what}"
-        for name, what in (("dropped", "lost"), ("dropped_oldest", "of the oldest given up"))
+        for name, what in (("dropped", "dropped"), ("dropped_oldest", "oldest discarded"))
         if facts[name]
     ]
     yield Text(", ".join((f"{events} in {format_duration(facts['duration_ns'])}", *lost)))
@@ -184,9 +184,9 @@ def _lines_of(activities: dict[str, Any]) -> "Iterator[str]":
     yield f"Copies: {format_count(activities['copies'])}, {copied}"
     blocked = format_duration(activities["host_blocked_ns"])
     count = format_count(activities["synchronizations"])
-    yield f"Synchronizations: {count}, the host blocked for {blocked}"
+    yield f"Synchronizations: {count}, blocking the host for {blocked}"
     for each in activities["devices"]:
         share = each["copies_hidden"]
-        hidden = "" if share is None else f", {format_share(share)} of copying behind kernels"
+        hidden = "" if share is None else f", {format_share(share)} of copy time hidden by kernels"
         busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
         yield f"Device {each['device']}: busy {busy} of {window}{hidden}"

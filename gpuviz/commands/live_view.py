@@ -15,26 +15,25 @@ if TYPE_CHECKING:
 
 LINES = 4
 _INTERVAL_S = 0.5
-# Of the time between two looks, at most this share is spent on looking.
+# At most this share of the time is spent on updates.
 _SHARE = 0.02
 _LONGEST_INTERVAL_S = 5.0
 # Columns of the terminal for one number.
 _CELL = 36
 _FEWEST_ROWS = 12
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
-# All of the terminal scrolls again, and the lines are empty, however high it is by now.
-_GIVE_BACK = f"{_SAVE}\x1b[r\x1b[999;1H\x1b[{LINES - 1}A\x1b[J{_RESTORE}"
+# The whole terminal scrolls again, and the lines are empty, whatever its height is now.
+_RELEASE = f"{_SAVE}\x1b[r\x1b[999;1H\x1b[{LINES - 1}A\x1b[J{_RESTORE}"
 
 
 class LiveView:
-    """Shows numbers below a scroll region, in which the program goes on to print as ever.
+    """Shows numbers below a scroll region, in which the program's output appears as usual.
 
-    The program's streams are left alone: what it prints, and whether it prints to a terminal, is as
-    without. Where the terminal is too low, nothing is shown. However the program ends, the terminal
-    scrolls as a whole afterwards.
+    The program's streams are not redirected. If the terminal is too small, nothing is shown. The
+    whole terminal scrolls again after the program has ended, in whatever way.
 
     Args:
-        recorder: Records.
+        recorder: The active recorder.
         terminal: File descriptor of the terminal.
     """
 
@@ -51,12 +50,12 @@ class LiveView:
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the lines back to the program."""
+        """Release the lines for the program."""
         self._stop.set()
         self._thread.join()
         if self._guard is not None:
             with suppress(OSError):
-                self._write(_GIVE_BACK)
+                self._write(_RELEASE)
             self._guard.dismiss()
 
     def _run(self) -> None:
@@ -67,7 +66,7 @@ class LiveView:
                 self._show()
             except (OSError, ValueError):
                 return
-            # The first look imports libraries.
+            # The first update imports libraries.
             took, is_first = 0.0 if is_first else time.perf_counter() - began, False
             pause = min(max(_INTERVAL_S, took / _SHARE), _LONGEST_INTERVAL_S)
 
@@ -76,7 +75,7 @@ class LiveView:
         if size.lines < _FEWEST_ROWS:
             return
         if self._guard is None:
-            self._guard = TerminalGuard(self._terminal, _GIVE_BACK)
+            self._guard = TerminalGuard(self._terminal, _RELEASE)
         begin = "" if size == self._size else self._reserve(size)
         lines = rendered(live_headline(self._recorder.read_statistics()), size.columns)
         first = size.lines - LINES + 1
@@ -85,12 +84,12 @@ class LiveView:
 
     def _reserve(self, size: os.terminal_size) -> str:
         self._size = size
-        # Scrolled up first, so that the cursor is above the lines.
+        # Scroll up first, so that the cursor is above the lines.
         room = "\n" * LINES + f"\x1b[{LINES}A"
         return f"{room}{_SAVE}\x1b[1;{size.lines - LINES}r{_RESTORE}"
 
     def _write(self, text: str) -> None:
-        # One write, so that the program's own output cannot come in between.
+        # A single write, so that the program's output cannot interleave.
         os.write(self._terminal, text.encode())
 
 

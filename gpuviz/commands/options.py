@@ -5,26 +5,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
 from click.shell_completion import CompletionItem
 
+from gpuviz.commands.help import Command, click
 from gpuviz.formats import exports
 
-# Files are checked by the readers and writers, whose errors say more than click's.
+# Readers and writers check files; their errors are more precise than click's.
 FILE = click.Path(path_type=Path)
 
 _Function = Callable[..., Any]
 _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--observe", {"help": "Leave the program's own allocator in place, and record what it does."}),
+    ("--observe", {"help": "Keep the program's own allocator, and record what it does."}),
     ("--no-stacks", {"help": "Do not record call stacks."}),
     ("--no-streams", {"help": "Record memory only."}),
     ("--no-launch-sites", {"help": "Do not record which call caused each GPU activity."}),
-    ("--no-launch-blocks", {"help": "Do not record which memory each launch got pointers to."}),
+    ("--no-launch-blocks", {"help": "Do not record which blocks each launch received."}),
     ("--api-calls", {"help": "Record every CUDA driver call."}),
     ("--no-graph-nodes", {"help": "Show each launch of a CUDA graph as a whole."}),
 )
 DEFAULT_MAX_EVENTS = 10_000_000
-# A format to convert to, and the endings of file names that mean it.
+# Formats to convert to, with their suffixes.
 FORMATS = {"gpuviz": (".gpuviz",), "html": (".html", ".htm")} | {
     name: endings for name, (_, _, endings) in exports.FORMATS.items()
 }
@@ -39,15 +39,15 @@ def recording_options(function: _Function) -> _Function:
         type=click.IntRange(min=1),
         default=DEFAULT_MAX_EVENTS,
         show_default=True,
-        help="How many events may wait in memory.",
+        help="How many events are kept in memory.",
     )(function)
 
 
-class ProgramCommand(click.RichCommand):
-    """A command whose last argument is a program, from which on nothing is an option of ours."""
+class ProgramCommand(Command):
+    """A command whose last argument is a program; everything after it belongs to the program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``--`` before the program: the first of ``-m``, ``-c`` and what is no option."""
+        """Insert ``--`` before the program: the first ``-m``, ``-c`` or non-option argument."""
         return super().parse_args(ctx, self._separated(args))
 
     def _separated(self, args: list[str]) -> list[str]:
@@ -71,13 +71,13 @@ class ProgramCommand(click.RichCommand):
 def complete_files(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Let the shell complete names of files."""
+    """Return file completion for the shell."""
     del ctx, param
     return [CompletionItem(incomplete, type="file")]
 
 
 def examples(*lines: str) -> Callable[[_Function], _Function]:
-    """Add command lines to the end of a command's help."""
+    """Append examples to a command's help."""
     text = "\n".join(("\b", "Examples:", *(f"$ {line}" for line in lines)))
 
     def add(function: _Function) -> _Function:

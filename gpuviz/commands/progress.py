@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 ProgressCallback = Callable[[int, int], None]
-"""Is told how much is done, and of how much, in whatever unit."""
+"""Called with the amount done and the total, in any unit."""
 
 
 def reading(file: Path) -> "Recording":
@@ -26,15 +26,15 @@ def reading(file: Path) -> "Recording":
     """
     from gpuviz.formats.detection import read
 
-    with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as tell:
-        return read(file, tell)
+    with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as report:
+        return read(file, report)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[ProgressCallback]:
-    """Show that a file is written; what comes can be told of how far that is."""
-    with _shown(f"Writing {path.name}") as tell:
-        yield tell
+    """Show that a file is being written, and yield a function that reports progress."""
+    with _shown(f"Writing {path.name}") as report:
+        yield report
 
 
 def size_on_disk(file: Path) -> int:
@@ -55,14 +55,14 @@ def _shown(task: str) -> Iterator[ProgressCallback]:
     with _bars() as bars:
         bar = bars.add_task(task, total=None)
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             bars.update(bar, completed=done, total=total)
 
-        yield tell
+        yield report
 
 
 def _bars() -> "Progress":
-    """Return what shows time from the start, and a share, a rate and the time left if told them."""
+    """Return a progress bar with elapsed time, and with share, rate and time left if known."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

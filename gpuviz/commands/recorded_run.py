@@ -23,7 +23,7 @@ _runs: "list[RecordedRun]" = []
 
 
 def after_import(name: str, options: str) -> None:
-    """Prepare to record what will be done with a module that has been imported just now."""
+    """Prepare recording after the import of a module."""
     if not _runs:
         _runs.append(RecordedRun(RunOptions.from_json(options)))
     if name == "cupy":
@@ -33,7 +33,7 @@ def after_import(name: str, options: str) -> None:
 
 
 def finish() -> None:
-    """Write what is to be written at the end of the program, and say where."""
+    """Write the outputs at the end of the program, and print their paths."""
     try:
         for run in _runs:
             run.finish()
@@ -46,7 +46,7 @@ def finish() -> None:
 class RecordedRun:
     """Records from CuPy's first allocation, or the first `SimulatedGPU`, to the program's end.
 
-    Nothing that goes wrong here reaches the program: it is told on stderr.
+    Errors never reach the program; they are printed on stderr.
     """
 
     def __init__(self, options: RunOptions) -> None:
@@ -58,24 +58,24 @@ class RecordedRun:
         self._live: LiveView | None = None
         self._reason = "the program did not import CuPy"
         self._awaited: FirstAllocation | None = None
-        Recorder.before_start = self._give_way
+        Recorder.before_start = self._yield_to
 
     def await_cupy(self) -> None:
-        """Record as soon as CuPy is asked for memory."""
+        """Record from CuPy's first allocation."""
         from gpuviz.frameworks.cupy_start import FirstAllocation, has_driver
 
         if not has_driver():
             self._reason = ""
-            _say("not recorded: there is no NVIDIA driver here (libcuda.so.1 was not found)")
+            _say("not recorded: no NVIDIA driver found (libcuda.so.1 is missing)")
             return
         self._reason = "the program allocated nothing with CuPy"
         self._awaited = FirstAllocation(self._record_cupy)
 
     def await_simulated_gpu(self) -> None:
-        """Record the first simulated GPU as soon as there is one."""
+        """Record the first simulated GPU from its creation."""
         from gpuviz.simulation.gpu import add_new_gpu_hook
 
-        self._reason = "the program made no SimulatedGPU"
+        self._reason = "the program created no SimulatedGPU"
         add_new_gpu_hook(self._record_simulated)
 
     def _record_cupy(self, is_programs_choice: bool) -> None:
@@ -121,12 +121,12 @@ class RecordedRun:
         if options.live and stderr is not None and os.isatty(stderr):
             from gpuviz.commands.live_view import LiveView
 
-            # Its own, whatever the program does with stderr.
+            # A duplicate, independent of what the program does with stderr.
             self._live = LiveView(recorder, os.dup(stderr))
             self._live.start()
 
-    def _give_way(self, starting: Recorder) -> None:
-        """Stop for good when the program starts a recorder of its own."""
+    def _yield_to(self, starting: Recorder) -> None:
+        """Stop permanently when the program starts its own recorder."""
         if starting is self._own or os.getpid() != self._process:
             return
         self._is_over = True
@@ -135,16 +135,16 @@ class RecordedRun:
         if self._own is None:
             self._reason = "the program records itself"
         elif self._own.is_recording:
-            _say("the program records itself: gpuviz run recorded until it began to")
+            _say("the program started its own recording: gpuviz run recorded until then")
             self._own.stop()
 
     def finish(self) -> None:
-        """Say where the recording is, and write its report."""
+        """Print the path of the recording, and write its report."""
         if self._live is not None:
             self._live.stop()
         if self._own is None:
             if self._reason:
-                self._tell(f"nothing was recorded: {self._reason}")
+                self._print(f"nothing was recorded: {self._reason}")
             return
         self._summarize(self._own)
         if self._options.report:
@@ -159,16 +159,16 @@ class RecordedRun:
             recorder.recording.save(self._path)
         counts = format_counted(status.events, "memory event")
         if status.activities:
-            counts += f" and {format_counted(status.activities, 'row')} of GPU activity"
+            counts += f" and {format_counted(status.activities, 'GPU activity', 'GPU activities')}"
         size = format_bytes(self._path.stat().st_size)
         length = format_duration(recorder.elapsed_ns)
-        self._tell(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
+        self._print(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
 
     def _write_report(self) -> None:
         command = [sys.executable, "-P", "-m", "gpuviz", "report", str(self._path)]
         force = ["--force"] if self._options.force else []
         stdout = None if self._options.quiet else _stderr()
-        # A process of its own: this one is at its end, and holds the program's memory.
+        # A separate process: this one is ending, and holds the program's memory.
         subprocess.run(  # noqa: S603 - our own command
             [*command, "-o", self._options.report, *force],
             stdin=subprocess.DEVNULL,
@@ -177,13 +177,13 @@ class RecordedRun:
             check=False,
         )
 
-    def _tell(self, sentence: str) -> None:
+    def _print(self, sentence: str) -> None:
         if not self._options.quiet:
             _say(sentence)
 
 
 def _stderr() -> int | None:
-    """Return the file descriptor of stderr, which the program may have closed or replaced."""
+    """Return the file descriptor of the original stderr; None if it is closed."""
     if sys.__stderr__ is None or sys.__stderr__.closed:
         return None
     return sys.__stderr__.fileno()

@@ -14,10 +14,10 @@ SUFFIX = ".gpuviz"
 
 
 def default_output(program: tuple[str, ...]) -> Path:
-    """Return what the recording of a program is called unless told: ``train.gpuviz``.
+    """Return the default name of a program's recording, such as ``train.gpuviz``.
 
     Args:
-        program: What would stand after ``python``.
+        program: The arguments of ``python``.
     """
     first = program[0]
     if first.startswith("-m"):
@@ -30,10 +30,10 @@ def default_output(program: tuple[str, ...]) -> Path:
 
 
 def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
-    """Become ``python PROGRAM``: its exit code is that of this process.
+    """Replace this process by ``python PROGRAM``.
 
     Raises:
-        GpuvizError: The recording or the report cannot be written where it should be.
+        GpuvizError: The recording or the report cannot be written.
     """
     _check_output(options)
     if options.report:
@@ -54,11 +54,11 @@ def _check_output(options: RunOptions) -> None:
     check_free(path, force=options.force or options.numbered)
     if not options.numbered and not options.force and part_of(path).exists():
         raise GpuvizError(
-            f"{part_of(path)} exists: a recording to {path.name} is running or was cut off; give "
-            "another name, or --force to remove it.",
+            f"{part_of(path)} exists: a recording to {path.name} is in progress or was "
+            "interrupted; choose another name, or use --force to remove it.",
         )
     if not os.access(path.parent, os.W_OK):
-        raise GpuvizError(f"The folder {path.parent} cannot be written.")
+        raise GpuvizError(f"The folder {path.parent} is not writable.")
 
 
 def options_of(  # noqa: PLR0913 - a value for each option
@@ -78,7 +78,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
     api_calls: bool,
     no_graph_nodes: bool,
 ) -> RunOptions:
-    """Return what the options of the command line mean for a program."""
+    """Return the options of the command line as `RunOptions`."""
     return RunOptions(
         output=str((output or default_output(program)).absolute()),
         numbered=output is None and not force,

@@ -17,13 +17,13 @@ class RunOptions:
 
     Attributes:
         output: The file to record to.
-        numbered: Whether another name is taken where there is such a file.
-        force: Whether what is there is replaced.
+        numbered: Whether to add a number to the name if the file exists.
+        force: Whether to replace existing files.
         report: The HTML file to write at the end; empty for none.
-        live: Whether the headline numbers are shown while it runs.
-        quiet: Whether to say nothing that is not a warning.
+        live: Whether to show headline numbers while the program runs.
+        quiet: Whether to print only warnings.
 
-    The rest is as for `gpuviz.record`.
+    The others are those of `gpuviz.record`.
     """
 
     output: str
@@ -42,16 +42,16 @@ class RunOptions:
     graph_nodes: bool = True
 
     def to_json(self) -> str:
-        """Return them as a text."""
+        """Return the options as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return them from that text."""
+        """Return the options in ``text``."""
         return cls(**json.loads(text))
 
     def free_path(self) -> Path:
-        """Return the path to record to; with ``force`` nothing is there any more."""
+        """Return a free path to record to; with ``force``, remove an existing file."""
         path = Path(self.output)
         if self.force:
             remove(path)
@@ -63,17 +63,17 @@ class RunOptions:
 
 
 def part_of(path: Path) -> Path:
-    """Return the folder in which a recording to a path grows."""
+    """Return the part folder of a recording to ``path``."""
     return path.with_name(f"{path.name}.part")
 
 
 def is_free(path: Path) -> bool:
-    """Return whether neither a recording nor one that grows, or was cut off, is at a path."""
+    """Return whether neither a recording nor a part folder exists at ``path``."""
     return not any(os.path.lexists(each) for each in (path, part_of(path)))
 
 
 def remove(path: Path) -> None:
-    """Remove a recording, and one that was cut off."""
+    """Remove a recording and its part folder."""
     path.unlink(missing_ok=True)
     if part_of(path).exists():
         shutil.rmtree(part_of(path))

@@ -17,10 +17,10 @@ def run(file: Path, *, device: int | None, abbreviated: bool) -> None:
     """
     recording = reading(file)
     if not recording.devices:
-        raise GpuvizError(f"{file} has no memory events: there are no statistics.")
+        raise GpuvizError(f"{file} has no memory events, so there are no statistics.")
     if device is not None and device not in recording.devices:
         known = ", ".join(map(str, recording.devices))
-        raise GpuvizError(f"{file} has no device {device}; it has {known}.")
+        raise GpuvizError(f"{file} has no device {device}; its devices are {known}.")
     for each in recording.devices if device is None else (device,):
         stats = recording.memory_stats(each)
         click.echo(memory_summary_table(stats, each, abbreviated=abbreviated), nl=False)

@@ -3,19 +3,19 @@
 import os
 from contextlib import suppress
 
-# Its parent ends at once: the program, which may wait for all of its children, has none of ours.
+# The intermediate parent exits immediately, so that the program has no child of ours to wait for.
 _WAIT = 'exec 3<&0; { read -r word <&3 || printf %s "$0"; } &'
 
 
 class TerminalGuard:
-    """Writes a text to a terminal when this process ends without `dismiss`, however it ends.
+    """Writes a text to a terminal when this process ends without `dismiss`, in whatever way.
 
-    A shell waits for that, in a session of its own, so that what kills the program's process group
-    spares it. Where there is no shell, nothing is guarded.
+    A shell in its own session waits for the end, so that it survives a signal to the program's
+    process group. Without a shell the terminal is not guarded.
 
     Args:
         terminal: File descriptor of the terminal.
-        text: What is written.
+        text: The text.
     """
 
     def __init__(self, terminal: int, text: str) -> None:
@@ -27,7 +27,7 @@ class TerminalGuard:
         os.close(watched)
 
     def dismiss(self) -> None:
-        """Write nothing from now on."""
+        """Cancel the text."""
         with suppress(OSError):
             os.write(self._alive, b"\n")
         self._close()
@@ -41,7 +41,7 @@ class TerminalGuard:
 def _shell(text: str, stdin: int, stdout: int) -> int:
     """Start the shell and return its process id.
 
-    Not by `subprocess`, which waits for what a fork by another thread in that moment inherits.
+    `subprocess` would wait for pipes inherited by a concurrent fork in another thread.
     """
     files = [
         (os.POSIX_SPAWN_DUP2, stdin, 0),

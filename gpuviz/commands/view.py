@@ -11,7 +11,7 @@ from gpuviz.formats.detection import detect
 
 
 def run(file: Path) -> None:
-    """Open the report of a recording; a report is opened as it is.
+    """Open the report of a recording; a report is opened directly.
 
     Raises:
         GpuvizError: The file cannot be read as a recording.

@@ -13,14 +13,16 @@ _ELEMENTS = 1 << 20
 
 
 def findings() -> Iterator[Finding]:
-    """Make a context on the first GPU, allocate, launch, and yield what of it was recorded."""
+    """Create a context on the first GPU, allocate, launch a kernel, and yield what was recorded."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with record() as recorder:
                 total = _compute()
     except (GpuvizError, RuntimeError, MemoryError) as error:
-        yield Finding("attempt", "problem", f"{type(error).__name__}: {error}", "Nothing works.")
+        yield Finding(
+            "attempt", "problem", f"{type(error).__name__}: {error}", "Recording is impossible."
+        )
         return
     status, took = recorder.status(), format_duration(recorder.elapsed_ns)
     if total != _ELEMENTS:
@@ -33,7 +35,7 @@ def findings() -> Iterator[Finding]:
     notes = dict.fromkeys((*status.notes, *(str(warning.message) for warning in caught)))
     if notes or not status.activities:
         found = " ".join(notes) or "no GPU activity was recorded"
-        yield Finding("streams", "warning", found, "Memory alone can be recorded.")
+        yield Finding("streams", "warning", found, "Only memory can be recorded.")
 
 
 def _compute() -> int:

@@ -14,7 +14,7 @@ NEWEST_CUDA = 13
 
 
 def installed() -> list[tuple[str, str]]:
-    """Return name and version of every distribution of CuPy that is installed."""
+    """Return name and version of every installed distribution of CuPy."""
     found = {
         (each.metadata["Name"].lower(), each.version)
         for each in distributions()
@@ -32,23 +32,25 @@ def runtime_version() -> int:
 
 
 def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iterator[Finding]:
-    """Yield whether CuPy can be used.
+    """Yield findings about CuPy.
 
     Args:
         driver: The CUDA version of the driver; 0 if there is none.
-        packages: What `installed` returns.
-        runtime: What `runtime_version` returns.
+        packages: The result of `installed`.
+        runtime: The result of `runtime_version`.
     """
     extra = "cuda12" if driver and driver // 1000 < NEWEST_CUDA else "cuda13"
     install = f"pip install 'gpuviz[{extra}]'"
     names = ", ".join(f"{name} {version}" for name, version in packages)
     if not runtime:
         found = f"{names} cannot be imported" if names else "not installed"
-        yield Finding("CuPy", "problem", found, "gpuviz records CuPy's memory.", install)
+        yield Finding(
+            "CuPy", "problem", found, "gpuviz records the memory of CuPy programs.", install
+        )
         return
     if len(packages) > 1:
-        meaning = "They overwrite each other's files, and which one is imported is left to chance."
-        yield Finding("CuPy", "warning", names, meaning, "Uninstall all of them but one.")
+        meaning = "They overwrite each other's files, and it is undefined which one is imported."
+        yield Finding("CuPy", "warning", names, meaning, "Uninstall all but one.")
     else:
         yield _version(names or "built from source", packages, install)
     yield _match(driver, runtime, install)
@@ -57,16 +59,16 @@ def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iter
 def _version(names: str, packages: list[tuple[str, str]], install: str) -> Finding:
     for _, version in packages:
         if int(version.partition(".")[0]) < OLDEST_CUPY:
-            meaning = f"gpuviz is made for CuPy {OLDEST_CUPY} and newer."
+            meaning = f"gpuviz needs CuPy {OLDEST_CUPY} or newer."
             return Finding("CuPy", "warning", names, meaning, f"{install} --upgrade")
     return Finding("CuPy", "ok", names)
 
 
 def _match(driver: int, runtime: int, install: str) -> Finding:
-    found = f"CuPy's runtime {cuda_version(runtime)}"
+    found = f"CuPy's CUDA runtime {cuda_version(runtime)}"
     if not driver:
         return Finding("CUDA", "ok", found)
-    found += f", the driver's {cuda_version(driver)}"
+    found += f", driver {cuda_version(driver)}"
     if runtime // 1000 > driver // 1000:
         meaning = "The driver is too old for this runtime: CuPy fails at its first call."
         return Finding("CUDA", "problem", found, meaning, f"Update the driver, or {install}.")

@@ -8,23 +8,23 @@ from gpuviz.doctor.finding import Finding
 from gpuviz.doctor.machine import Machine
 
 _WITHOUT = (
-    "Nothing of CuPy's can be recorded here. Loading recordings, reports, gpuviz.SimulatedGPU and "
-    "`gpuviz demo` work."
+    "CuPy programs cannot be recorded on this machine. Loading recordings, reports, "
+    "gpuviz.SimulatedGPU and `gpuviz demo` work."
 )
 _CONTAINER = (
-    "The kernel has the driver, this environment lacks its libraries: start the container with "
-    "--gpus all, or install the NVIDIA Container Toolkit."
+    "The kernel module is loaded, but this environment lacks the driver's libraries: start the "
+    "container with --gpus all, or install the NVIDIA Container Toolkit."
 )
-_INSTALL = "Install NVIDIA's driver for CUDA 12 or newer, or go where there is a GPU."
+_INSTALL = "Install NVIDIA's driver for CUDA 12 or newer, or use a machine with a GPU."
 
 
 def cuda_version(number: int) -> str:
-    """Return the version that CUDA means by 1000 * major + 10 * minor."""
+    """Return the text of a CUDA version, given as 1000 * major + 10 * minor."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def driver_version() -> int:
-    """Return the CUDA version that the driver serves, as `cuda_version` takes it; 0 if none."""
+    """Return the CUDA version of the driver, as `cuda_version` takes it; 0 if none."""
     try:
         return _core.CudaDriver.open().version
     except _core.DeviceError:
@@ -32,7 +32,7 @@ def driver_version() -> int:
 
 
 def findings(machine: Machine) -> Iterator[Finding]:
-    """Yield whether the CUDA driver can be used; makes no context."""
+    """Yield findings about the CUDA driver; creates no context."""
     kernel = kernel_module_version(machine)
     try:
         driver = _core.CudaDriver.open()
@@ -59,5 +59,5 @@ def kernel_module_version(machine: Machine) -> str:
 def _remedy(machine: Machine, kernel: str) -> str:
     visible = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and not visible.strip("-1 "):
-        return f"CUDA_VISIBLE_DEVICES={visible} hides every GPU: unset it."
+        return f"CUDA_VISIBLE_DEVICES={visible} hides all GPUs: unset it."
     return _CONTAINER if kernel else _INSTALL

@@ -21,11 +21,11 @@ from gpuviz.doctor.machine import Machine
 
 
 def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
-    """Yield what there is to say about whether a machine can record.
+    """Yield all findings about a machine's ability to record.
 
     Args:
-        machine: Where to look.
-        use_gpu: Whether to make a CUDA context and record for a moment.
+        machine: The machine to check.
+        use_gpu: Whether to create a CUDA context and make a short recording.
     """
     yield _platform()
     served = driver.driver_version()
@@ -50,5 +50,5 @@ def _platform() -> Finding:
     found = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     found += f" in {Path(sys.prefix)}"
     if sys.platform != "linux":
-        return Finding("platform", "problem", found, "gpuviz records on Linux.")
+        return Finding("platform", "problem", found, "gpuviz supports Linux only.")
     return Finding("platform", "ok", found)

@@ -8,14 +8,14 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The answer to one question about a machine.
+    """The result of one check of a machine.
 
     Attributes:
-        topic: What it is about, in a word or two.
-        level: ``problem`` if recording is impossible, ``warning`` if something is limited.
+        topic: Its subject, in a word or two.
+        level: ``problem`` if recording is impossible, ``warning`` if it is limited.
         found: What was found.
-        meaning: What that means for a recording; empty where that is plain.
-        remedy: The way out; empty if there is none, or no need.
+        meaning: The consequence for a recording; empty if obvious.
+        remedy: The solution; empty if there is none, or none is needed.
     """
 
     topic: str

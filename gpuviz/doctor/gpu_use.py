@@ -15,14 +15,14 @@ def findings(machine: Machine, gpus: list[Gpu] | str, *, has_driver: bool) -> It
     """Yield memory by process, MIG, MPS and compute modes.
 
     Args:
-        machine: Where to look for MPS.
-        gpus: What `gpuviz.doctor.nvml.gpus` returns.
-        has_driver: Whether NVML would be missed.
+        machine: The machine, for MPS.
+        gpus: The result of `gpuviz.doctor.nvml.gpus`.
+        has_driver: Whether there is a driver, so that NVML should be available.
     """
     if isinstance(gpus, str):
         if has_driver:
-            meaning = "Memory of other processes is not shown."
-            yield Finding("NVML", "warning", gpus, meaning, "Install libnvidia-ml of the driver.")
+            meaning = "The memory of other processes is unknown."
+            yield Finding("NVML", "warning", gpus, meaning, "Install the driver's libnvidia-ml.")
         return
     for gpu in gpus:
         yield _memory(machine, gpu)
@@ -30,16 +30,18 @@ def findings(machine: Machine, gpus: list[Gpu] | str, *, has_driver: bool) -> It
             yield Finding(
                 f"MIG on GPU {gpu.index}",
                 "warning",
-                "divided into instances",
-                "CUDA sees one instance in each process; memory and busy times are the instance's.",
-                "Choose it by CUDA_VISIBLE_DEVICES=MIG-...; `nvidia-smi -L` lists them.",
+                "enabled",
+                "A process sees one instance; memory and busy times are those of the instance.",
+                "Choose one by CUDA_VISIBLE_DEVICES=MIG-...; `nvidia-smi -L` lists them.",
             )
         if gpu.compute_mode:
             yield _compute_mode(gpu)
     pipes = machine.environment.get("CUDA_MPS_PIPE_DIRECTORY")
     if (machine.root / (pipes or _MPS_PIPES).lstrip("/") / "control").exists():
-        meaning = "Processes share the GPU: a kernel's time includes waiting for theirs."
-        yield Finding("MPS", "warning", "its daemon runs", meaning)
+        meaning = (
+            "Processes share the GPU: the time of a kernel includes waiting for other processes."
+        )
+        yield Finding("MPS", "warning", "the daemon is running", meaning)
 
 
 def _memory(machine: Machine, gpu: Gpu) -> Finding:
@@ -52,25 +54,31 @@ def _memory(machine: Machine, gpu: Gpu) -> Finding:
     if shares:
         found += f": {', '.join(shares)}"
     elif gpu.used > gpu.total * _MUCH:
-        found += ", by processes that are not shown here"
+        found += ", by processes that are not visible here"
     topic = f"GPU {gpu.index}, {gpu.name}"
     if gpu.used > gpu.total * _MUCH:
         left = format_bytes(gpu.total - gpu.used)
-        meaning = f"{format_share(gpu.used / gpu.total)} is taken; {left} is left."
+        meaning = f"{format_share(gpu.used / gpu.total)} is in use; {left} is free."
         return Finding(
-            topic, "warning", found, meaning, "End what is not needed, idle kernels too."
+            topic,
+            "warning",
+            found,
+            meaning,
+            "End processes that are not needed, including idle notebook kernels.",
         )
     return Finding(topic, "ok", found)
 
 
 def _command(machine: Machine, process: int) -> str:
     words = machine.text(f"proc/{process}/cmdline").replace("\0", " ").strip()
-    return words[:60] or "of another container or user"
+    return words[:60] or "in another container, or of another user"
 
 
 def _compute_mode(gpu: Gpu) -> Finding:
     topic = f"compute mode of GPU {gpu.index}"
     remedy = f"nvidia-smi -i {gpu.index} -c DEFAULT, as an administrator."
     if gpu.compute_mode == "prohibited":
-        return Finding(topic, "problem", gpu.compute_mode, "No program may use it.", remedy)
-    return Finding(topic, "warning", gpu.compute_mode, "One process at a time may use it.", remedy)
+        return Finding(topic, "problem", gpu.compute_mode, "No program can use this GPU.", remedy)
+    return Finding(
+        topic, "warning", gpu.compute_mode, "Only one process at a time can use this GPU.", remedy
+    )

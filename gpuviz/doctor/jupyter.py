@@ -12,19 +12,19 @@ from gpuviz.doctor.machine import Machine
 EXTENSION = "gpuviz"
 _PACKAGES = ("jupyterlab", "notebook", "ipykernel", "ipywidgets", "anywidget")
 _SERVERS = ("jupyterlab", "notebook")
-# Which versions, what they do, and the way out.
+# Versions with known problems: pattern, level, meaning, remedy.
 _FAULTS: dict[str, tuple[tuple[str, Level, str, str], ...]] = {
     "ipykernel": (
         (
             r"7\.0\..*",
             "warning",
-            "Nothing that a thread sends reaches a notebook: live views stand still until 7.1.",
+            "Messages of threads do not reach the notebook, so live views do not update.",
             "pip install 'ipykernel>=6.29,!=7.0.*'",
         ),
         (
             r"7\.4\.0",
             "ok",
-            "Widgets answer when the cell has ended, as in ipykernel 6; views do not wait for it.",
+            "Widgets respond after the cell has ended, as in ipykernel 6; views still update.",
             "",
         ),
     ),
@@ -32,7 +32,7 @@ _FAULTS: dict[str, tuple[tuple[str, Level, str, str], ...]] = {
         (
             r"[123]\..*|4\.[01]\..*",
             "warning",
-            "gpuviz is made for JupyterLab 4.2 and newer.",
+            "gpuviz needs JupyterLab 4.2 or newer.",
             "pip install --upgrade jupyterlab",
         ),
     ),
@@ -48,7 +48,7 @@ _FAULTS: dict[str, tuple[tuple[str, Level, str, str], ...]] = {
 
 
 def installed() -> dict[str, str]:
-    """Return the versions of the packages that matter, of those that are installed."""
+    """Return the versions of the relevant installed packages."""
     found = {}
     for name in _PACKAGES:
         try:
@@ -59,20 +59,20 @@ def installed() -> dict[str, str]:
 
 
 def findings(machine: Machine, packages: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield whether a notebook can show what is recorded.
+    """Yield findings about gpuviz's views in Jupyter.
 
     Args:
-        machine: Where to look for the extension.
-        packages: What `installed` returns.
+        machine: The machine, for the extension.
+        packages: The result of `installed`.
     """
     for name in ("ipywidgets", "anywidget"):
         if name not in packages:
-            meaning = "Live views and timelines in notebooks need it."
+            meaning = "Live views and timelines in notebooks need this package."
             yield Finding(name, "warning", "not installed", meaning, f"pip install {name}")
     for name, found in packages.items():
         yield _package(name, found)
     if not any(name in packages for name in _SERVERS):
-        meaning = "The server may be in another environment: look there, too."
+        meaning = "The Jupyter server may run in another environment; check that one too."
         yield Finding("JupyterLab", "ok", "not in this Python environment", meaning)
         return
     yield _extension(machine)
@@ -87,21 +87,23 @@ def _package(name: str, found: str) -> Finding:
 
 def _extension(machine: Machine) -> Finding:
     topic = "labextension"
-    if not any((place / EXTENSION / "package.json").exists() for place in _places(machine)):
+    if not any(
+        (folder / EXTENSION / "package.json").exists() for folder in _extension_folders(machine)
+    ):
         meaning = (
-            "This gpuviz has no part in JupyterLab's own menus and files; views in cells do not "
-            "need it."
+            "JupyterLab's panel, menus and file viewer are not available; views in cells do not "
+            "need them."
         )
         return Finding(topic, "ok", "not installed", meaning)
     by = next((path for path in _page_configs(machine) if _disables(path)), None)
     if by is not None:
-        meaning = "JupyterLab does not load gpuviz's part."
+        meaning = "JupyterLab does not load gpuviz's extension."
         remedy = f"jupyter labextension enable {EXTENSION}"
         return Finding(topic, "warning", f"disabled by {by}", meaning, remedy)
     return Finding(topic, "ok", "installed and enabled")
 
 
-def _places(machine: Machine) -> Iterator[Path]:
+def _extension_folders(machine: Machine) -> Iterator[Path]:
     own = machine.environment.get("JUPYTER_PATH", "")
     yield from (Path(folder) / "labextensions" for folder in own.split(":") if folder)
     data = machine.environment.get("JUPYTER_DATA_DIR")

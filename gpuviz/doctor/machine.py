@@ -9,14 +9,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The places of a machine that tell of it; others than the real ones in tests.
+    """The paths and variables that the checks read; tests use substitutes.
 
     Attributes:
         root: The folder that holds ``proc``, ``dev``, ``etc`` and ``usr``.
         prefix: The Python environment.
         home: The user's home.
         environment: The environment variables.
-        is_admin: Whether this process may do everything.
+        is_admin: Whether this process has administrator rights.
     """
 
     root: Path = Path("/")
@@ -26,7 +26,7 @@ class Machine:
     is_admin: bool = field(default_factory=lambda: os.geteuid() == 0)
 
     def text(self, path: str) -> str:
-        """Return what is in a file such as ``proc/driver/nvidia/params``; empty if unreadable."""
+        """Return the text of a file such as ``proc/driver/nvidia/params``; empty if unreadable."""
         try:
             return (self.root / path).read_text(encoding="utf-8", errors="replace")
         except OSError:

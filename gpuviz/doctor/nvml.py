@@ -16,10 +16,10 @@ class Gpu:
     Attributes:
         index: In the order of the PCI bus.
         total: Bytes of memory; 0 if unknown.
-        used: Bytes in use by anybody; 0 if unknown.
-        processes: Bytes by process; None where the library does not tell, as in containers.
-        mig: Whether it is divided into instances.
-        compute_mode: Who may use it; empty for everybody.
+        used: Bytes in use by all processes; 0 if unknown.
+        processes: Bytes by process; None if unknown, as in most containers.
+        mig: Whether MIG is enabled.
+        compute_mode: A restriction on its use; empty without one.
     """
 
     index: int
@@ -33,7 +33,7 @@ class Gpu:
 
 
 def gpus() -> list[Gpu] | str:
-    """Return all GPUs, or why they cannot be told."""
+    """Return all GPUs, or the reason why they are unknown."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -48,14 +48,14 @@ def gpus() -> list[Gpu] | str:
 
 def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    memory = _answer(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    running = _answer(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
-    mig = _answer(pynvml.nvmlDeviceGetMigMode, handle)
-    mode = _answer(pynvml.nvmlDeviceGetComputeMode, handle)
+    memory = _query(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    running = _query(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
+    mig = _query(pynvml.nvmlDeviceGetMigMode, handle)
+    mode = _query(pynvml.nvmlDeviceGetComputeMode, handle)
     return Gpu(
         index=index,
-        name=str(_answer(pynvml.nvmlDeviceGetName, handle) or "unnamed"),
-        uuid=str(_answer(pynvml.nvmlDeviceGetUUID, handle) or ""),
+        name=str(_query(pynvml.nvmlDeviceGetName, handle) or "unnamed"),
+        uuid=str(_query(pynvml.nvmlDeviceGetUUID, handle) or ""),
         total=0 if memory is None else int(memory.total),
         used=0 if memory is None else int(memory.used),
         processes=tuple((each.pid, each.usedGpuMemory) for each in running),
@@ -64,9 +64,9 @@ def _gpu(index: int) -> Gpu:
     )
 
 
-def _answer(question: Callable[[Any], Any], handle: Any) -> Any:
-    """Return what a GPU answers, None if it does not support the question."""
+def _query(function: Callable[[Any], Any], handle: Any) -> Any:
+    """Return the result of a query, or None if the GPU does not support it."""
     try:
-        return question(handle)
+        return function(handle)
     except pynvml.NVMLError:
         return None

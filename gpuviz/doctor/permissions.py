@@ -12,7 +12,7 @@ _WSL = "dxg"
 
 
 def findings(machine: Machine) -> Iterator[Finding]:
-    """Yield whether the device files can be used and whether profiling is for administrators."""
+    """Yield findings about device files and profiling permissions."""
     folder = machine.root / "dev"
     nodes = sorted(path.name for path in folder.glob("nvidia*") if not path.is_dir())
     if nodes or (machine.root / "proc/driver/nvidia").exists():
@@ -35,27 +35,29 @@ def _device_files(machine: Machine, nodes: list[str]) -> Finding:
     ]
     if missing:
         found = f"{', '.join(f'/dev/{name}' for name in missing)} missing"
-        meaning = "CUDA cannot reach the GPU without."
+        meaning = "CUDA needs these files to use the GPU."
         remedy = "Start the container with --gpus all, or run nvidia-modprobe -u -c=0."
         return Finding("device files", "problem", found, meaning, remedy)
     if refused:
-        found = f"{', '.join(f'/dev/{name}' for name in refused)} not open to this user"
-        remedy = "Join the group that owns them, video as a rule."
-        return Finding("device files", "warning", found, "CUDA may not start.", remedy)
+        found = f"{', '.join(f'/dev/{name}' for name in refused)} not accessible to this user"
+        remedy = "Add the user to the group that owns them, usually video."
+        return Finding("device files", "warning", found, "CUDA may fail to start.", remedy)
     return Finding("device files", "ok", ", ".join(f"/dev/{name}" for name in nodes))
 
 
 def _profiling(machine: Machine, *, for_admins: bool) -> Finding:
     if not for_admins:
-        return Finding("profiling", "ok", "open to every user")
+        return Finding("profiling", "ok", "allowed for every user")
     if machine.is_admin:
-        return Finding("profiling", "ok", "for administrators only, and this process is one")
+        return Finding(
+            "profiling", "ok", "for administrators only; this process has administrator rights"
+        )
     return Finding(
         "profiling",
         "warning",
         "for administrators only (RmProfilingAdminOnly: 1)",
-        "Hardware counters are closed, which gpuviz does not use; since CUDA 10.2 kernels and "
-        "copies are traced all the same.",
-        "If streams are missing: the module option NVreg_RestrictProfilingToAdminUsers=0 for "
-        "nvidia, in /etc/modprobe.d.",
+        "Hardware counters are not available, but gpuviz does not use them; since CUDA 10.2 "
+        "kernels and copies can be traced nevertheless.",
+        "If streams are missing, set NVreg_RestrictProfilingToAdminUsers=0 for the kernel module "
+        "nvidia in /etc/modprobe.d.",
     )

@@ -8,16 +8,16 @@ from gpuviz import _core
 from gpuviz.doctor.finding import Finding
 from gpuviz.recorder.cupti import find_cupti
 
-_MEMORY_ONLY = "Only memory is recorded, no kernels, copies and waits."
+_MEMORY_ONLY = "Only memory is recorded; kernels, copies and waits are not."
 
 
 def findings(runtime: int, *, has_driver: bool, tools: list[str]) -> Iterator[Finding]:
-    """Yield whether CUPTI is there and free in this process; makes no context.
+    """Yield findings about CUPTI in this process; creates no context.
 
     Args:
-        runtime: The version of the CUDA runtime, whose CUPTI is needed.
-        has_driver: Whether the driver can be used.
-        tools: What `tools_of` says of the processes on the GPUs.
+        runtime: The version of the CUDA runtime, which determines the version of CUPTI.
+        has_driver: Whether there is a usable driver.
+        tools: The result of `tools_of` for the processes on the GPUs.
     """
     try:
         library = find_cupti(runtime // 1000)
@@ -28,23 +28,23 @@ def findings(runtime: int, *, has_driver: bool, tools: list[str]) -> Iterator[Fi
     if has_driver:
         yield _subscription(library)
     if tools:
-        meaning = "CUPTI serves one tool in each process: they are in nobody else's way."
+        meaning = "CUPTI serves one tool per process, so they do not affect other processes."
         yield Finding("other tools", "ok", "; ".join(tools), meaning)
 
 
 def api_version(library: Path) -> str:
-    """Return the version number that a CUPTI gives itself."""
+    """Return the API version of a CUPTI library."""
     version = ctypes.c_uint32()
     try:
         ctypes.CDLL(str(library)).cuptiGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         return "unknown"
-    # Without a driver CUPTI does not tell.
+    # Without a driver CUPTI reports 0.
     return str(version.value or "unknown")
 
 
 def tools_of(proc: Path, processes: list[int]) -> list[str]:
-    """Return which processes have loaded CUPTI, a phrase each; those of others do not tell."""
+    """Return a phrase for each process that has loaded CUPTI; unreadable ones are skipped."""
     found = []
     for process in processes:
         try:
@@ -53,12 +53,12 @@ def tools_of(proc: Path, processes: list[int]) -> list[str]:
         except OSError:
             continue
         if "libcupti" in maps:
-            found.append(f"process {process} ({words.replace(chr(0), ' ').strip()}) has CUPTI")
+            found.append(f"process {process} ({words.replace(chr(0), ' ').strip()}) uses CUPTI")
     return found
 
 
 def _subscription(library: Path) -> Finding:
-    """Take CUPTI and give it back, as a recording does."""
+    """Subscribe to CUPTI and unsubscribe, as a recording does."""
     session = _core.Session(stack_depth=0, launch_blocks=False)
     session.start()
     try:
@@ -66,8 +66,8 @@ def _subscription(library: Path) -> Finding:
         tracer.start()
         tracer.stop()
     except RuntimeError as error:
-        remedy = "Do not run under another profiler; CUDA_INJECTION64_PATH names what loads one."
-        return Finding("CUPTI is", "warning", f"not free: {error}", _MEMORY_ONLY, remedy)
+        remedy = "Do not run under another profiler, and unset CUDA_INJECTION64_PATH."
+        return Finding("CUPTI use", "warning", f"not available: {error}", _MEMORY_ONLY, remedy)
     finally:
         session.stop()
-    return Finding("CUPTI is", "ok", "free in this process")
+    return Finding("CUPTI use", "ok", "available in this process")

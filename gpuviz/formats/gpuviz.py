@@ -6,7 +6,7 @@ from the tables beside it, is made anew.
 
 import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +14,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.errors import FormatError
+from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.derived import DERIVED_VERSION, marked
 from gpuviz.recording.manifest import Manifest
@@ -29,7 +30,6 @@ MANIFEST = "manifest.json"
 TABLE_SUFFIX = ".arrow"
 DERIVED_FOLDER = "derived/"
 
-COMPRESS_LEVEL = 4
 # A browser shows what it has read so far: a batch is what it takes in at once.
 BATCH_ROWS = 1 << 16
 
@@ -63,18 +63,9 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
         RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
-    rows = {name: table.num_rows for name, table in recording.tables.items()}
-    manifest = replace(
-        recording.manifest,
-        tables=rows,
-        events=rows["memory_events"],
-        derived_version=DERIVED_VERSION,
-    )
-    derived = marked(recording.derived, recording.tables)
-    members = {DERIVED_FOLDER + name: table for name, table in derived.items()}
 
     def archive(file: BinaryIO) -> None:
-        _write_archive(file, manifest, {**recording.tables, **members})
+        write_archive(file, recording)
 
     return write_whole(path, archive, overwrite=overwrite)
 
@@ -152,28 +143,37 @@ def write_stream(table: "pa.Table", sink: object) -> None:
     """Write a table as Arrow batches that a browser can read one by one, none compressed."""
     import pyarrow as pa
 
-    table = table.unify_dictionaries().combine_chunks()
+    table = table.unify_dictionaries()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=BATCH_ROWS)
+        for start in range(0, table.num_rows, BATCH_ROWS):
+            writer.write_table(table.slice(start, BATCH_ROWS).combine_chunks())
 
 
-def _write_archive(file: BinaryIO, manifest: Manifest, tables: "Mapping[str, pa.Table]") -> None:
-    with zipfile.ZipFile(
-        file,
-        "w",
-        zipfile.ZIP_DEFLATED,
-        compresslevel=COMPRESS_LEVEL,
-    ) as archive:
-        archive.writestr(_entry(MANIFEST), manifest.to_json(), compresslevel=COMPRESS_LEVEL)
-        for name, table in tables.items():
-            with archive.open(_entry(name + TABLE_SUFFIX), "w", force_zip64=True) as member:
+def write_archive(file: BinaryIO, recording: Recording) -> None:
+    """Write the ``.gpuviz`` file of a recording into a file object."""
+    rows = {name: table.num_rows for name, table in recording.tables.items()}
+    manifest = replace(
+        recording.manifest,
+        tables=rows,
+        events=rows["memory_events"],
+        derived_version=DERIVED_VERSION,
+    )
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive,
+        closing(Members(archive)) as members,
+    ):
+        archive.writestr(_entry(MANIFEST), manifest.to_json(), compresslevel=LEVEL)
+        for name, table in recording.tables.items():
+            with members.open(_entry(name + TABLE_SUFFIX)) as member:
+                write_stream(table, member)
+        for name, table in marked(recording.derived, recording.tables).items():
+            with members.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry._compresslevel = COMPRESS_LEVEL  # type: ignore[attr-defined]  # noqa: SLF001
     entry.external_attr = 0o644 << 16
     return entry
 

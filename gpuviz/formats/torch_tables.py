@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
+from gpuviz.recording.implied_columns import is_installed
 from gpuviz.recording.stream_handle import stream_row
 from gpuviz.recording.tables import ACTIONS, schemas
 
@@ -173,13 +174,16 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
     files = known.take(pa.array(snapshot.frame_files)).dictionary_encode()
     cells = [_CELL.fullmatch(name) for name in files.dictionary.to_pylist()]
     numbers = np.array([int(cell[1]) if cell else 0 for cell in cells], np.int32)
+    installed = np.array([is_installed(name) for name in files.dictionary.to_pylist()], np.uint8)
+    places = files.indices.to_numpy()
     columns = {
         "id": np.arange(1, count + 1, dtype=np.uint32),
         "name": known.take(pa.array(snapshot.frame_names)).dictionary_encode(),
         "filename": files,
         "line": lines,
-        "cell": numbers[files.indices.to_numpy()] if count else np.zeros(0, np.int32),
+        "cell": numbers[places] if count else np.zeros(0, np.int32),
         "source": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""]),
+        "installed": installed[places] if count else np.zeros(0, np.uint8),
     }
     return pa.table(columns, schema=schemas()["frames"])
 

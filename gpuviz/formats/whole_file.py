@@ -1,7 +1,6 @@
 """Atomic writing of files."""
 
 import os
-import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -27,7 +26,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     with naming(path):
         try:
             with unfinished.open("xb") as file:

@@ -1,6 +1,6 @@
 """Atomic writing of folders."""
 
-import secrets
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ def write_whole_folder(
     """
     check_free(path, overwrite=overwrite)
     _check_replaceable(path, is_replaceable)
-    name = f".{path.name}.{secrets.token_hex(8)}"
+    name = f".{path.name}.{os.urandom(8).hex()}"
     unfinished, replaced = path.with_name(f"{name}.tmp"), path.with_name(f"{name}.old")
     with naming(path):
         unfinished.mkdir()

@@ -11,25 +11,25 @@ from IPython.core.error import UsageError
 
 CELL_COMMAND = "cell"
 HELP = ("-h", "--help")
-# How argparse begins to tell of a word that it does not know.
+# The start of argparse's message about an unknown word.
 _UNKNOWN = re.compile(r"(?:.*invalid choice: '|unrecognized arguments: )(?P<word>[^\s']+)")
 
 
-class HelpShown(Exception):  # noqa: N818 - it is no error
-    """The user asked for help, which is the text of this."""
+class HelpShown(Exception):  # noqa: N818 - not an error
+    """A request for help; the text is the help."""
 
 
 class _Parser(ArgumentParser):
-    """Tells of wrong arguments in a sentence, and never ends the process."""
+    """Reports wrong arguments in a sentence, and never exits the process."""
 
     def error(self, message: str) -> NoReturn:
         sentence = f"{message[:1].upper()}{message[1:]}."
         unknown = _UNKNOWN.match(message)
         meant = "" if unknown is None else self._meant(unknown["word"])
-        raise UsageError(f"{sentence}{meant} `{self.prog} --help` tells what there is.")
+        raise UsageError(f"{sentence}{meant} See `{self.prog} --help`.")
 
     def words(self) -> Iterator[str]:
-        """Yield all options and commands, also those of commands."""
+        """Yield all commands and options, including options of commands."""
         for action in self._actions:
             yield from action.option_strings
             if isinstance(action.choices, dict):
@@ -38,7 +38,7 @@ class _Parser(ArgumentParser):
                     yield from parser.words()
 
     def following(self, words: list[str]) -> list[str]:
-        """Return the commands, or of the command that is among some words the options."""
+        """Return the commands; if ``words`` contains a command, its options."""
         for action in self._actions:
             if isinstance(action.choices, dict):
                 commands = [word for word in words if word in action.choices]
@@ -53,7 +53,7 @@ class _Parser(ArgumentParser):
         return f" Did you mean `{known[near[0]]}`?" if near else ""
 
     def print_help(self, file: object = None) -> NoReturn:
-        """Raise the text, wherever it should have gone."""
+        """Raise the help text instead of printing it."""
         del file
         raise HelpShown(self.format_help())
 
@@ -62,14 +62,14 @@ def parse_line(line: str) -> Namespace:
     """Return the arguments of ``%gpuviz``; ``command`` is the verb.
 
     Raises:
-        UsageError: They are wrong; the text is a sentence.
-        HelpShown: ``--help`` is among them.
+        UsageError: The arguments are wrong; the text is a sentence.
+        HelpShown: The arguments contain ``--help``.
     """
     words = _words(line)
     if words[:1] == [CELL_COMMAND]:
         return _cell_parser().parse_args(words[1:], Namespace(command=CELL_COMMAND))
     if words and words[0].startswith("-") and words[0] not in HELP:
-        # Else its value would be taken for a command.
+        # Otherwise its value would be taken for a command.
         _line_parser().error(f"unrecognized arguments: {' '.join(words)}")
     arguments = _line_parser().parse_args(words)
     if arguments.command is None:
@@ -83,7 +83,7 @@ def parse_cell(line: str) -> Namespace:
 
 
 def words_after(magic: str, words: list[str]) -> list[str]:
-    """Return the options and commands that may follow some words after a magic."""
+    """Return the commands and options that may follow ``words`` after a magic."""
     parser = _cell_parser() if magic.startswith("%%") else _line_parser()
     return [word for word in parser.following(words) if word not in words]
 
@@ -97,7 +97,7 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
     except ValueError as error:
-        raise UsageError(f"The arguments cannot be read ({error}): {line}") from None
+        raise UsageError(f"Cannot parse the arguments ({error}): {line}") from None
 
 
 def _line_parser() -> _Parser:
@@ -109,28 +109,28 @@ def _line_parser() -> _Parser:
             name, prog=f"%gpuviz {name}", help=explanation, description=explanation
         )
 
-    start = add("start", "Begin recording.")
+    start = add("start", "Start recording.")
     start.add_argument("path", nargs="?", metavar="PATH", help="the .gpuviz file to record to")
     _add_recording_options(start)
-    add("stop", "End recording; tells what there is to know in a line.")
-    add("status", "Tell what has been recorded, what was lost, and what it cost.")
-    add("dashboard", "Show the live view.")
-    add("clear", "Forget what was recorded, and go on in memory if it records.")
+    add("stop", "Stop recording, print a summary, and return the recording.")
+    add("status", "Show what has been recorded, dropped events, and the overhead.")
+    add("dashboard", "Show the live dashboard.")
+    add("clear", "Discard what was recorded; a recording in progress continues in memory.")
     for name, kind in (("report", "HTML page"), ("save", ".gpuviz file")):
-        verb = add(name, f"Write what was recorded as one {kind}.")
+        verb = add(name, f"Write the recording as one {kind}.")
         verb.add_argument("file", metavar="FILE")
         verb.add_argument("--force", action="store_true", help="replace the file if it exists")
         if name == "report":
-            verb.add_argument("--redact", action="store_true", help="leave names and paths out")
-    add(CELL_COMMAND, "Measure the rest of this cell, as %%%%gpuviz does.")
+            verb.add_argument("--redact", action="store_true", help="remove names and paths")
+    add(CELL_COMMAND, "Measure the rest of this cell, like %%%%gpuviz.")
     return parser
 
 
 def _cell_parser() -> _Parser:
     parser = _Parser(
         prog="%%gpuviz",
-        description="Record one cell, and show what it did to GPU memory and streams. While "
-        "gpuviz records anyway, the cell is measured in that, as it was started.",
+        description="Record one cell and show its effect on GPU memory and streams. If a "
+        "recording is in progress, the cell is measured within it, with its options.",
     )
     parser.add_argument("--report", metavar="FILE", help="also write an HTML report of the cell")
     parser.add_argument("--save", metavar="FILE", help="also write the cell's recording")
@@ -144,7 +144,7 @@ def _add_recording_options(parser: _Parser) -> None:
     options: tuple[tuple[str, str], ...] = (
         ("--no-stacks", "do not record call stacks"),
         ("--no-streams", "record memory only"),
-        ("--observe", "leave the program's own allocator in place"),
+        ("--observe", "keep the program's own allocator"),
     )
     for name, explanation in options:
         parser.add_argument(name, action="store_true", help=explanation)

@@ -26,11 +26,11 @@ class Held:
     """Memory that a line allocated and that is still allocated.
 
     Attributes:
-        site: ``function (file:line)``.
-        source: The line's text; empty where unknown.
-        bytes: Of the blocks, as rounded.
-        count: Of the blocks.
-        names: Names of the notebook that hold some of it.
+        site: The call site, ``function (file:line)``.
+        source: The line's text; empty if unknown.
+        bytes: Total size of the blocks, rounded.
+        count: Number of blocks.
+        names: Variables of the notebook that hold some of it.
     """
 
     site: str
@@ -42,7 +42,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A line at which the host waited for the GPU, in ns."""
+    """A line at which the host was blocked; the time is in ns."""
 
     site: str
     source: str
@@ -53,16 +53,16 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """What a cell did on one device, in bytes and counts.
+    """The result of a cell on one device, in bytes and counts.
 
     Attributes:
-        summary: The headline numbers of the cell's window.
-        allocated_before: Allocated when the cell began.
-        peak_site: The line whose allocation reached the peak; empty if none of the cell's did.
-        peak_source: Its text.
+        summary: The headline numbers of the cell's time.
+        allocated_before: Bytes allocated when the cell started.
+        peak_site: Call site whose allocation reached the peak; empty if the cell did not raise it.
+        peak_source: Text of this line.
         driver_calls: Segments allocated, freed, mapped and unmapped, by action.
-        held: What the cell allocated and left, by line, the most bytes first.
-        overlap: What ran in the window; None if nothing did.
+        held: Memory that the cell allocated and did not free, by line, largest first.
+        overlap: GPU activity during the cell; None if there was none.
     """
 
     summary: DeviceSummary
@@ -76,17 +76,17 @@ class DeviceResult:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What one cell did, and the recording of its window.
+    """The result of one cell, with the recording of its time.
 
     Attributes:
-        recording: The window's recording.
-        start: When the cell began, in ns of the recording.
-        end: When it ended.
-        streams: Whether activities of the GPU were recorded.
-        devices: The devices seen, ascending.
-        waits: The lines at which the host waited, the longest first.
-        notes: Sentences that a reader of any number should know.
-        subject: What it is of: a ``cell`` or a ``recording``.
+        recording: The recording of the cell's time.
+        start: Start of the cell, in ns of the recording.
+        end: End of the cell.
+        streams: Whether GPU activities were recorded.
+        devices: Results by device, in ascending order.
+        waits: The lines at which the host was blocked, longest first.
+        notes: Notes of the recording.
+        subject: ``cell`` or ``recording``.
     """
 
     recording: "Recording"
@@ -107,14 +107,14 @@ def cell_result(
     holders: "Holders",
     subject: str = "cell",
 ) -> CellResult:
-    """Return what a cell did, from the recording of its window.
+    """Return the result of a cell, from the recording of its time.
 
     Args:
-        recording: Begins with what lived when the cell began; `Recording.window` makes one.
-        window: When the cell began and ended, in ns.
-        streams: Whether activities of the GPU were recorded.
-        holders: The notebook's names that hold memory.
-        subject: What to call it: a cell or a recording.
+        recording: A recording of the cell's time, as `Recording.window` returns it.
+        window: Start and end of the cell, in ns.
+        streams: Whether GPU activities were recorded.
+        holders: The notebook's variables that hold memory.
+        subject: ``cell`` or ``recording``.
     """
     start, end = window
     return CellResult(
@@ -141,7 +141,7 @@ def _device_result(
     summary = summarize(recording, device)
     events = _cell_events(recording, device)
     peak = _peak_stack(events, summary)
-    site, source = _place(recording, peak)
+    site, source = _call_site(recording, peak)
     lanes = recording.overlap(device, start, end).devices
     before = initial_state(recording)
     known = device in before.devices()
@@ -161,7 +161,7 @@ def _device_result(
 
 
 def _cell_events(recording: "Recording", device: int) -> "dict[str, NDArray[Any]]":
-    """Return columns of the events of a device, without those that tell what existed before."""
+    """Return columns of the events of a device, without initial events."""
     table = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     table = table.filter(plain(table["device"]) == device)
     names = ("time", "address", "size", "stack")
@@ -176,7 +176,7 @@ def _peak_stack(events: "dict[str, NDArray[Any]]", summary: DeviceSummary) -> in
     return int(stacks[-1]) if len(stacks) else None
 
 
-def _place(recording: "Recording", stack: int | None) -> tuple[str, str]:
+def _call_site(recording: "Recording", stack: int | None) -> tuple[str, str]:
     if stack is None:
         return _UNKNOWN
     frame: Frame | None = recording.call_stacks.user_frame(stack)
@@ -192,7 +192,7 @@ def _held(
     blocks = _new_blocks(recording, device, events)
     by_site: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for address, size, stack in blocks:
-        by_site.setdefault(_place(recording, stack), []).append((address, size))
+        by_site.setdefault(_call_site(recording, stack), []).append((address, size))
     found = [
         Held(
             site=site,
@@ -211,7 +211,7 @@ def _new_blocks(
     device: int,
     events: "dict[str, NDArray[Any]]",
 ) -> list[tuple[int, int, int]]:
-    """Return address, size and stack of the blocks that are allocated now and were not before."""
+    """Return address, size and stack of the blocks allocated since the start of the cell."""
     import numpy as np
 
     freed = events["address"][events["action"] == ACTIONS.index("free_requested")]

@@ -7,9 +7,9 @@ from typing import Any
 
 
 def running_cell() -> tuple[str, str]:
-    """Return the id of the cell that runs, and one of this run of it; empty where unknown.
+    """Return the id of the running cell, and an id of this run; empty if unknown.
 
-    JupyterLab and Notebook 7 tell the id of a cell, which stays the same when it is run again.
+    JupyterLab and Notebook 7 send the id of a cell, which is the same each time it runs.
     """
     kernel = getattr(_shell(), "kernel", None)
     if kernel is None:
@@ -20,7 +20,7 @@ def running_cell() -> tuple[str, str]:
 
 
 def on_cell_end(callback: Callable[..., None], wanted: bool) -> None:
-    """Call something after each cell from now on, or no longer."""
+    """Start or stop calling ``callback`` after each cell."""
     events = getattr(_shell(), "events", None)
     if events is None:
         return

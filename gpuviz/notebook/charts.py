@@ -24,25 +24,25 @@ CHARTS: dict[str, "Callable[[Recording], Any]"] = {
     "Fragmentation over time": fragmentation_figure,
     "Free blocks by size": free_blocks_figure,
     "Lines by memory at the peak": sites_figure,
-    "Lines by memory in all": lambda recording: sites_figure(recording, "total"),
+    "Lines by memory in total": lambda recording: sites_figure(recording, "total"),
     "Kernels by time": kernels_figure,
     "Copies by direction": copies_figure,
 }
 
 
-# Drawing a chart goes through the whole recording; it may take this share of the time.
+# Drawing a chart reads the whole recording; it may take this share of the time.
 MOST_OF_TIME = 0.01
-# Plotly's widget makes what tells no height as high, and gives up the width for any other height.
+# The height of a Plotly widget without an explicit one; any other height fixes the width as well.
 _HEIGHT = 360
 
 
 class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """Charts of a recording, one at a time.
 
-    Plotly's widget carries megabytes into the notebook, so it is made when first asked for, once.
+    Plotly's widget adds megabytes to the notebook, so it is created once, when first opened.
 
     Args:
-        recording: Returns the recording to draw, None if there is none.
+        recording: Returns the recording to draw, or None.
     """
 
     def __init__(self, recording: "Callable[[], Recording | None]") -> None:
@@ -62,7 +62,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
         return bool(self.opener.value)
 
     def refresh(self) -> None:
-        """Draw the chosen chart anew, if one is shown."""
+        """Redraw the chosen chart, if one is shown."""
         recording = self._recording() if self.is_open else None
         if recording is None or self._widget is None:
             return
@@ -80,7 +80,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             self._due_s = time.monotonic() + (time.thread_time() - began) / MOST_OF_TIME
 
     def close(self) -> None:
-        """Take all of it out of the notebook, also what is not shown now."""
+        """Close all widgets, including hidden ones."""
         self.children = [self.opener, self.choice, *self._shown]
         close_parts(self)
         super().close()
@@ -100,7 +100,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
 
 
 def _as_high_as_all(drawn: "go.Figure") -> "go.Figure":
-    """Return a chart without a height; if it was lower it fills the upper part of the space."""
+    """Return a chart without a height; a lower one fills the upper part of the space."""
     margins = drawn.layout.margin.t + drawn.layout.margin.b
     filled = min(1.0, (drawn.layout.height - margins) / (_HEIGHT - margins))
     drawn.update_layout(height=None, yaxis_domain=[1 - filled, 1])

@@ -6,9 +6,9 @@ from ipywidgets import Widget
 
 
 def close_parts(widget: Widget) -> None:
-    """Close what a widget consists of: its children, and the layout and style of each.
+    """Close the children of a widget, and the layout and style of each.
 
-    ipywidgets keeps every widget that is not closed, and with its callbacks what they belong to.
+    ipywidgets keeps a reference to every open widget, and thereby to the owners of its callbacks.
     """
     for part in list(_parts(widget)):
         part.close()

@@ -4,10 +4,10 @@ from typing import Any
 
 
 def answer_while_a_cell_runs(comm: Any) -> None:
-    """Let messages be handled on the subshell that they are for.
+    """Handle messages on the subshell to which they were sent.
 
-    ipykernel 7.4 routes them to where the comm last sent from, a busy cell: JupyterLab asks for a
-    subshell, and this lets it have one. Elsewhere messages wait for the cell, as they always did.
+    ipykernel 7.4 routes them to the thread from which the comm last sent, which may run a cell.
+    Other versions are unaffected; without subshells messages wait for the cell.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, own: own  # noqa: SLF001 - there is no public way

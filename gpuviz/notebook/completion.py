@@ -12,23 +12,23 @@ _MAGICS = ("%gpuviz", "%%gpuviz")
 
 
 def register(shell: Any) -> None:
-    """Let Tab offer commands and options from now on."""
+    """Offer commands and options on Tab."""
     for magic in _MAGICS:
         shell.set_hook(_HOOK, complete, str_key=magic)
 
 
 def unregister(shell: Any) -> None:
-    """Leave nothing behind."""
+    """Remove the hooks."""
     for magic in _MAGICS:
         with suppress(KeyError):
             del shell.strdispatchers[_HOOK].strs[magic]
 
 
 def complete(shell: Any, event: Any) -> list[str]:
-    """Return what the word at the cursor may become.
+    """Return the completions of the word at the cursor.
 
     Raises:
-        TryNext: A file may stand there, which IPython offers itself.
+        TryNext: The word may be a file name, which IPython completes itself.
     """
     magic, *words = event.text_until_cursor.removesuffix(event.symbol).split()
     if words[-1:] == ["--simulated"]:

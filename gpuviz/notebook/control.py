@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @cache
 def shared_control() -> "Control":
-    """Return what the magics and the dashboards of this process have in common."""
+    """Return the control shared by the magics and dashboards of this process."""
     return Control()
 
 
 class View(Protocol):
-    """What shows a recorder in a notebook."""
+    """A view of a recorder in a notebook."""
 
     def close(self) -> None:
-        """Show nothing more, and leave nothing behind."""
+        """Stop showing the recorder and release everything."""
 
 
 class Control:
-    """Starts and stops the process's recorder, and remembers the latest one.
+    """Starts and stops the process's recorder, and keeps the latest one.
 
-    A recorder that the program itself has started is found, too.
+    It also finds a recorder that the program itself has started.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Control:
 
     @property
     def recorder(self) -> Recorder | None:
-        """The recorder that records now, else the one that did last; None before the first."""
+        """The active recorder, else the latest one; None before the first."""
         active = Recorder.active()
         if active is not None:
             self._latest = active
@@ -52,18 +52,18 @@ class Control:
 
     @property
     def recording(self) -> "Recording":
-        """What the latest recorder has recorded until now.
+        """The recording of the latest recorder up to now.
 
         Raises:
-            RecorderError: There is none.
+            RecorderError: There is no recorder.
         """
         if self.recorder is None:
-            raise RecorderError("Nothing has been recorded yet: `%gpuviz start` first")
+            raise RecorderError("Nothing has been recorded yet; run `%gpuviz start` first")
         return self.recorder.recording
 
     @property
     def device(self) -> "SimulatedGPU | None":
-        """What the latest recording that was started here is of; None for CuPy."""
+        """The simulated GPU of the latest recording started here; None for CuPy."""
         return self._device
 
     def start(
@@ -78,10 +78,10 @@ class Control:
         """Start a recorder and return it; the arguments are those of `gpuviz.record`.
 
         Raises:
-            RecorderError: One is active already.
+            RecorderError: A recording is already in progress.
         """
         if Recorder.active() is not None:
-            raise RecorderError("A recording is already in progress: `%gpuviz stop` first")
+            raise RecorderError("A recording is already in progress; run `%gpuviz stop` first")
 
         def begin(path: str | None) -> Recorder:
             recorder = record(
@@ -96,24 +96,24 @@ class Control:
         return self._latest
 
     def stop(self) -> "Recording":
-        """Stop the active recorder, whoever started it, and return its recording.
+        """Stop the active recorder, even if the program started it, and return its recording.
 
         Raises:
-            RecorderError: None is active.
+            RecorderError: No recording is in progress.
         """
         recorder = self.recorder
         if recorder is None or not recorder.is_recording:
-            raise RecorderError("No recording is in progress: `%gpuviz start` first")
+            raise RecorderError("No recording is in progress; run `%gpuviz start` first")
         return recorder.stop()
 
     def add_view(self, view: View, cell: str) -> None:
-        """Keep track of what a cell has shown; what it had shown when it ran before is closed.
+        """Add a view shown by a cell, and close the views of the cell's previous run.
 
-        What another cell shows, too, stays, and so does what the cell shows again.
+        Views that another cell or the new run also shows stay open.
 
         Args:
-            view: What is shown.
-            cell: Names the cell; empty if it is not known.
+            view: The view.
+            cell: Id of the cell; empty if unknown.
         """
         added = weakref.ref(view)
         before = [each for of, each in self._views if cell and of == cell]
@@ -125,7 +125,7 @@ class Control:
                 _close(each)
 
     def end(self) -> None:
-        """Close what is shown, stop the recorder that was started here, and forget it."""
+        """Close all views, stop the recorder that was started here, and discard it."""
         views, self._views = self._views, []
         for _, view in views:
             _close(view)
@@ -134,32 +134,34 @@ class Control:
         self._own = self._latest = self._again = self._device = None
 
     def check_records(self, device: "SimulatedGPU") -> None:
-        """Check that what was started here, if it records, records this device.
+        """Check that an active recorder that was started here records this device.
 
         Raises:
-            RecorderError: It records another one, and would miss what happens on this one.
+            RecorderError: It records another device.
         """
         if self._own is not None and self._own.is_recording and self._device is not device:
-            raise RecorderError("A recording of another GPU is in progress: `%gpuviz stop` first")
+            raise RecorderError(
+                "A recording of another GPU is in progress; run `%gpuviz stop` first"
+            )
 
     def start_again(self) -> Recorder:
-        """Start a recorder of what was recorded last, in memory; of CuPy if nothing was.
+        """Start a recorder of the device recorded last, in memory; CuPy by default.
 
         Raises:
-            RecorderError: One is active already.
+            RecorderError: A recording is already in progress.
         """
         if self._again is None:
             return self.start()
         if Recorder.active() is not None:
-            raise RecorderError("A recording is already in progress: `%gpuviz stop` first")
+            raise RecorderError("A recording is already in progress; run `%gpuviz stop` first")
         self._own = self._latest = self._again()
         return self._own
 
     def clear(self) -> None:
-        """Forget what was recorded; if it records, go on with a new recording in memory.
+        """Discard what was recorded; a recording in progress continues in memory.
 
         Raises:
-            RecorderError: What records was started by the program itself.
+            RecorderError: The program itself started the active recorder.
         """
         active = Recorder.active()
         if active is None:
@@ -167,18 +169,18 @@ class Control:
             return
         if self._again is None or active is not self._own:
             raise RecorderError(
-                "The program itself has started this recorder: stop it there, or `%gpuviz stop`",
+                "The program itself started this recording; stop it there, or run `%gpuviz stop`",
             )
         active.stop()
         self._own = self._latest = None
         self._own = self._latest = self._again()
 
     def save(self, path: str, *, force: bool = False) -> Path:
-        """Write what was recorded until now as a ``.gpuviz`` file, and return its path."""
+        """Write the recording up to now as a ``.gpuviz`` file, and return its path."""
         return self.recording.save(path, overwrite=force)
 
     def report(self, path: str, *, force: bool = False, redact: bool = False) -> Path:
-        """Write what was recorded until now as an HTML page, and return its path."""
+        """Write the recording up to now as an HTML report, and return its path."""
         return self.recording.report(path, overwrite=force, redact=redact)
 
 

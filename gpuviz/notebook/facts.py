@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_share,
+)
 from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
@@ -20,17 +26,17 @@ _ACTIONS = {
     "segment_unmap": "unmapped",
 }
 _CAUSES = {
-    "the host, which was late": "idle_host_ns",
-    "other streams": "idle_dependency_ns",
-    "synchronization": "idle_synchronization_ns",
-    "allocation": "idle_allocation_ns",
-    "unknown causes": "idle_unknown_ns",
+    "idle mostly because the host launched late": "idle_host_ns",
+    "idle mostly while waiting for other streams": "idle_dependency_ns",
+    "idle mostly during synchronizations": "idle_synchronization_ns",
+    "idle mostly during allocations": "idle_allocation_ns",
+    "idle time with no identified cause": "idle_unknown_ns",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of the user's, and what it has to do with a number."""
+    """A line of the user's program, and how it relates to a number."""
 
     text: str
     source: str
@@ -46,7 +52,7 @@ class Fact:
 
 
 def headline(result: "CellResult") -> str:
-    """Return the most important in one sentence."""
+    """Return the most important facts in one sentence."""
     if not result.devices:
         return f"The {result.subject} used no GPU memory, and nothing ran on a GPU."
     parts = []
@@ -54,30 +60,30 @@ def headline(result: "CellResult") -> str:
         of = f" on device {device.summary.device}" if len(result.devices) > 1 else ""
         parts.append(f"peak {format_bytes(device.summary.allocated_peak)}{of}")
         left = sum(held.bytes for held in device.held)
-        parts.append(f"{format_bytes(left)} stay allocated" if left else "nothing stays allocated")
+        parts.append(f"{format_bytes(left)} still allocated" if left else "nothing still allocated")
         if device.overlap is not None:
             parts.append(f"GPU busy {format_share(device.overlap.busy)}")
     return f"{'; '.join(parts)}; took {format_duration(result.end - result.start)}."
 
 
 def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]:
-    """Yield what there is to say about a device, the most important first."""
+    """Yield the facts about a device, the most important first."""
     yield _peak(device, result.subject)
     yield _held(device, result.subject)
     yield _allocations(device)
     if device.summary.out_of_memory:
-        failed = _counted(device.summary.out_of_memory, "allocation")
+        failed = format_counted(device.summary.out_of_memory, "allocation")
         yield Fact(Number("Out of memory", f"{device.summary.out_of_memory:,}", f"{failed} failed"))
     if device.overlap is not None:
         yield _busy(device.overlap)
         if device.overlap.copy_ns:
             yield _hidden_copies(device.overlap)
     elif not result.streams:
-        yield Fact(Number("GPU busy", "unknown", "nothing that ran on a GPU was recorded"))
+        yield Fact(Number("GPU busy", "unknown", "streams were not recorded"))
 
 
 def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:
-    """Return where the host waited for the GPU; None if it did not."""
+    """Return where the host was blocked; None if it was not."""
     if not waits:
         return None
     count = sum(wait.count for wait in waits)
@@ -85,7 +91,9 @@ def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:
     lines = [_wait(wait) for wait in waits[:_MOST_LINES]]
     return Fact(
         Number(
-            "Host waited", total, f"{_counted(count, 'time')} on {_counted(len(waits), 'line')}"
+            "Host blocked",
+            total,
+            f"{format_counted(count, 'time')} on {format_counted(len(waits), 'line')}",
         ),
         (*lines, *_more(len(waits), "line")),
     )
@@ -98,16 +106,18 @@ def _peak(device: "DeviceResult", subject: str) -> Fact:
         before += f", {format_bytes(summary.reserved_at_peak)} reserved"
     number = Number("Peak allocated", format_bytes(summary.allocated_peak), before)
     if not device.peak_site:
-        return Fact(number, (CodeLine(f"not more than before the {subject}", "", ""),))
+        return Fact(number, (CodeLine(f"no higher than before the {subject}", "", ""),))
     return Fact(number, (CodeLine("reached at", device.peak_source, device.peak_site),))
 
 
 def _held(device: "DeviceResult", subject: str) -> Fact:
     held = device.held
     if not held:
-        return Fact(Number("Stays allocated", "0 B", f"nothing of what the {subject} allocated"))
-    blocks = _counted(sum(each.count for each in held), "block")
-    number = Number("Stays allocated", format_bytes(sum(each.bytes for each in held)), blocks)
+        return Fact(
+            Number("Still allocated", "0 B", f"all allocations of the {subject} were freed")
+        )
+    blocks = format_counted(sum(each.count for each in held), "block")
+    number = Number("Still allocated", format_bytes(sum(each.bytes for each in held)), blocks)
     lines = [_held_line(each) for each in held[:_MOST_LINES]]
     return Fact(number, (*lines, *_more(len(held), "line")))
 
@@ -115,17 +125,19 @@ def _held(device: "DeviceResult", subject: str) -> Fact:
 def _held_line(held: "Held") -> CodeLine:
     names = ", ".join(held.names[:_MOST_NAMES])
     if len(held.names) > _MOST_NAMES:
-        names += f" and {format_count(len(held.names) - _MOST_NAMES)} more names"
-    holder = f"held by {names}" if names else "held by no name of the notebook"
+        names += f" and {format_count(len(held.names) - _MOST_NAMES)} more variables"
+    holder = f"held by {names}" if names else "not held by any variable of the notebook"
     return CodeLine(f"{format_bytes(held.bytes)} {holder}", held.source.strip(), held.site)
 
 
 def _allocations(device: "DeviceResult") -> Fact:
     calls = device.driver_calls
     parts = [
-        f"{_counted(calls[name], 'segment')} {_ACTIONS[name]}" for name in calls if calls[name]
+        f"{format_counted(calls[name], 'segment')} {_ACTIONS[name]}"
+        for name in calls
+        if calls[name]
     ]
-    driver = ", ".join(parts) or "all from memory that was reserved"
+    driver = ", ".join(parts) or "all from reserved memory"
     return Fact(Number("Allocations", format_count(device.summary.allocations), driver))
 
 
@@ -134,26 +146,22 @@ def _busy(overlap: "DeviceOverlap") -> Fact:
     causes = {cause: getattr(overlap, field) for cause, field in _CAUSES.items()}
     cause = max(causes, key=causes.__getitem__)
     if causes[cause]:
-        detail += f"; idle mostly for {cause} ({format_duration(causes[cause])})"
+        detail += f"; {cause}: {format_duration(causes[cause])}"
     return Fact(Number("GPU busy", format_share(overlap.busy), detail))
 
 
 def _hidden_copies(overlap: "DeviceOverlap") -> Fact:
     share = format_share(overlap.kernel_copy_overlap)
-    detail = f"of {format_duration(overlap.copy_ns)} of copies ran beside kernels"
+    detail = f"of {format_duration(overlap.copy_ns)} of copies overlapped with kernels"
     return Fact(Number("Copies hidden", share, detail))
 
 
 def _wait(wait: "Wait") -> CodeLine:
     kind = wait.kind.replace("_", " ")
-    text = f"{format_duration(wait.total_ns)}, {_counted(wait.count, 'time')}: {kind}"
+    text = f"{format_duration(wait.total_ns)}, {format_counted(wait.count, 'time')}: {kind}"
     return CodeLine(text, wait.source.strip(), wait.site)
 
 
 def _more(count: int, noun: str) -> tuple[CodeLine, ...]:
     rest = count - _MOST_LINES
-    return (CodeLine(f"and {_counted(rest, f'more {noun}')}", "", ""),) if rest > 0 else ()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+    return (CodeLine(f"and {format_counted(rest, f'more {noun}')}", "", ""),) if rest > 0 else ()

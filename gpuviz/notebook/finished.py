@@ -3,17 +3,15 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.live_statistics import LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.recording.recording import Recording
 
 
 class Finished:
-    """What a dashboard asks of a recorder, answered by a recording.
+    """The interface of a recorder that a dashboard needs, for a finished recording.
 
     Attributes:
         recording: The recording.
@@ -31,15 +29,16 @@ class Finished:
         live = LiveStatistics()
         initial = self.recording.manifest.initial_events
         events = self.recording.tables["memory_events"]
-        _take_all(live, "memory_events", events.slice(0, initial))
+        live.take("memory_events", columns_of("memory_events", events.slice(0, initial)))
         live.begin()
-        _take_all(live, "memory_events", events.slice(initial))
-        for table in ("devices", "device_memory", "activities"):
-            _take_all(live, table, self.recording.tables[table])
+        live.take("memory_events", columns_of("memory_events", events.slice(initial)))
+        live.take("activities", columns_of("activities", self.recording.tables["activities"]))
+        live.take_total(self._last("devices", "id", "total_memory"))
+        live.take_used(self._last("device_memory", "device", "used"))
         return live.read(self.recording.duration_ns, self.status())
 
     def status(self) -> RecorderStatus:
-        """Return what the recording tells of how it was made."""
+        """Return the final status of the recorder, from the manifest."""
         manifest = self.recording.manifest
         activities = self.recording.table("activities").num_rows
         return RecorderStatus(
@@ -56,7 +55,6 @@ class Finished:
             notes=manifest.notes,
         )
 
-
-def _take_all(live: LiveStatistics, table: str, rows: "pa.Table") -> None:
-    for batch in rows.to_batches():
-        live.take(table, batch)
+    def _last(self, table: str, key: str, value: str) -> dict[int, int]:
+        rows = self.recording.tables[table]
+        return dict(zip(rows[key].to_pylist(), rows[value].to_pylist(), strict=True))

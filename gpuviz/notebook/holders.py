@@ -14,15 +14,15 @@ _OF_IPYTHON = frozenset(("In", "_ih", "_oh", "_dh", "exit", "quit", "get_ipython
 
 
 class Holders:
-    """The names of a notebook whose values are arrays on a GPU.
+    """The variables of a notebook that hold arrays on a GPU.
 
     A name is what a user would write: ``x``, ``parts[3]``, ``params['w']``, ``model.weight``, or
-    ``Out[5]`` for what a cell has shown. Lists, tuples, dicts and objects of the notebook's classes
-    are looked into, three deep, and of a notebook with very many values only the first ones.
+    ``Out[5]`` for the output of a cell. Lists, tuples, dicts and objects of the notebook's classes
+    are searched to a depth of three; of very many values only the first are searched.
 
     Args:
-        namespace: The notebook's names.
-        error: The last exception: its traceback keeps what was local where it was raised.
+        namespace: The notebook's variables.
+        error: The last exception, whose traceback keeps local variables alive.
     """
 
     def __init__(self, namespace: Mapping[str, Any], error: BaseException | None = None) -> None:
@@ -38,7 +38,7 @@ class Holders:
 
 
 def _values(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each value that can be reached and its name, and look into containers but once."""
+    """Yield each reachable value with its name; each container is searched once."""
     seen: set[int] = set()
     level = [(name, namespace[name]) for name in list(namespace) if _is_users(name)]
     for _ in range(_DEEPEST + 1):
@@ -52,7 +52,7 @@ def _values(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_users(name: str) -> bool:
-    """Whether a name is not one of IPython's own; what they repeat is in ``Out``."""
+    """Return whether a name is the user's and not IPython's."""
     return name == _RESULTS or (name not in _OF_IPYTHON and not name.startswith("_"))
 
 
@@ -71,7 +71,7 @@ def _locals_of(
     error: BaseException | None,
     namespace: Mapping[str, Any],
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what the functions through which an exception passed had as local variables."""
+    """Yield the local variables of the functions in an exception's traceback."""
     traceback = None if error is None else error.__traceback__
     while traceback is not None:
         frame, traceback = traceback.tb_frame, traceback.tb_next

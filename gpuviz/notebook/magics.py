@@ -29,7 +29,7 @@ _ATTRIBUTE = "_gpuviz_magics"
 
 @magics_class
 class GpuvizMagics(Magics):
-    """``%gpuviz`` starts, stops and tells; ``%%gpuviz`` measures one cell."""
+    """``%gpuviz`` controls the recording; ``%%gpuviz`` measures one cell."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -42,7 +42,7 @@ class GpuvizMagics(Magics):
         """Record GPU memory and streams; see ``%gpuviz --help`` and ``%%gpuviz --help``."""
         with _errors_as_sentences():
             if cell is not None:
-                # By way of run_cell_magic(); a cell that begins with %%gpuviz is not run here.
+                # Called by run_cell_magic(); cells that begin with %%gpuviz take another path.
                 parse_cell(line)
                 return self._run_cell(line, cell)
             arguments = parse_line(line)
@@ -75,8 +75,7 @@ class GpuvizMagics(Magics):
 
     def _start(self, arguments: Namespace) -> None:
         recorder = self.control.start(arguments.path, **self._options(arguments))
-        to = f" to {arguments.path}" if arguments.path else ""
-        sys.stdout.write(f"Recording started{to}.\n")
+        sys.stdout.write(f"Recording started{f': {arguments.path}' if arguments.path else '.'}\n")
         for note in recorder.status().notes:
             sys.stdout.write(f"{note}\n")
 
@@ -121,9 +120,11 @@ class GpuvizMagics(Magics):
             return None
         value = self._shell.user_ns.get(name)
         if not isinstance(value, SimulatedGPU):
-            found = f"is a {type(value).__name__}" if name in self._shell.user_ns else "is unknown"
+            found = (
+                f"is a {type(value).__name__}" if name in self._shell.user_ns else "is not defined"
+            )
             raise UsageError(
-                f"--simulated takes the name of a gpuviz.SimulatedGPU; {name} {found}: "
+                f"--simulated takes the name of a gpuviz.SimulatedGPU; {name} {found}. Run "
                 f"`{name} = gpuviz.SimulatedGPU()` first.",
             )
         return value
@@ -134,7 +135,7 @@ GpuvizMagics.gpuviz.__doc__ = help_text()
 
 
 def load(shell: Any) -> None:
-    """Add the magics to a shell, in place of those of an earlier call."""
+    """Add the magics to a shell, replacing those of an earlier call."""
     unload(shell)
     magics = GpuvizMagics(shell)
     shell.register_magics(magics)
@@ -144,7 +145,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Take the magics away; a recorder that they started is stopped."""
+    """Remove the magics, and stop a recorder that they started."""
     magics = getattr(shell, _ATTRIBUTE, None)
     if magics is None:
         return
@@ -159,7 +160,7 @@ def unload(shell: Any) -> None:
 
 def _check_free(path: str, *, force: bool) -> None:
     if Path(path).exists() and not force:
-        raise UsageError(f"{path} exists; give another name, or --force to replace it.")
+        raise UsageError(f"{path} exists; choose another name, or use --force to replace it.")
     if not Path(path).absolute().parent.is_dir():
         raise UsageError(f"The folder {Path(path).parent} of {path} does not exist.")
 
@@ -167,7 +168,7 @@ def _check_free(path: str, *, force: bool) -> None:
 def _sentence(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, DeviceUnavailableError):
-        text += ". Without a GPU: `gpu = gpuviz.SimulatedGPU()`, and `--simulated gpu`"
+        text += ". Without a GPU, run `gpu = gpuviz.SimulatedGPU()` and add `--simulated gpu`"
     return f"{text}."
 
 

@@ -18,8 +18,8 @@ AtEnd = Callable[[], None]
 class MeasuredCells:
     """Turns the line ``%%gpuviz`` into a call, and calls back when the cell has ended.
 
-    The rest of the cell stays as it is, at its place, and IPython runs it as any other: what it
-    shows, awaits, raises and stores, and its line numbers, are those without the magic.
+    IPython runs the rest of the cell unchanged: output, awaits, exceptions, stored variables and
+    line numbers are those of the cell without the magic.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -28,13 +28,13 @@ class MeasuredCells:
         self._open: list[tuple[str, AtEnd]] = []
 
     def register(self) -> None:
-        """Let cells be measured from now on."""
+        """Start measuring cells that begin with ``%%gpuviz``."""
         self._shell.input_transformers_cleanup.append(call_in_place_of_magic)
         self._shell.events.register("pre_run_cell", self._begin_cell)
         self._shell.events.register("post_run_cell", self._end_cell)
 
     def unregister(self) -> None:
-        """Leave nothing behind; a cell that is being measured ends now."""
+        """Remove all hooks; the measurement of a running cell ends now."""
         with suppress(ValueError):
             self._shell.input_transformers_cleanup.remove(call_in_place_of_magic)
         for event, callback in (
@@ -46,7 +46,7 @@ class MeasuredCells:
         self._end_all()
 
     def call_at_end(self, at_end: AtEnd) -> None:
-        """Let ``at_end`` be called when the running cell has ended, however it ends."""
+        """Call ``at_end`` when the running cell has ended, in whatever way."""
         running = self._running.get(threading.get_ident())
         self._open.append((running[-1] if running else "", at_end))
 
@@ -80,7 +80,7 @@ def call_in_place_of_magic(lines: list[str]) -> list[str]:
     if magic is None:
         return lines
     arguments = (magic["arguments"] or "").strip()
-    # Who asks for help does not want the cell to run, and may not have written it yet.
+    # A request for help must not run the cell, which may not be written yet.
     asks = not set(HELP).isdisjoint(arguments.split())
     body = [] if asks else lines[1:]
     if not asks and not "".join(body).strip():
@@ -91,5 +91,5 @@ def call_in_place_of_magic(lines: list[str]) -> list[str]:
     return [call, *rest]
 
 
-# What asks whether a cell is complete must still see a cell magic there.
+# IPython's check for complete cells must still see a cell magic.
 call_in_place_of_magic.has_side_effects = True  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ShownResult:
-    """What stands under a measured cell: HTML, and text where that cannot be shown."""
+    """The output under a measured cell: HTML, with text as a fallback."""
 
     def __init__(self, result: CellResult, written: "Sequence[Path]") -> None:
         self._result = result
@@ -31,15 +31,15 @@ class ShownResult:
 
 
 class Measurement:
-    """Records from now until `end`, or reads the window in what is recorded anyway.
+    """Records from now until `end`, or uses the recording in progress.
 
     Args:
-        control: Where to start a recorder, if none is active.
-        namespace: The notebook's names.
+        control: Starts a recorder if none is active.
+        namespace: The notebook's variables.
         options: As for `Control.start`.
 
     Raises:
-        RecorderError: What is active records another simulated GPU.
+        RecorderError: The active recorder records another simulated GPU.
     """
 
     def __init__(self, control: "Control", namespace: "Mapping[str, Any]", **options: Any) -> None:
@@ -49,11 +49,11 @@ class Measurement:
         if options["device"] is not None:
             control.check_records(options["device"])
         self._recorder = control.start(**options) if active is None else active
-        # Until here the recorder may have started, which is no part of the cell.
+        # The start of the recorder is not part of the cell.
         self._start = self._recorder.elapsed_ns
 
     def end(self) -> "tuple[Recording, int]":
-        """Return what was recorded since the beginning, and when the cell ended, in ns."""
+        """Return the recording since the start of the cell, and the end of the cell in ns."""
         end = self._recorder.elapsed_ns
         if not self._is_own:
             return self._recorder.recording.window(self._start, end), end
@@ -63,7 +63,7 @@ class Measurement:
         return recording, max(end, _last_end(recording))
 
     def shown(self, recording: "Recording", end: int, written: "Sequence[Path]") -> ShownResult:
-        """Return what to show of what `end` has returned."""
+        """Return the output for what `end` returned."""
         result = cell_result(
             recording,
             (self._start, end),
@@ -74,7 +74,7 @@ class Measurement:
 
 
 def _last_end(recording: "Recording") -> int:
-    """Return when the last work of the GPU ended that the cell had launched, 0 if none did."""
+    """Return the end of the cell's last GPU activity in ns; 0 without any."""
     import pyarrow.compute as pc
 
     return int(pc.max(recording.table("activities")["end"]).as_py() or 0)

@@ -26,7 +26,7 @@ _LANE_GAP = 4
 _MOST_LANES = 8
 _LONGEST_NAME = 22
 
-# Readable on white, which the picture has below it wherever it is shown.
+# Readable on white, the background of the picture everywhere.
 _COLOURS = {
     "allocated": "#6ca3d8",
     "kernel": "#2e9d6b",
@@ -36,7 +36,7 @@ _COLOURS = {
 _LINE = "#8a8f98"
 _TEXT = "#26292e"
 
-# What is drawn of a lane: class, top and height within it. Not told apart by colour alone.
+# Shapes in a lane: class, top and height. They differ not only by colour.
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
 _SHAPES = {
@@ -48,10 +48,10 @@ _SHAPES = {
 
 
 def picture(recording: "Recording", start: int, end: int) -> str:
-    """Return an image element of the window from ``start`` to ``end`` in ns; empty if it is none.
+    """Return an image element of the time from ``start`` to ``end`` in ns; empty if there is none.
 
-    An image with its source in it is shown also where style and SVG within HTML are dropped, as
-    JupyterLab does in a notebook that it does not trust.
+    An image with embedded source is shown even where styles and inline SVG are removed, as in
+    JupyterLab for untrusted notebooks.
     """
     drawn = svg(recording, start, end)
     if not drawn:
@@ -64,9 +64,9 @@ def picture(recording: "Recording", start: int, end: int) -> str:
 
 
 def svg(recording: "Recording", start: int, end: int) -> str:
-    """Return an SVG element of the window from ``start`` to ``end`` in ns; empty if it is none.
+    """Return an SVG element of the time from ``start`` to ``end`` in ns; empty if there is none.
 
-    A peak is seen however short it is: each column of pixels shows the most of its time.
+    Each column of pixels shows the maximum of its time, so that short peaks are visible.
     """
     if end <= start:
         return ""
@@ -81,8 +81,8 @@ def svg(recording: "Recording", start: int, end: int) -> str:
         top += _LANE_HEIGHT + _LANE_GAP
     if lanes:
         rest = len(lanes) - _MOST_LANES
-        more = f"; {rest} more streams are not drawn" if rest > 0 else ""
-        legend = f"full: kernels; upper half: copies, lower half: copies to the host{more}"
+        more = f"; {rest} more streams not shown" if rest > 0 else ""
+        legend = f"full height: kernels; upper half: copies; lower half: copies to the host{more}"
         parts.append(_text(_GUTTER, top + 10, legend))
         top += 16
     if not parts:
@@ -148,7 +148,7 @@ def _column_maxima(
     start: int,
     end: int,
 ) -> "NDArray[Any]":
-    """Return the highest value in force in each column of pixels."""
+    """Return the maximum value in each column of pixels."""
     import numpy as np
 
     edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
@@ -180,7 +180,7 @@ def _lanes(
     start: int,
     end: int,
 ) -> "list[tuple[str, dict[str, NDArray[Any]]]]":
-    """Return each stream that ran something: its name, and by shape the columns it ran in."""
+    """Return the name of each active stream, and its busy columns by shape."""
     import numpy as np
 
     table = recording.tables["activities"]
@@ -225,7 +225,7 @@ def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]"
 
 
 def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[Any]":
-    """Return begin and length of each run of columns that some interval touches."""
+    """Return begin and length of each run of columns that an interval overlaps."""
     import numpy as np
 
     changes = np.zeros(_COLUMNS + 1, np.int64)

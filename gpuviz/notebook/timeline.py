@@ -126,7 +126,7 @@ class Timeline(anywidget.AnyWidget):
                 "live": self._is_live,
                 "durationNs": message.duration_ns,
                 "initialEvents": message.initial_events,
-                "tables": [name for name, _ in message.tables],
+                "tables": [_table_header(name, message) for name, _ in message.tables],
                 **self._new_statistics(message),
             },
             buffers=[rows for _, rows in message.tables],
@@ -148,9 +148,17 @@ def _subscribing(
         return shown.subscribe
     if not isinstance(shown, Recording):
         raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
-    feed = Feed(lambda: (shown.tables, shown.manifest.initial_events), lambda: shown.duration_ns)
+    initial_events = shown.manifest.initial_events
+    feed = Feed(
+        lambda: ({**shown.tables, **shown.derived}, initial_events), lambda: shown.duration_ns
+    )
     feed.close()
     return feed.subscribe
+
+
+def _table_header(name: str, message: FeedMessage) -> str | dict[str, Any]:
+    from_ns = message.replace_from_ns.get(name)
+    return name if from_ns is None else {"name": name, "replace_from_ns": from_ns}
 
 
 def _close_earlier(made_by: tuple[str, str]) -> None:

@@ -2,9 +2,9 @@
 
 import anywidget
 
-# Plotly draws before its widget is on the page, then at a width of its own, and measures its place
-# again only when it is told that the window has another size. A side bar that opens is no such.
-_TELL_OF_SIZES = """
+# Plotly draws before its widget is on the page, at a default width, and measures its container
+# again only when the window is resized. Opening a side bar does not resize the window.
+_FORWARD_RESIZES = """
 export default {
   render({ el }) {
     const observer = new ResizeObserver(() => {
@@ -18,6 +18,6 @@ export default {
 
 
 class Width(anywidget.AnyWidget):
-    """Lets the charts beside it follow its width; shows nothing."""
+    """An invisible widget that makes neighbouring charts follow its width."""
 
-    _esm = _TELL_OF_SIZES
+    _esm = _FORWARD_RESIZES

@@ -1,7 +1,5 @@
 """HTML page about a failed request for memory."""
 
-import base64
-import re
 from html import escape
 from importlib.resources import files
 from types import MappingProxyType
@@ -13,7 +11,7 @@ from gpuviz.quantities import format_bytes, format_count, format_counted, format
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.markup import table
-from gpuviz.report.page import _policy, _saved, _static
+from gpuviz.report.page import embedded, filled, policy, static
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _MOST_STACKS = 20
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 def build_page(
@@ -40,10 +37,10 @@ def build_page(
         failed: The failure.
         names: The program's names of its arrays, by the stack that allocated them.
     """
-    script, style = _static("report.js"), _static("report.css")
+    script, style = static("report.js"), static("report.css")
     notes = "\n".join(f'<p class="gpuviz-label">{escape(note)}</p>' for note in recording.notes)
     parts = {
-        "policy": _policy(script, style),
+        "policy": policy(script, style),
         "title": escape(
             f"Out of memory: {format_bytes(failed.requested)} on {_device(recording, failed)}"
         ),
@@ -57,11 +54,11 @@ def build_page(
         "sites": holders_table(recording, failed.device, names),
         "free": _free_table(failed) + _obstacle(recording, failed),
         "device": str(failed.device),
-        "recording": base64.b64encode(_saved(recording)).decode(),
+        "recording": embedded(recording),
         "script": script,
     }
     template = files("gpuviz.report").joinpath("out_of_memory.html").read_text(encoding="utf-8")
-    return _PLACE.sub(lambda place: parts[place[1]], template)
+    return filled(template, parts)
 
 
 def _device(recording: "Recording", failed: "OutOfMemory") -> str:

@@ -43,6 +43,7 @@ class FrameRow(TypedDict):
     line: int
     cell: int
     source: str
+    installed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class _Code:
             line=line,
             cell=self.cell,
             source=as_unicode(source),
+            installed=int(is_installed(self.filename)),
         )
 
 
@@ -117,7 +119,7 @@ class FrameResolver:
             if content not in self._row_ids:
                 self._row_ids[content] = row["id"]
                 new_rows.append(row)
-                if is_installed(row["filename"]):
+                if row["installed"]:
                     self._installed.add(row["id"])
             self._frame_ids[key] = self._row_ids[content]
         return self._frame_ids[key]

@@ -4,8 +4,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
+
+from gpuviz.recorder.live_classification import LiveClassification
+from gpuviz.recording.derived import schemas as derived_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +35,8 @@ class FeedMessage:
         recording: Whether more may follow.
         duration_ns: Nanoseconds since the recording began.
         initial_events: How many leading events describe what was there before.
+        replace_from_ns: Names of derived tables, and from when on their rows that were sent before
+            no longer hold.
     """
 
     number: int
@@ -40,6 +46,7 @@ class FeedMessage:
     recording: bool
     duration_ns: int
     initial_events: int
+    replace_from_ns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -64,10 +71,17 @@ class Feed:
         contents: Returns everything stored so far, and how many leading events describe what was
             there before the recording.
         duration_ns: Returns nanoseconds since the recording began.
+        classification: Makes the derived tables of a recording that goes on.
     """
 
-    def __init__(self, contents: Contents, duration_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        contents: Contents,
+        duration_ns: Callable[[], int],
+        classification: LiveClassification | None = None,
+    ) -> None:
         self._contents = contents
+        self._classification = classification or LiveClassification()
         self._duration_ns = duration_ns
         self.lock = threading.RLock()
         self._pending: list[tuple[str, pa.RecordBatch]] = []
@@ -88,6 +102,7 @@ class Feed:
         with self.lock:
             if self._listeners:
                 self._pending.append((table, batch))
+                self._classification.take(table, batch)
 
     def publish(self) -> None:
         """Hand what was taken since the last call to all listeners, as one message.
@@ -96,8 +111,9 @@ class Feed:
         """
         with self.lock:
             silent_s = time.monotonic() - self._published_s
-            if self._listeners and (self._pending or silent_s >= SILENCE_S):
-                self._publish()
+            is_due = self._classification.is_due()
+            if self._listeners and (self._pending or is_due or silent_s >= SILENCE_S):
+                self._publish(classify=is_due)
 
     def restart(self) -> None:
         """Give all listeners everything anew; nothing that they know need hold any more."""
@@ -111,7 +127,7 @@ class Feed:
         with self.lock:
             self._recording = False
             if self._listeners:
-                self._publish()
+                self._publish(classify=True)
             self._listeners.clear()
 
     def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
@@ -126,7 +142,9 @@ class Feed:
         """
         key = object()
         with self.lock:
-            self.publish()
+            if self._listeners:
+                # A snapshot has the derived tables of all rows: so must those who listen already.
+                self._publish(classify=True)
             for message in list(self._missed(since)):
                 listener(message)
             if self._recording:
@@ -142,15 +160,25 @@ class Feed:
     def _forget(self) -> None:
         # What was kept does not lead up to what follows: without a listener nothing is numbered.
         self._pending.clear()
+        self._classification.forget()
         self._recent.clear()
         self._recent_bytes = 0
         if self._recording:
             self._number += 1
 
-    def _publish(self) -> None:
+    def _publish(self, *, classify: bool) -> None:
         self._number += 1
         self._published_s = time.monotonic()
-        message = self._message(tuple(streams(self._pending)))
+        from_ns = self._classification.from_ns
+        derived = self._classification.update() if classify else {}
+        rows = [
+            *streams(self._pending),
+            *(
+                (name, stream(table.to_batches() or _empty(table)))
+                for name, table in derived.items()
+            ),
+        ]
+        message = self._message(tuple(rows), replace_from_ns=dict.fromkeys(derived, from_ns))
         self._pending.clear()
         self._recent.append(message)
         self._recent_bytes += message.nbytes
@@ -175,6 +203,10 @@ class Feed:
 
     def _snapshot(self) -> "Iterator[FeedMessage]":
         tables, initial_events = self._contents()
+        if not tables.keys() >= derived_schemas().keys():
+            known = self._classification
+            derived = known.whole(tables) if known.has_begun else known.restart(tables)
+            tables = {**tables, **derived}
         parts = list(split(tables))
         for part, rows in enumerate(parts):
             yield self._message(rows, part, len(parts), initial_events)
@@ -185,6 +217,7 @@ class Feed:
         part: int = 0,
         parts: int = 0,
         initial_events: int = 0,
+        replace_from_ns: "Mapping[str, int] | None" = None,
     ) -> FeedMessage:
         return FeedMessage(
             self._number,
@@ -194,6 +227,7 @@ class Feed:
             self._recording,
             self._duration_ns(),
             initial_events,
+            replace_from_ns or {},
         )
 
 
@@ -211,11 +245,28 @@ def stream(batches: "list[pa.RecordBatch]") -> bytes:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    # A dictionary may differ from batch to batch; one of its own needs no replacing.
-    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    with pa.ipc.new_stream(sink, whole.schema) as writer:
-        writer.write_table(whole)
+    if len(batches) > 1:
+        # A dictionary may differ from batch to batch; one of its own needs no replacing.
+        whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        batches = whole.to_batches() or batches[:1]
+    with pa.ipc.new_stream(sink, batches[0].schema, options=_options()) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+@cache
+def _options() -> "pa.ipc.IpcWriteOptions":
+    import pyarrow as pa
+
+    # Asked for once: the defaults are read from environment variables each time.
+    return pa.ipc.IpcWriteOptions()
+
+
+def _empty(table: "pa.Table") -> "list[pa.RecordBatch]":
+    import pyarrow as pa
+
+    return [pa.RecordBatch.from_pylist([], table.schema)]
 
 
 def split(

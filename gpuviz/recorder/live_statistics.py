@@ -2,20 +2,22 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from gpuviz._core import MemoryState
+from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.state import memory_columns
 from gpuviz.recorder.busy_times import BusyTimes
 from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from gpuviz.recorder.status import RecorderStatus
+
+    Columns = Mapping[str, NDArray[Any]]
 
 Listener = Callable[[], None]
 
@@ -25,6 +27,18 @@ LATELY_NS = 1_000_000_000
 MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
+_EVENT_COLUMNS = (
+    "time",
+    "action",
+    "address",
+    "size",
+    "requested_size",
+    "device",
+    "stream",
+    "pool",
+    "stack",
+    "thread",
+)
 
 
 class LiveStatistics:
@@ -52,18 +66,24 @@ class LiveStatistics:
             self._used: dict[int, int] = {}
             self._latest: RecorderStatistics | None = None
 
-    def take(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take the next rows of a table."""
+    def take(self, table: str, columns: "Columns") -> None:
+        """Take the next rows of a table; columns of words are codes, as in `DICTIONARIES`."""
         with self._lock:
             if table == "memory_events":
-                self._events += batch.num_rows
-                self._state.apply(memory_columns(_table(batch)))
+                self._events += len(columns["time"])
+                self._state.apply(MemoryColumns(**{name: columns[name] for name in _EVENT_COLUMNS}))
             elif table == "activities":
-                self._take_activities(_table(batch))
-            elif table == "device_memory":
-                self._used.update(_pairs(batch, "device", "used"))
-            elif table == "devices":
-                self._total.update(_pairs(batch, "id", "total_memory"))
+                self._take_activities(columns)
+
+    def take_total(self, total: "Mapping[int, int]") -> None:
+        """Take the bytes of devices."""
+        with self._lock:
+            self._total.update(total)
+
+    def take_used(self, used: "Mapping[int, int]") -> None:
+        """Take the bytes in use of devices, by all processes."""
+        with self._lock:
+            self._used.update(used)
 
     def begin(self) -> None:
         """Count what was taken until now as what existed before."""
@@ -120,16 +140,15 @@ class LiveStatistics:
 
         return end
 
-    def _take_activities(self, activities: "pa.Table") -> None:
+    def _take_activities(self, activities: "Columns") -> None:
         import numpy as np
 
-        kinds = codes(activities["kind"], _KINDS)
-        devices = plain(activities["device"])
-        starts, ends = plain(activities["time"]), plain(activities["end"])
+        kinds, devices = activities["kind"], activities["device"]
+        starts, ends = activities["time"], activities["end"]
         # A range on a stream is the time between two events, whatever ran then.
         is_work = kinds != _KINDS.index("range")
         kernels, copies = kinds == _KINDS.index("kernel"), kinds == _KINDS.index("memcpy")
-        for device in np.unique(devices[is_work]).tolist():
+        for device in np.flatnonzero(np.bincount(devices[is_work])).tolist():
             here = is_work & (devices == device)
             busy = self._busy.setdefault(device, BusyTimes())
             busy.add(starts[here], ends[here], kernels[here], copies[here])
@@ -183,11 +202,12 @@ class _Lately:
         return min(1.0, max(0, busy_ns - before_busy_ns) / max(time_ns - before_ns, 1))
 
 
-def _table(batch: "pa.RecordBatch") -> "pa.Table":
-    import pyarrow as pa
-
-    return pa.Table.from_batches([batch])
-
-
-def _pairs(batch: "pa.RecordBatch", key: str, value: str) -> "dict[int, int]":
-    return dict(zip(batch[key].to_pylist(), batch[value].to_pylist(), strict=True))
+def columns_of(table: str, rows: "pa.Table") -> "Columns":
+    """Return the columns of ``memory_events`` or ``activities`` as `LiveStatistics` takes them."""
+    names = _EVENT_COLUMNS if table == "memory_events" else ("time", "end", "kind", "device")
+    return {
+        name: codes(rows[name], DICTIONARIES[table, name])
+        if (table, name) in DICTIONARIES
+        else plain(rows[name])
+        for name in names
+    }

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
@@ -28,9 +29,35 @@ if TYPE_CHECKING:
 
 # A killed process loses what came after the last drain: well under a second.
 INTERVAL_S = 0.5
-# While somebody watches.
+# While somebody watches; longer where a drain takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 CLOCKS_INTERVAL_NS = 1_000_000_000
+MOST_OF_TIME = 0.008
+# Between two samples of the devices' memory.
+SAMPLE_NS = 450_000_000
+
+
+class Pace:
+    """How long to rest between pieces of work so that they take at most `MOST_OF_TIME`.
+
+    Args:
+        shortest_s: The shortest rest, in seconds.
+        longest_s: The longest rest, also of work that then takes more.
+    """
+
+    def __init__(self, shortest_s: float, longest_s: float) -> None:
+        self._shortest_s = shortest_s
+        self._longest_s = longest_s
+        self._mean_s = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Take into account what a piece of work took."""
+        self._mean_s += (seconds - self._mean_s) / 4
+
+    @property
+    def interval_s(self) -> float:
+        """How long to rest before the next piece."""
+        return min(max(self._mean_s / MOST_OF_TIME, self._shortest_s), self._longest_s)
 
 
 class Pump:
@@ -69,6 +96,7 @@ class Pump:
         self._resolver = FrameResolver()
         self._strings_seen = 0
         self._clocks_due_ns = 0
+        self._sampled_ns = -SAMPLE_NS
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
         self._lock = threading.Lock()
         self._stopping = False
@@ -124,12 +152,15 @@ class Pump:
                 self.cpu_ns += time.thread_time_ns() - began
 
     def _run(self) -> None:
+        pace = Pace(WATCHED_INTERVAL_S, INTERVAL_S)
         while True:
-            self._woken.wait(WATCHED_INTERVAL_S if self._feed.listeners else INTERVAL_S)
+            self._woken.wait(pace.interval_s if self._feed.listeners else INTERVAL_S)
             self._woken.clear()
             if self._stopping:
                 return
+            began = time.thread_time()
             self.drain()
+            pace.took(time.thread_time() - began)
 
     def _drain(self) -> int:
         with self._noting("Ranges on streams could not be asked for"):
@@ -175,10 +206,13 @@ class Pump:
         self._append_stacks()
 
     def _append_events(self, chunk: "dict[str, Any]") -> None:
-        source = self._source
-        self._append_new("pools", pool_rows(chunk["pool"], source.framework, source.memory))
-        self._append_new("threads", thread_rows(chunk["thread"]))
+        self._append_named("pools", chunk["pool"], self._pool_rows)
+        self._append_named("threads", chunk["thread"], thread_rows)
         self._keep("memory_events", batch("memory_events", chunk))
+        self._statistics.take("memory_events", chunk)
+
+    def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
+        return pool_rows(ids, self._source.framework, self._source.memory)
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
         chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)
@@ -186,8 +220,9 @@ class Pump:
             while chunks:
                 name, chunk = chunks[0]
                 if "thread" in chunk:
-                    self._append_new("threads", thread_rows(chunk["thread"]))
+                    self._append_named("threads", chunk["thread"], thread_rows)
                 self._keep(name, batch(name, chunk))
+                self._statistics.take(name, chunk)
                 chunks.popleft()
         finally:
             self.lost_activities += sum(len(next(iter(chunk.values()))) for _, chunk in chunks)
@@ -214,13 +249,12 @@ class Pump:
 
     def _append_device_memory(self) -> None:
         now = time.monotonic_ns() - self._session.start_ns
-        self._append(
-            "device_memory",
-            [
-                {"time": now, "device": device, "used": used}
-                for device, used in self._source.sample()
-            ],
-        )
+        if self._stopping or now - self._sampled_ns >= SAMPLE_NS:
+            self._sampled_ns = now
+            samples = self._source.sample()
+            rows = [{"time": now, "device": device, "used": used} for device, used in samples]
+            self._append("device_memory", rows)
+            self._statistics.take_used(dict(samples))
 
     def _append_clocks(self) -> None:
         if time.monotonic_ns() >= self._clocks_due_ns:
@@ -233,6 +267,18 @@ class Pump:
         new = [row for row in rows if row["id"] not in seen]
         self._append(table, new)
         seen.update(row["id"] for row in new)
+        if table == "devices" and new:
+            self._statistics.take_total({row["id"]: row["total_memory"] for row in new})
+
+    def _append_named(
+        self,
+        table: str,
+        ids: "np.ndarray[Any, np.dtype[np.uint32]]",
+        rows_of: "Callable[[list[int]], list[dict[str, Any]]]",
+    ) -> None:
+        new = sorted(_distinct(ids) - self._ids_seen[table])
+        if new:
+            self._append_new(table, rows_of(new))
 
     def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
         import pyarrow as pa
@@ -244,7 +290,6 @@ class Pump:
         with self._feed.lock:
             self._store.append(table, batch)
             self._feed.take(table, batch)
-            self._statistics.take(table, batch)
 
 
 def import_libraries() -> None:
@@ -268,7 +313,7 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     columns = [
         pa.DictionaryArray.from_arrays(
             pa.array(chunk[field.name]),
-            pa.array(DICTIONARIES[table, field.name]),
+            _words(table, field.name),
         )
         if (table, field.name) in DICTIONARIES
         else pa.array(chunk[field.name], field.type)
@@ -277,10 +322,15 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def pool_rows(
-    ids: "np.ndarray[Any, np.dtype[np.uint32]]", framework: str = "", memory: str = ""
-) -> list[dict[str, Any]]:
-    """Return a row of ``pools`` for each id that occurs; see `gpuviz.recording.tables`."""
+@cache
+def _words(table: str, column: str) -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.array(DICTIONARIES[table, column])
+
+
+def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:
+    """Return a row of ``pools`` for each id; see `gpuviz.recording.tables`."""
     return [
         {
             "id": pool,
@@ -289,17 +339,20 @@ def pool_rows(
             "framework": framework,
             "memory": memory,
         }
-        for pool in _distinct(ids)
+        for pool in ids
     ]
 
 
-def thread_rows(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[dict[str, Any]]:
-    """Return a row of ``threads`` for each id that occurs; unnamed where it has ended already."""
+def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
+    """Return a row of ``threads`` for each id; unnamed where it has ended already."""
     names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
-    return [{"id": thread, "name": names.get(thread, "")} for thread in _distinct(ids)]
+    return [{"id": thread, "name": names.get(thread, "")} for thread in ids]
 
 
-def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> list[int]:
+def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:
     import numpy as np
 
-    return [int(number) for number in np.unique(ids)]
+    # Mostly one thread does it all, in one pool.
+    if ids.size and (ids == ids[0]).all():
+        return {int(ids[0])}
+    return set(np.unique(ids).tolist())

@@ -17,6 +17,7 @@ from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.pump import Pump, import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
@@ -79,7 +80,9 @@ class Recorder:
         self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
-        self._feed = Feed(self._contents, lambda: self.elapsed_ns)
+        self._feed = Feed(
+            self._contents, lambda: self.elapsed_ns, LiveClassification(self._has_all_rows)
+        )
         self._statistics = LiveStatistics()
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
@@ -279,7 +282,7 @@ class Recorder:
         if self._pump is not None:
             self._tracer.flush()
             self._pump.drain()
-        return self._statistics.read(self.elapsed_ns, self.status())
+        return self._new_statistics(self.elapsed_ns)
 
     def follow_statistics(self, listener: "Callable[[], None]") -> "Callable[[], None]":
         """Call a listener whenever `statistics` changed, about once a second while it records.
@@ -295,13 +298,25 @@ class Recorder:
     def _read_statistics_if_due(self) -> None:
         time_ns = self.elapsed_ns
         if self._statistics.is_due(time_ns):
-            self._statistics.read(time_ns, self.status())
+            self._new_statistics(time_ns)
+
+    def _new_statistics(self, time_ns: int) -> RecorderStatistics:
+        if self.is_recording:
+            self._statistics.take_used(dict(self._source.sample()))
+        return self._statistics.read(time_ns, self.status())
 
     def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
         if self._store is None:
             return {}, 0
+        if self._duration_ns:
+            # Ended: what is derived of all rows is kept with them.
+            recording = self._store.so_far(self._manifest(complete=True))
+            return {**recording.tables, **recording.derived}, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
+
+    def _has_all_rows(self) -> bool:
+        return self._store is None or self._store.dropped_oldest_activities == 0
 
     def status(self) -> RecorderStatus:
         """Return counts, sizes and costs as of now."""

@@ -52,6 +52,7 @@ class Store:
         self._max_events = max_events
         self._batches: dict[str, deque[pa.RecordBatch]] = {}
         self._events_in_memory = 0
+        self._rows_in_memory: dict[str, int] = {}
         self._state_before = _core.MemoryState()
         self._finished: Recording | None = None
         self._lock = threading.RLock()
@@ -84,7 +85,7 @@ class Store:
                 self._events_in_memory += batch.num_rows
                 self._drop_oldest()
             elif table in ACTIVITY_TABLES:
-                self._drop_oldest_rows(self._batches[table])
+                self._drop_oldest_rows(table, batch.num_rows)
 
     def flush(self) -> None:
         """Let what was appended survive a kill of this process; a failing disk is noted."""
@@ -208,13 +209,15 @@ class Store:
             self.bytes_in_memory -= oldest.nbytes
             self._drop(oldest)
 
-    def _drop_oldest_rows(self, batches: "deque[pa.RecordBatch]") -> None:
-        rows = sum(batch.num_rows for batch in batches)
+    def _drop_oldest_rows(self, table: str, new: int) -> None:
+        batches = self._batches[table]
+        rows = self._rows_in_memory.get(table, 0) + new
         while rows > self._max_events and len(batches) > 1:
             oldest = batches.popleft()
             rows -= oldest.num_rows
             self.bytes_in_memory -= oldest.nbytes
             self.dropped_oldest_activities += oldest.num_rows
+        self._rows_in_memory[table] = rows
 
     def _drop(self, batch: "pa.RecordBatch") -> None:
         import pyarrow as pa

@@ -50,15 +50,24 @@ def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> i
     return innermost
 
 
+def with_installed(frames: "pa.Table") -> "pa.Table":
+    """Return ``frames`` with the column ``installed``, made anew from its other columns."""
+    import pyarrow as pa
+
+    filenames = frames["filename"].cast(pa.utf8()).to_pylist()
+    installed = pa.array([int(is_installed(name)) for name in filenames], pa.uint8())
+    return _with_column(frames, "frames", "installed", installed)
+
+
 def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
     """Return ``stacks`` with the column ``user_frame``, made anew from its other columns."""
     import pyarrow as pa
 
-    filenames = frames["filename"].cast(pa.utf8()).to_pylist()
-    numbers = frames["id"].to_pylist()
-    of_packages = {n: is_installed(name) for n, name in zip(numbers, filenames, strict=True)}
+    of_packages = dict(
+        zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
+    )
     chosen = [
-        user_frame(each, lambda frame: of_packages.get(frame, False))
+        user_frame(each, lambda frame: bool(of_packages.get(frame)))
         for each in stacks["frames"].to_pylist()
     ]
     return _with_column(stacks, "stacks", "user_frame", pa.array(chosen, pa.uint32()))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from gpuviz._core import MemoryColumns
+    from gpuviz._core import MemoryColumns, MemoryState
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
     from gpuviz.analysis.overlap import Overlap
@@ -298,12 +298,21 @@ class Recording:
 
         return synchronizations(self, by)
 
-    @cached_property
+    @property
     def memory_levels(self) -> "pa.Table":
         """The totals of each device, one row whenever one of them changed."""
-        from gpuviz.analysis.levels import levels
+        return self._levels_and_end[0]
 
-        return levels(self)
+    @property
+    def final_state(self) -> "MemoryState":
+        """The memory of every device at the end; nothing may be applied to it."""
+        return self._levels_and_end[1]
+
+    @cached_property
+    def _levels_and_end(self) -> "tuple[pa.Table, MemoryState]":
+        from gpuviz.analysis.levels import levels_and_end
+
+        return levels_and_end(self)
 
     @cached_property
     def memory_columns(self) -> "MemoryColumns":

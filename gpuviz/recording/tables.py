@@ -97,7 +97,7 @@ DEFAULTS = {
 }
 
 # What follows from other columns: made anew where a file does not have it, or not in every row.
-IMPLIED = (("stacks", "user_frame"), ("activities", "host_memory"))
+IMPLIED = (("frames", "installed"), ("stacks", "user_frame"), ("activities", "host_memory"))
 
 # Columns of ids, and the table that has each id but 0.
 REFERENCES = (
@@ -168,7 +168,8 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
       outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
-      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``.
+      count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
+      is 1 where the file belongs to Python or to an installed package, else 0.
     - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
@@ -229,6 +230,7 @@ _COLUMNS = {
         "line": "int32",
         "cell": "int32",
         "source": "text",
+        "installed": "uint8",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
     "clock_snapshots": {

@@ -2,7 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.recording.implied_columns import with_host_memories, with_user_frames
+from gpuviz.recording.implied_columns import (
+    with_host_memories,
+    with_installed,
+    with_user_frames,
+)
 from gpuviz.recording.tables import DEFAULTS, IMPLIED, REFERENCES, REVISED, schemas
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         name: _conforming_table(name, tables[name], schema) if name in tables else _empty(schema)
         for name, schema in schemas().items()
     }
+    if "installed" not in conforming["frames"].schema.names:
+        conforming["frames"] = with_installed(conforming["frames"])
     if "user_frame" not in conforming["stacks"].schema.names:
         conforming["stacks"] = with_user_frames(conforming["stacks"], conforming["frames"])
     if "host_memory" not in conforming["activities"].schema.names:

@@ -164,45 +164,48 @@ def _blocking(recording: "Recording") -> list[Finding]:
     pageable = [row for row in rows if row["kind"] == _PAGEABLE]
     calls = [row for row in rows if row["kind"] != _PAGEABLE]
     found = [
-        (_total_ns(calls), _synchronizing(calls, recording.duration_ns)),
-        (_total_ns(pageable), _copies_of_pageable_memory(pageable)),
+        (_sum(calls, "total_ns"), _synchronizing(calls, recording.duration_ns)),
+        (_sum(pageable, "transfer_ns"), _copies_of_pageable_memory(pageable)),
     ]
     found.sort(key=lambda each: -each[0])
     return [finding for _, finding in found if finding.lines]
 
 
 def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
-    total = _total_ns(rows)
+    total = _sum(rows, "total_ns")
     return Finding(
         f"Synchronizing calls blocked the host {_times(rows)}, for {format_duration(total)} in "
         "total.",
         f"{format_share(total / max(duration_ns, 1))} of the recording's duration, summed over "
         "threads.",
-        lines=_lines(rows),
+        lines=_lines(rows, "total_ns"),
     )
 
 
 def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
+    """Return what staging in the call took; waiting for earlier work is not the memory's fault."""
     copies = format_counted(
         sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies"
     )
+    transfer = format_duration(_sum(rows, "transfer_ns"))
+    rows = sorted(rows, key=lambda row: -(row["transfer_ns"] or 0))
     return Finding(
-        f"{copies} of pageable memory blocked the host for {format_duration(_total_ns(rows))}.",
+        f"{copies} of pageable memory blocked the host for {transfer}.",
         "Copies from and to pinned memory return immediately.",
-        lines=_lines(rows),
+        lines=_lines(rows, "transfer_ns"),
     )
 
 
-def _total_ns(rows: list[dict[str, Any]]) -> int:
-    return sum(row["total_ns"] for row in rows)
+def _sum(rows: list[dict[str, Any]], column: str) -> int:
+    return sum(row[column] or 0 for row in rows)
 
 
-def _lines(rows: list[dict[str, Any]]) -> tuple[Line, ...]:
+def _lines(rows: list[dict[str, Any]], column: str) -> tuple[Line, ...]:
     return tuple(
         Line(
             row["source"],
             row["site"],
-            f"{row['name'] or row['kind']}, {_times([row])}, {format_duration(row['total_ns'])}",
+            f"{row['name'] or row['kind']}, {_times([row])}, {format_duration(row[column] or 0)}",
         )
         for row in rows[:_MOST_LINES]
     )

@@ -5,25 +5,32 @@ import hashlib
 import os
 import re
 import tempfile
+import zipfile
+from contextlib import closing
+from functools import cached_property
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.formats.gpuviz import TABLE_SUFFIX, write_archive
+from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import check_free, write_whole
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list
 from gpuviz.report.markup import facts_list, section
 from gpuviz.report.redaction import redact as redacted
-from gpuviz.report.reduction import Page, Shown, cut, reduce
-from gpuviz.report.size_model import page_bytes
+from gpuviz.report.reduction import Shown, cut, reduce
 from gpuviz.report.summary import DeviceSummary, headline, summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpuviz.recording.recording import Recording
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
+# A multiple of 3, so that base64 of pieces is that of the whole.
+_PIECE_BYTES = 3 << 18
 
 
 def write_report(  # noqa: PLR0913 - each is a switch of its own
@@ -57,32 +64,94 @@ def write_report(  # noqa: PLR0913 - each is a switch of its own
     if redact:
         recording = redacted(recording)
     shown = cut(recording, *window) if window is not None else Shown(recording)
-    page = _page(shown) if max_size is None else reduce(shown, _page, max_size)
+    with closing(Page(shown) if max_size is None else reduce(shown, Page, max_size)) as page:
 
-    def copy(file: BinaryIO) -> None:
-        file.write(page.content)
+        def copy(file: BinaryIO) -> None:
+            file.writelines(page.pieces())
 
-    return write_whole(path, copy, overwrite=overwrite)
+        return write_whole(path, copy, overwrite=overwrite)
 
 
-def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
-    """Return the page's text; all texts from the recording are escaped.
+def build_page(shown: "Shown | Recording") -> str:
+    """Return the page's text; all texts from the recording are escaped."""
+    with closing(Page(shown if isinstance(shown, Shown) else Shown(shown))) as page:
+        return b"".join(page.pieces()).decode()
 
-    Args:
-        shown: The recording, and the part of it to show.
-        archive: The recording's ``.gpuviz`` file, if it was already written.
+
+class Page:
+    """The page of a recording; to be closed.
+
+    The recording's archive is written on a thread of its own, into a file without a name, while
+    what stands around it is computed.
     """
-    shown = shown if isinstance(shown, Shown) else Shown(shown)
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self._file = tempfile.TemporaryFile(prefix="gpuviz-")  # noqa: SIM115 - closed by close()
+        self._thread = Threads(1, "gpuviz-archive")
+        self._written = self._thread.submit(write_archive, self._file, shown.recording)
+
+    def close(self) -> None:
+        """Let go of the file, when it has been written."""
+        self._thread.close()
+        self._file.close()
+
+    @cached_property
+    def _around(self) -> tuple[bytes, bytes]:
+        """What stands before and after the archive."""
+        before, after = _text(self._shown)
+        return before.encode(), after.encode()
+
+    @cached_property
+    def archive_size(self) -> int:
+        """The bytes of the archive."""
+        self._written.result()
+        return self._file.seek(0, os.SEEK_END)
+
+    @property
+    def least_around(self) -> int:
+        """The bytes of the front end."""
+        return len(static("report.js")) + len(static("report.css"))
+
+    @cached_property
+    def size(self) -> int:
+        """The bytes of the page."""
+        before, after = self._around
+        return len(before) + len(after) + 4 * -(-self.archive_size // 3)
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """The bytes of each table in the archive."""
+        self._written.result()
+        with zipfile.ZipFile(self._file) as archive:
+            return {
+                member.filename.removesuffix(TABLE_SUFFIX): member.compress_size
+                for member in archive.infolist()
+            }
+
+    def pieces(self) -> "Iterator[bytes]":
+        """Yield the page piece by piece."""
+        before, after = self._around
+        yield before
+        self._written.result()
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE_BYTES):
+            yield base64.b64encode(piece)
+        yield after
+
+
+def _text(shown: Shown) -> tuple[str, str]:
+    """Return the page's text before and after the recording in it."""
     recording = shown.recording
-    script = _static("report.js")
-    style = _static("report.css")
+    script = static("report.js")
+    style = static("report.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise RuntimeError(
             "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
     parts = {
-        "policy": _policy(script, style),
+        "policy": policy(script, style),
         "title": escape(title(recording)),
         "style": style,
         "notes": notes(recording),
@@ -94,21 +163,21 @@ def build_page(shown: "Shown | Recording", archive: bytes | None = None) -> str:
             "Environment", facts_list(environment(recording)), slug="environment"
         ),
         "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
-        "recording": base64.b64encode(archive or _saved(recording)).decode(),
         "script": script,
     }
-    template = files("gpuviz.report").joinpath("template.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("template.html").read_text(encoding="utf-8")
+    before, _, after = template.partition("{{recording}}")
+    return filled(before, parts), filled(after, parts)
+
+
+def filled(template: str, parts: dict[str, str]) -> str:
+    """Return a template with the parts in their places."""
     return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
 
 
-def _page(shown: Shown) -> Page:
-    archive = _saved(shown.recording)
-    content = build_page(shown, archive).encode()
-    return Page(content, page_bytes(content, archive))
-
-
-def _static(name: str) -> str:
-    source = files("gpuviz").joinpath("static", name)
+def static(name: str) -> str:
+    """Return the text of a file of the front end."""
+    source = Path(__file__).parents[1] / "static" / name
     if not source.is_file():
         raise FileNotFoundError(
             f"{source} is missing: gpuviz was installed without its front end; reinstall gpuviz",
@@ -116,7 +185,8 @@ def _static(name: str) -> str:
     return source.read_text(encoding="utf-8").strip()
 
 
-def _policy(script: str, style: str) -> str:
+def policy(script: str, style: str) -> str:
+    """Return the content security policy that allows this script and style, and nothing else."""
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (script, style)
@@ -127,9 +197,12 @@ def _policy(script: str, style: str) -> str:
     )
 
 
-def _saved(recording: "Recording") -> bytes:
-    with tempfile.TemporaryDirectory(prefix="gpuviz-") as folder:
-        return recording.save(Path(folder) / "recording.gpuviz").read_bytes()
+def embedded(recording: "Recording") -> str:
+    """Return the recording's ``.gpuviz`` file as base64."""
+    with tempfile.TemporaryFile(prefix="gpuviz-") as file:
+        write_archive(file, recording)
+        file.seek(0)
+        return base64.b64encode(file.read()).decode()
 
 
 def _device_choice(summaries: list[DeviceSummary]) -> str:

@@ -1,25 +1,32 @@
 """Reduction of a recording to a maximum size."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpuviz.analysis.moments import as_ns
+from gpuviz.analysis.notes import noted
+from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.recording import derived
 from gpuviz.recording.tables import schemas
-from gpuviz.report.size_model import PageBytes, SizeModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
     from gpuviz.recording.recording import Recording
 
 # Of the bytes allowed: what a page is tried for, and what it need not come closer to.
-_AIM, _ENOUGH = 0.985, 0.96
-# Facts and findings above the charts are shorter or longer than those of the whole by less.
-_VARIABLE_TEXT = 20_000
-_MOST_PAGES = 8
+_AIM, _ENOUGH = 0.97, 0.94
+_MOST_PARTS = 8
+# Base64 has 4 letters for 3 bytes.
+_LETTERS = 4 / 3
+# Tables of names, of which a part of a recording has about as many bytes as the whole.
+_NAMES = ("stacks", "frames", "strings", "launch_configurations", "devices", "pools", "threads")
+
+
+_DERIVED = tuple(DERIVED_FOLDER + name for name in derived.schemas())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +37,30 @@ class Shown:
     window: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page that was written, and how its bytes are made up."""
+class WrittenPage(Protocol):
+    """A page whose bytes are known."""
 
-    content: bytes
-    sizes: PageBytes
+    @property
+    def size(self) -> int:
+        """The bytes of the page."""
 
-    def fits(self, largest: int) -> bool:
-        """Return whether the page has at most so many bytes."""
-        return len(self.content) <= largest
+    @property
+    def archive_size(self) -> int:
+        """The bytes of the archive in it, which is known earlier than what stands around it."""
+
+    @property
+    def least_around(self) -> int:
+        """The bytes of what stands around the archive in every page."""
+
+    @property
+    def tables(self) -> "Mapping[str, int]":
+        """The bytes of each table in the archive."""
+
+    def close(self) -> None:
+        """Let go of it."""
 
 
-def noted(recording: "Recording", sentence: str) -> "Recording":
-    """Return the recording with one more note."""
-    manifest = replace(recording.manifest, notes=(*recording.manifest.notes, sentence))
-    return type(recording)(recording.tables, manifest)
+P = TypeVar("P", bound=WrittenPage)
 
 
 def cut(recording: "Recording", start: int, end: int) -> Shown:
@@ -71,12 +86,12 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
     return Shown(noted(recording.window(start, end), sentence), (start, end))
 
 
-def reduce(shown: Shown, write: "Callable[[Shown], Page]", largest: int) -> Page:
+def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
     """Return a page with as much of a recording as fits, and a note for each thing left out.
 
     Left out first are links from launches to blocks, then CUDA calls with the call stacks of
-    launches, then what is far from the moment at which most bytes were allocated. What cannot fit
-    by the sizes of the tables in the page before is not written.
+    launches, then what is far from the moment at which most bytes were allocated. Pages are written
+    and measured until one fits, and is hardly smaller than it may be.
 
     Args:
         shown: What to show.
@@ -87,21 +102,28 @@ def reduce(shown: Shown, write: "Callable[[Shown], Page]", largest: int) -> Page
         ValueError: Not even the peak alone fits.
     """
     page = write(shown)
-    if page.fits(largest):
+    if _fits(page, largest):
         return page
-    known = page.sizes
+    tables = dict(page.tables)
     for step, emptied, shrunk in _STEPS:
         if not shown.recording.tables[emptied].num_rows:
             continue
         shown = replace(shown, recording=step(shown.recording, largest))
-        known = known.without(emptied)
-        if known.without(*shrunk).page > largest + _VARIABLE_TEXT:
+        tables.pop(emptied, None)
+        least = sum(size for name, size in tables.items() if name not in shrunk)
+        if _LETTERS * least > largest:
             continue
+        page.close()
         page = write(shown)
-        if page.fits(largest):
+        if _fits(page, largest):
             return page
-        known = page.sizes
-    return _around_peak(shown, known, write, largest)
+        tables = dict(page.tables)
+    page.close()
+    return _around_peak(shown, _Search(page, tables, largest), write, largest)
+
+
+def _fits(page: WrittenPage, largest: int) -> bool:
+    return _LETTERS * page.archive_size <= largest and page.size <= largest
 
 
 def _without_launch_blocks(recording: "Recording", largest: int) -> "Recording":
@@ -123,49 +145,85 @@ def _without_calls(recording: "Recording", largest: int) -> "Recording":
     return noted(_without_unused(_with_empty(recording, "api_calls")), sentence)
 
 
-def _around_peak(
-    shown: Shown, known: PageBytes, write: "Callable[[Shown], Page]", largest: int
-) -> Page:
+def _around_peak(shown: Shown, search: "_Search", write: "Callable[[Shown], P]", largest: int) -> P:
     """Return the page of the longest time around the peak that fits, but for a few percent."""
     recording = shown.recording
     first, last = shown.window or (0, recording.duration_ns)
     peak = min(max(recording.peak().time_ns, first), last)
 
-    def window_at(share: float) -> tuple[int, int]:
+    def part(share: float) -> Shown:
         start = int(peak - (peak - first) * share)
-        return start, max(int(peak + (last - peak) * share), start + 1)
+        end = max(int(peak + (last - peak) * share), start + 1)
+        return _part(shown, (start, end), largest)
 
-    model = SizeModel(recording, known, (first, last))
-    best: Page | None = None
-    fitting, too_long = 0.0, 1.0
-    for attempt in range(_MOST_PAGES):
-        bounds = fitting, too_long
-        is_lost = attempt >= _MOST_PAGES // 2
-        share = sum(bounds) / 2 if is_lost else model.share(window_at, largest * _AIM, bounds)
-        window = window_at(share)
-        if best is not None and model.rows(*window) == model.rows(*window_at(fitting)):
+    best: P | None = None
+    for _ in range(_MOST_PARTS):
+        share = search.next_share()
+        page = write(part(share))
+        fits = _fits(page, largest)
+        search.learn(share, page, fits=fits)
+        if not fits:
+            page.close()
+            continue
+        if best is not None:
+            best.close()
+        best = page
+        if page.size >= largest * _ENOUGH:
             break
-        page = write(_part(shown, window, largest))
-        if page.fits(largest):
-            best, fitting = page, share
-            if len(page.content) >= largest * _ENOUGH:
-                break
-        elif share == 0:
-            raise _too_small(page, largest)
-        else:
-            too_long = share
-        model.learn(page.sizes, window)
-    best = best or write(_part(shown, window_at(0), largest))
-    if not best.fits(largest):
-        raise _too_small(best, largest)
-    return best
+    return best or _smallest(write(part(0)), largest)
 
 
-def _too_small(page: Page, largest: int) -> ValueError:
-    return ValueError(
+def _smallest(page: P, largest: int) -> P:
+    if _fits(page, largest):
+        return page
+    size = page.size
+    page.close()
+    raise ValueError(
         f"max_size is {largest} bytes, too few for this recording: with the moment of the peak "
-        f"alone, the report has {len(page.content)}",
+        f"alone, the report has {size}",
     )
+
+
+class _Search:
+    """Looks for the share of the time whose page is as large as it may be.
+
+    As regula falsi does, with the changes of the Illinois method: between a share that fits and one
+    that does not, where their bytes tell, and nearer to the one that stayed if one stays.
+
+    Args:
+        page: Of all the time, which does not fit.
+        tables: The bytes of its tables that a part has.
+        largest: The bytes that a page may have.
+    """
+
+    def __init__(self, page: WrittenPage, tables: "Mapping[str, int]", largest: int) -> None:
+        self._largest = largest
+        self._around = page.least_around
+        self._shares = [0.0, 1.0]
+        names = sum(tables.get(name, 0) for name in _NAMES)
+        self._sizes = [_LETTERS * names, _LETTERS * sum(tables.values())]
+        self._weights = [1.0, 1.0]
+        self._last: bool | None = None
+
+    def next_share(self) -> float:
+        """Return the share to try."""
+        aim = self._largest * _AIM - self._around
+        missing = max(aim - self._sizes[0], 0) * self._weights[0]
+        over = max(self._sizes[1] - aim, 0) * self._weights[1]
+        slope = missing / (missing + over) if missing + over else 0.5
+        low, high = self._shares
+        return low + (high - low) * min(max(slope, 0.02), 0.98)
+
+    def learn(self, share: float, page: WrittenPage, *, fits: bool) -> None:
+        """Take what the page of a share came to."""
+        letters = _LETTERS * page.archive_size
+        if letters <= self._largest:
+            self._around = page.size - int(letters)
+        side = int(not fits)
+        self._shares[side], self._sizes[side], self._weights[side] = share, letters, 1.0
+        if self._last == fits:
+            self._weights[1 - side] /= 2
+        self._last = fits
 
 
 def _part(shown: Shown, window: tuple[int, int], largest: int) -> Shown:
@@ -182,7 +240,7 @@ def _part(shown: Shown, window: tuple[int, int], largest: int) -> Shown:
 # What is left out before time is, the table that is empty then, and those that it makes smaller.
 _STEPS = (
     (_without_launch_blocks, "launch_blocks", ()),
-    (_without_calls, "api_calls", ("stacks", "frames", "strings")),
+    (_without_calls, "api_calls", ("stacks", "frames", "strings", *_DERIVED)),
 )
 
 

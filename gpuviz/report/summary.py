@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.columns import plain
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -113,14 +114,14 @@ def _device_row(recording: "Recording", device: int) -> tuple[str, int, str]:
 
 
 def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
-    import pyarrow.compute as pc
+    import numpy as np
 
     levels = recording.table("memory_levels")
-    levels = levels.filter(pc.equal(levels["device"], device))
-    if not levels.num_rows:
+    reserved = np.where(plain(levels["device"]) == device, plain(levels["reserved"]), -1)
+    row = int(reserved.argmax()) if len(reserved) else 0
+    if not len(reserved) or reserved[row] < 0:
         return 0, 0
-    highest = pc.max(levels["reserved"]).as_py()
-    return highest, levels["time"][pc.index(levels["reserved"], highest).as_py()].as_py()
+    return int(reserved[row]), levels["time"][row].as_py()
 
 
 def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.notes import noted
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder
 from gpuviz.recording.recording import Recording
 from gpuviz.simulation.replayed_activities import (
     AT_OTHER_SPEED,
     Asked,
     has_activities,
-    noted,
     with_activities,
 )
 

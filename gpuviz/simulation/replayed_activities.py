@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.notes import noted
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.tables import ACTIONS
 
@@ -97,12 +98,6 @@ def with_activities(
         dropped_oldest_activities=origin.dropped_oldest_activities,
     )
     return noted(Recording(tables, manifest), NOTE)
-
-
-def noted(recording: Recording, note: str) -> Recording:
-    """Return a recording with one more note."""
-    manifest = recording.manifest
-    return replace(recording, manifest=replace(manifest, notes=(*manifest.notes, note)))
 
 
 def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:

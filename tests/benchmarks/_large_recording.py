@@ -6,7 +6,7 @@ import pyarrow as pa
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, schemas
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, IMPLIED, schemas
 
 STREAMS = 8
 SLOTS = 4096
@@ -21,7 +21,7 @@ def coded(values: np.ndarray, names: tuple[str, ...]) -> pa.DictionaryArray:
 
 def table(name: str, columns: dict[str, object], rows: int) -> pa.Table:
     """Return a table; columns that are not named hold 0."""
-    schema = schemas()[name]
+    schema = pa.schema([field for field in schemas()[name] if (name, field.name) not in IMPLIED])
     nothing = np.zeros(rows, np.int64)
     return pa.table(
         [

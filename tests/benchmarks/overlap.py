@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import DICTIONARIES, schemas
+from gpuviz.recording.tables import DICTIONARIES, IMPLIED, schemas
 from tests.benchmarks.recording import Row, fastest_s
 
 ACTIVITIES = 1_000_000
@@ -25,23 +25,24 @@ def table(name: str, columns: dict[str, Any]) -> pa.Table:
     """Return a table from columns; enumerations are codes, and what is absent is 0."""
     count = len(next(iter(columns.values())))
     arrays = []
-    for field in schemas()[name]:
+    schema = pa.schema([field for field in schemas()[name] if (name, field.name) not in IMPLIED])
+    for field in schema:
         values = columns.get(field.name, np.zeros(count, np.int64))
         if pa.types.is_dictionary(field.type):
             names = pa.array(DICTIONARIES[name, field.name])
             arrays.append(pa.DictionaryArray.from_arrays(pa.array(values, pa.int8()), names))
         else:
             arrays.append(pa.array(values, field.type))
-    return pa.table(arrays, schema=schemas()[name])
+    return pa.table(arrays, schema=schema)
 
 
-def recorded() -> Recording:
+def recorded(count: int = ACTIVITIES) -> Recording:
     """Return a program that launches on streams in turn, waits for events, and synchronizes."""
     generator = np.random.default_rng(5)
-    numbers = np.arange(ACTIVITIES)
-    launched = np.cumsum(generator.integers(1_000, 6_000, ACTIVITIES))
-    duration = generator.integers(1_000, 30_000, ACTIVITIES)
-    begin = np.empty(ACTIVITIES, np.int64)
+    numbers = np.arange(count)
+    launched = np.cumsum(generator.integers(1_000, 6_000, count))
+    duration = generator.integers(1_000, 30_000, count)
+    begin = np.empty(count, np.int64)
     for stream in range(STREAMS):
         rows = numbers % STREAMS == stream
         before = np.cumsum(duration[rows]) - duration[rows]
@@ -55,14 +56,14 @@ def recorded() -> Recording:
         "time": begin,
         "end": begin + duration,
         "kind": kind,
-        "name": generator.integers(1, KERNELS + 1, ACTIVITIES) + len(CALLS),
+        "name": generator.integers(1, KERNELS + 1, count) + len(CALLS),
         "stream": numbers % STREAMS + 1,
         "correlation": correlation,
         "bytes": np.where(kind == 0, 0, 1 << 20),
         "copy_kind": np.where(kind == 1, 1, 0),
         "source": np.where(kind == 1, 2, 0),
         "destination": np.where(kind == 1, 3, 0),
-        "launch": generator.integers(1, LAUNCHES + 1, ACTIVITIES),
+        "launch": generator.integers(1, LAUNCHES + 1, count),
     }
     return Recording(
         {
@@ -77,7 +78,7 @@ def recorded() -> Recording:
 
 def calls(launched: Any, correlation: Any, kind: Any) -> dict[str, Any]:
     """Return the launches, and a call of another kind before every tenth."""
-    others = np.arange(0, ACTIVITIES, 10)
+    others = np.arange(0, len(launched), 10)
     name = np.concatenate(
         [
             np.where(kind == 1, COPY, LAUNCH),
@@ -99,7 +100,7 @@ def calls(launched: Any, correlation: Any, kind: Any) -> dict[str, Any]:
 
 def waits(launched: Any, correlation: Any) -> dict[str, Any]:
     """Return an event record for every fifth launch, and a wait for it by another stream."""
-    numbers = np.arange(0, ACTIVITIES - 2, 5)
+    numbers = np.arange(0, len(launched) - 2, 5)
     pairs = np.repeat(numbers, 2)
     is_wait = np.arange(len(pairs)) % 2
     return {

@@ -63,7 +63,7 @@ def recorded() -> Recording:
     events = paced(pa.Table.from_batches(batches).slice(0, EVENTS))
     rows = {
         "streams": [stream_row(*row) for row in session.streams()],
-        "pools": pool_rows(events["pool"].to_numpy()),
+        "pools": pool_rows(events["pool"].unique().to_pylist()),
         "stacks": [{"id": n + 1, "frames": frames_of(n)} for n in range(SITES)],
         "frames": [
             {"id": n + 1, "name": f"step_{n}", "filename": f"src/part_{n % 40}.py", "line": n}

@@ -100,12 +100,12 @@ def test_a_recording_is_started_saved_and_stopped_by_menus(page, folder, name):
     run(page, STOP)
     # It records again what it recorded last: the simulated device.
     choose(page, "Kernel", "Start Recording the GPU")
-    page.get_by_text("Recording started").wait_for(timeout=10_000)
+    page.get_by_text("Recording started.").wait_for(timeout=10_000)
     run(page, PROGRAM)
     choose(page, "Kernel", "Save GPU Recording")
     page.get_by_text("Wrote").first.wait_for(timeout=10_000)
     choose(page, "Kernel", "Stop Recording the GPU")
-    page.get_by_text("The recording has ended.").wait_for(timeout=10_000)
+    page.get_by_text("Recording stopped.").wait_for(timeout=10_000)
     (saved,) = folder.glob(f"{name}-*.gpuviz")
 
     assert gpuviz.load(saved).memory_stats()["allocation.all.current"] == 8
@@ -170,7 +170,7 @@ def test_settings_say_what_is_recorded_and_what_reports_hold(page, folder, name)
     run(page, SETUP)
     run(page, STOP)
     palette(page, "Start Recording the GPU")
-    page.get_by_text("Recording started").wait_for(timeout=10_000)
+    page.get_by_text("Recording started.").wait_for(timeout=10_000)
     run(page, PROGRAM)
     palette(page, "Save GPU Report")
     page.get_by_text("Wrote").first.wait_for(timeout=10_000)

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,11 @@ def typescript_files() -> list[Path]:
     return sorted(TYPESCRIPT.rglob("*.ts"))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -131,9 +137,16 @@ def test_the_gil_is_given_up_only_in_a_way_that_outlives_the_exit_of_python(path
     assert nanobinds == [] or path == NATIVE / "testing" / "module.cpp"
 
 
+def offenders(
+    paths: list[Path], wrong_in: Callable[[Path], Collection[str]]
+) -> dict[str, Collection[str]]:
+    """Return what is wrong in each file, without the files in which nothing is."""
+    return {relative(path): wrong for path in paths if (wrong := wrong_in(path))}
+
+
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the absolute name of each import, and whether it runs when the file is imported."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     at_import = {id(node) for node in statements(tree)}
     for node in ast.walk(tree):
@@ -151,7 +164,7 @@ def typing_imports(path: Path) -> set[str]:
     """Return the modules that are imported for annotations only."""
     return {
         alias.name
-        for block in ast.walk(ast.parse(path.read_text()))
+        for block in ast.walk(tree_of(path))
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
         for node in block.body
         if isinstance(node, ast.Import)
@@ -181,14 +194,15 @@ def layer_of(path: Path) -> str:
     return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
 
 
-@pytest.mark.parametrize("path", python_files(), ids=relative)
-def test_a_python_file_imports_only_layers_below_it(path):
+def test_a_python_file_imports_only_layers_below_it():
+    assert offenders(python_files(), imports_of_layers_above) == {}
+
+
+def imports_of_layers_above(path: Path) -> set[str]:
     layer = layer_of(path)
-    if layer == "__init__":
-        return
     room = layer.split(".")[0]
     wrong = set[str]()
-    for name, at_import in imports(path):
+    for name, at_import in imports(path) if layer != "__init__" else ():
         top, _, module = name.partition(".")
         if top != "gpuviz" or module.split(".")[0] not in PYTHON.keys() | {"_core"}:
             continue
@@ -198,43 +212,46 @@ def test_a_python_file_imports_only_layers_below_it(path):
         own = layer == room and target.split(".")[0] == room
         if not own and target not in allowed and target.split(".")[0] not in allowed:
             wrong.add(name)
+    return wrong
 
-    assert wrong == set()
+
+def imports_from(path: Path, libraries: set[str]) -> set[str]:
+    return {name for name, _ in imports(path) if name.split(".")[0] in libraries}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=relative)
-def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record(path):
+def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record():
     cupy_users = [PACKAGE / "frameworks" / "cupy.py", PACKAGE / "commands" / "workloads"]
-    typing_only = typing_imports(path)
-    found = {
-        name
-        for name, _ in imports(path)
-        if name.split(".")[0] in {"cupy", "cupyx"} and name not in typing_only
-    }
+    others = [path for path in python_files() if not any(map(path.is_relative_to, cupy_users))]
 
-    assert not found or any(path.is_relative_to(user) for user in cupy_users), found
+    assert (
+        offenders(others, lambda path: imports_from(path, {"cupy", "cupyx"}) - typing_imports(path))
+        == {}
+    )
 
 
-@pytest.mark.parametrize("path", python_files(), ids=relative)
-def test_ipython_is_imported_only_by_what_a_notebook_asks_for(path):
-    found = {name for name, _ in imports(path) if name.split(".")[0] in {"IPython", "ipykernel"}}
+def test_ipython_is_imported_only_by_what_a_notebook_asks_for():
+    others = [path for path in python_files() if layer_of(path) != "notebook"]
 
-    assert not found or layer_of(path) == "notebook", found
+    assert offenders(others, lambda path: imports_from(path, {"IPython", "ipykernel"})) == {}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=relative)
-def test_heavy_libraries_are_imported_only_when_they_are_needed(path):
+def test_heavy_libraries_are_imported_only_when_they_are_needed():
+    assert offenders(python_files(), heavy_imports) == {}
+
+
+def heavy_imports(path: Path) -> set[str]:
     heavy = {"cupy", "cupyx", "numpy", "pyarrow", "plotly", "ipywidgets", "anywidget"}
     if layer_of(path) == "notebook":
         # A widget is a class of theirs; nothing imports its file before one is asked for.
         heavy -= {"ipywidgets", "anywidget"}
-    found = {name.split(".")[0] for name, at_import in imports(path) if at_import}
-
-    assert found & heavy == set()
+    return heavy & {name.split(".")[0] for name, at_import in imports(path) if at_import}
 
 
-@pytest.mark.parametrize("path", typescript_files(), ids=relative)
-def test_a_typescript_file_imports_only_layers_below_it(path):
+def test_a_typescript_file_imports_only_layers_below_it():
+    assert offenders(typescript_files(), typescript_imports_of_layers_above) == {}
+
+
+def typescript_imports_of_layers_above(path: Path) -> set[str]:
     layer = path.relative_to(TYPESCRIPT).parts[0]
     wrong = set[str]()
     for target in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text()):
@@ -243,12 +260,10 @@ def test_a_typescript_file_imports_only_layers_below_it(path):
             continue
         if resolved.relative_to(TYPESCRIPT).parts[0] not in TS[layer] | {layer}:
             wrong.add(target)
+    return wrong
 
-    assert wrong == set()
 
+def test_typescript_does_not_reach_the_network():
+    reaching = re.compile(r"\b(?:fetch|WebSocket|XMLHttpRequest|EventSource)\s*\(")
 
-@pytest.mark.parametrize("path", typescript_files(), ids=relative)
-def test_typescript_does_not_reach_the_network(path):
-    found = re.findall(r"\b(?:fetch|WebSocket|XMLHttpRequest|EventSource)\s*\(", path.read_text())
-
-    assert found == []
+    assert offenders(typescript_files(), lambda path: reaching.findall(path.read_text())) == {}

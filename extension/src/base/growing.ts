@@ -151,3 +151,83 @@ export class GrowingBytes extends Growing<Uint8Array<ArrayBuffer>> {
     super((length) => new Uint8Array(length), capacity);
   }
 }
+
+/** How the values of a column are kept. */
+export interface Kinds {
+  readonly number: Float64Array<ArrayBuffer>;
+  readonly whole: Wholes;
+  readonly index: Int32Array<ArrayBuffer>;
+  readonly byte: Uint8Array<ArrayBuffer>;
+}
+
+export type Kept = keyof Kinds;
+type Schema = Readonly<Record<string, Kept>>;
+type Views<S extends Schema> = { readonly [N in keyof S]: Kinds[S[N]] };
+
+const CREATE = {
+  number: () => new GrowingFloats(16),
+  whole: () => new GrowingWholes(16),
+  index: () => new GrowingIndices(16),
+  byte: () => new GrowingBytes(16),
+} as const;
+
+/** Columns that grow alike; others see what was added once it is shown. */
+export class GrowingColumns<N extends string> {
+  /** How many rows are shown. */
+  count = 0;
+  protected readonly columns: Readonly<Record<N, Growing<Numbers>>>;
+  readonly #all: readonly (readonly [N, Growing<Numbers>])[];
+
+  constructor(schema: Readonly<Record<N, Kept>>) {
+    this.#all = (Object.keys(schema) as N[]).map((name) => [name, CREATE[schema[name]]()]);
+    this.columns = Object.fromEntries(this.#all) as Readonly<Record<N, Growing<Numbers>>>;
+    this.#show();
+  }
+
+  /** Makes room for rows that will come. */
+  reserve(rows: number): void {
+    this.#all.forEach(([, column]) => column.reserve(rows));
+  }
+
+  /** How many rows there are, shown or not. */
+  protected get length(): number {
+    return this.#all[0]?.[1].length ?? 0;
+  }
+
+  /** Adds a row, or puts it in the place of one. */
+  protected put(values: Readonly<Record<N, number>>, row = this.length): void {
+    for (const [name, column] of this.#all) {
+      if (row === column.length) {
+        column.push(values[name]);
+      } else {
+        column.set(row, values[name]);
+      }
+    }
+  }
+
+  protected truncate(rows: number): void {
+    this.#all.forEach(([, column]) => column.truncate(rows));
+  }
+
+  show(): void {
+    this.#show();
+  }
+
+  #show(): void {
+    this.count = this.length;
+    const views = this.#all.map(([name, column]) => [name, column.view()]);
+    Object.assign(this, Object.fromEntries(views));
+  }
+}
+
+/** A class with growing columns, and a typed array with the rows shown of each. */
+export function columnsOf<const S extends Schema>(
+  schema: S,
+): new () => GrowingColumns<keyof S & string> & Views<S> {
+  const columns = class extends GrowingColumns<keyof S & string> {
+    constructor() {
+      super(schema);
+    }
+  };
+  return columns as unknown as new () => GrowingColumns<keyof S & string> & Views<S>;
+}

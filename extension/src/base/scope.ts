@@ -10,9 +10,7 @@ export class Scope {
 
   /** Disposes of something together with the scope. */
   use(disposable: { dispose: () => void }): void {
-    this.defer(() => {
-      disposable.dispose();
-    });
+    this.defer(() => disposable.dispose());
   }
 
   /** Appends elements that are removed with the scope. */
@@ -47,9 +45,7 @@ export class Scope {
     options: AddEventListenerOptions = {},
   ): void {
     target.addEventListener(type, listener, options);
-    this.defer(() => {
-      target.removeEventListener(type, listener, options);
-    });
+    this.defer(() => target.removeEventListener(type, listener, options));
   }
 
   dispose(): void {

@@ -6,34 +6,30 @@ export interface Ascending {
 
 /** The number of leading values that are at most `value`; those before `start` are known to be. */
 export function countAtMost(values: Ascending, value: number, start = 0): number {
-  let step = 1;
-  while (start + step <= values.length && (values[start + step - 1] ?? Infinity) <= value) {
-    step *= 2;
-  }
-  let low = start + (step >>> 1);
-  let high = Math.min(start + step, values.length);
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((values[middle] ?? Infinity) <= value) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return countLeading(values, start, (each) => each <= value);
 }
 
 /** The number of leading values below `value`; those before `start` are known to be. */
 export function countBelow(values: Ascending, value: number, start = 0): number {
+  return countLeading(values, start, (each) => each < value);
+}
+
+/** Looks near the start first, then in halves. */
+function countLeading(
+  values: Ascending,
+  start: number,
+  isLeading: (value: number) => boolean,
+): number {
+  const leads = (place: number): boolean => isLeading(values[place] ?? Infinity);
   let step = 1;
-  while (start + step <= values.length && (values[start + step - 1] ?? Infinity) < value) {
+  while (start + step <= values.length && leads(start + step - 1)) {
     step *= 2;
   }
   let low = start + (step >>> 1);
   let high = Math.min(start + step, values.length);
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((values[middle] ?? Infinity) < value) {
+    if (leads(middle)) {
       low = middle + 1;
     } else {
       high = middle;

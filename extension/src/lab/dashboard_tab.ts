@@ -48,9 +48,7 @@ export class DashboardTabs {
     }
     const tab = new DashboardTab(panel, this.#links, this.#words);
     await this.#tracker.add(tab);
-    panel.context.pathChanged.connect(() => {
-      void this.#tracker.save(tab);
-    });
+    panel.context.pathChanged.connect(() => void this.#tracker.save(tab));
     this.#app.shell.add(tab, "main", { mode: "split-right", ref: panel.id });
     // Not awaited: a page that is being restored must not wait for kernels.
     void tab.fill();

@@ -20,9 +20,7 @@ export class KernelCard {
   readonly #spark;
   readonly #buttons = document.createElement("div");
   readonly #actions: Actions;
-  readonly #redraw = (): void => {
-    this.#draw();
-  };
+  readonly #redraw = (): void => this.#draw();
 
   constructor(kernel: LinkedKernel, actions: Actions, words: TranslationBundle) {
     this.#kernel = kernel;

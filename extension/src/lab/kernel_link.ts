@@ -146,12 +146,8 @@ export class KernelLink {
     this.#repeating.splice(0).forEach(clearInterval);
     if (isShown) {
       this.#repeating.push(
-        window.setInterval(() => {
-          this.#comm.look(true);
-        }, SHOW_AGAIN_MS),
-        window.setInterval(() => {
-          this.#askWhileBusy();
-        }, ASK_AGAIN_MS),
+        window.setInterval(() => this.#comm.look(true), SHOW_AGAIN_MS),
+        window.setInterval(() => this.#askWhileBusy(), ASK_AGAIN_MS),
       );
     }
     this.#comm.look(isShown);
@@ -312,8 +308,6 @@ function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {
 
 /** What a promise gives within some time, undefined if it does not. */
 function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  const late = new Promise<undefined>((resolve) => {
-    setTimeout(resolve, milliseconds, undefined);
-  });
+  const late = new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined));
   return Promise.race([promise, late]);
 }

@@ -23,9 +23,7 @@ export class KernelLinks {
   constructor(manager: ServiceManager.IManager, words: TranslationBundle) {
     this.#manager = manager;
     this.#words = words;
-    manager.sessions.runningChanged.connect((_, sessions) => {
-      this.#update(sessions);
-    });
+    manager.sessions.runningChanged.connect((_, sessions) => this.#update(sessions));
     this.#update([...manager.sessions.running()]);
   }
 

@@ -56,9 +56,7 @@ export class NotebookCommands {
       id: string,
       label: string,
       act: (kernel: LinkedKernel, panel: NotebookPanel) => Promise<Outcome | void>,
-    ): void => {
-      add(id, label, this.#command(this.#withKernel(act)), enabled);
-    };
+    ): void => add(id, label, this.#command(this.#withKernel(act)), enabled);
     kernelCommand("gpuviz:load", __("Load gpuviz in This Kernel"), () => Promise.resolve());
     kernelCommand("gpuviz:start", __("Start Recording the GPU"), start);
     kernelCommand("gpuviz:stop", __("Stop Recording the GPU"), stop);
@@ -81,9 +79,7 @@ export class NotebookCommands {
   }
 
   #followKernels(): void {
-    const notify = (): void => {
-      this.#app.commands.notifyCommandChanged();
-    };
+    const notify = (): void => this.#app.commands.notifyCommandChanged();
     this.#notebooks.currentChanged.connect((_, panel) => {
       panel?.sessionContext.kernelChanged.connect(notify);
       notify();

@@ -37,9 +37,7 @@ export const panel: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand("gpuviz:open-panel", {
       label: words.__("Show GPU Panel"),
       icon: gpuIcon,
-      execute: () => {
-        app.shell.activateById(side.id);
-      },
+      execute: () => app.shell.activateById(side.id),
     });
   },
 };

@@ -38,16 +38,10 @@ export class PanelView {
     this.#links = links;
     this.#actions = actions;
     this.#words = words;
-    this.#server = new ServerDevices(server, () => {
-      this.#showDevices();
-    });
+    this.#server = new ServerDevices(server, () => this.#showDevices());
     parent.append(this.#kernels, this.#devices);
-    links.changed.connect(() => {
-      this.#update();
-    });
-    document.addEventListener("visibilitychange", () => {
-      this.#update();
-    });
+    links.changed.connect(() => this.#update());
+    document.addEventListener("visibilitychange", () => this.#update());
   }
 
   /** Says whether the panel can be seen; while it cannot, no kernel is asked anything. */
@@ -71,9 +65,7 @@ export class PanelView {
       if (known === undefined) {
         const card = new KernelCard(kernel, this.#actions, this.#words);
         this.#cards.set(link.kernelId, card);
-        link.changed.connect(() => {
-          this.#showDevices();
-        });
+        link.changed.connect(() => this.#showDevices());
       }
     }
     const ids = new Set(running.map(({ link }) => link.kernelId));

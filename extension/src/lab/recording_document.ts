@@ -81,9 +81,7 @@ export class RecordingPanel extends Widget {
       }
       const view = new RecordingView(this.node, words, this.#services.settings.colourBy());
       this.#shown.use(view.scope);
-      await view.read(source, convert, (share) => {
-        waiting.reading(share);
-      });
+      await view.read(source, convert, (share) => waiting.reading(share));
       waiting.end();
     } catch (error) {
       this.#shown.dispose();

@@ -48,14 +48,8 @@ export class RecordingView {
       this.#root.remove();
       this.#tooltips.remove();
     });
-    this.scope.use(
-      followHostTheme([this.#root, this.#tooltips], () => {
-        this.#frames.redrawAll();
-      }),
-    );
-    this.scope.listen(this.#devices, "change", () => {
-      this.#showDevice();
-    });
+    this.scope.use(followHostTheme([this.#root, this.#tooltips], () => this.#frames.redrawAll()));
+    this.scope.listen(this.#devices, "change", () => this.#showDevice());
   }
 
   /** Reads a file, and calls `news` with the share of it that is shown. */

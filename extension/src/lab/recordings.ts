@@ -72,9 +72,7 @@ function keepOpen(factory: RecordingDocumentFactory, restorer: ILayoutRestorer |
   const tracker = new WidgetTracker<RecordingDocument>({ namespace: "gpuviz-recordings" });
   factory.widgetCreated.connect((_, document) => {
     void tracker.add(document);
-    document.context.pathChanged.connect(() => {
-      void tracker.save(document);
-    });
+    document.context.pathChanged.connect(() => void tracker.save(document));
   });
   void restorer?.restore(tracker, {
     command: "docmanager:open",

@@ -31,9 +31,7 @@ export const settings: JupyterFrontEndPlugin<Settings> = {
       (loaded) => {
         current = loaded;
       },
-      (error: unknown) => {
-        console.error(`gpuviz: the settings cannot be read: ${String(error)}`);
-      },
+      (error: unknown) => console.error(`gpuviz: the settings cannot be read: ${String(error)}`),
     );
     const isOn = (name: string, otherwise: boolean): boolean => {
       const value = current?.composite[name];

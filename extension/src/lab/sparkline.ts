@@ -17,9 +17,7 @@ export function sparkline(label: string): {
   node.append(area);
   return {
     node,
-    draw: (values) => {
-      area.setAttribute("d", outline(values));
-    },
+    draw: (values) => area.setAttribute("d", outline(values)),
   };
 }
 

@@ -28,20 +28,15 @@ export const status: JupyterFrontEndPlugin<void> = {
       return;
     }
     const words = (translator ?? nullTranslator).load("gpuviz");
-    const item = new MemoryItem(words, () => {
-      void app.commands.execute("gpuviz:open-panel");
-    });
-    const follow = (): void => {
+    const item = new MemoryItem(words, () => void app.commands.execute("gpuviz:open-panel"));
+    const follow = (): void =>
       item.follow(links.of(notebooks.currentWidget?.sessionContext.session?.kernel?.id));
-    };
     notebooks.currentChanged.connect((_, panel) => {
       panel?.sessionContext.kernelChanged.connect(follow);
       follow();
     });
     links.changed.connect(follow);
-    document.addEventListener("visibilitychange", () => {
-      item.look();
-    });
+    document.addEventListener("visibilitychange", () => item.look());
     bar.registerStatusItem("gpuviz:memory", {
       item,
       align: "left",

@@ -1,6 +1,6 @@
 import type { BarLayout } from "./bars.ts";
 import type { Blocks } from "./blocks.ts";
-import type { SegmentAtMoment } from "./moment.ts";
+import { walkSegment, type SegmentAtMoment } from "./moment.ts";
 
 /** A block or a gap in a bar: bytes across, rows down. */
 export interface BarPiece {
@@ -33,27 +33,12 @@ function piecesOf(
   blocks: Blocks,
 ): BarPiece[] {
   const pieces: BarPiece[] = [];
-  let end = segment.from;
-  const add = (from: number, to: number, block: number | undefined): void => {
+  const shift = offset - segment.from;
+  walkSegment(segment, blocks, (from, to, block) => {
     if (to > from) {
-      const shift = offset - segment.from;
-      pieces.push({
-        row,
-        from: from + shift,
-        to: to + shift,
-        segment: index,
-        block,
-        address: from,
-      });
+      const place = { row, from: from + shift, to: to + shift };
+      pieces.push({ ...place, segment: index, block, address: from });
     }
-  };
-  for (const block of segment.blocks) {
-    const from = blocks.address[block] ?? 0;
-    const to = from + (blocks.size[block] ?? 0);
-    add(end, from, undefined);
-    add(from, to, block);
-    end = to;
-  }
-  add(end, segment.to, undefined);
+  });
   return pieces;
 }

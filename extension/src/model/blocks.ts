@@ -1,38 +1,29 @@
 import { Extents } from "../base/extents.ts";
-import { GrowingFloats, GrowingIndices, GrowingWholes, type Wholes } from "../base/growing.ts";
+import { columnsOf } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
-import { Action, type Floats, type Indices, type MemoryEvents } from "./events.ts";
+import { Action, type Indices, type MemoryEvents } from "./events.ts";
 import { PendingFrees } from "./pending_frees.ts";
 
 /** No such event: allocated before the first event, or never freed. */
 export const NO_EVENT = -1;
 
 /** The blocks of a device, one for each allocation, as columns. */
-export class Blocks {
-  count = 0;
-  address: Floats = new Float64Array();
-  size: Wholes = new Uint8Array();
-  /** The rows of `MemoryEvents` that began and ended the block, or NO_EVENT. */
-  allocated: Indices = new Int32Array();
-  freeRequested: Indices = new Int32Array();
-  freeCompleted: Indices = new Int32Array();
-  /** When it was allocated; 0 where that was before the first event. */
-  fromNs: Floats = new Float64Array();
-  /** Until when it was in use; Infinity where it still is. */
-  inUseUntilNs: Floats = new Float64Array();
+export class Blocks extends columnsOf({
+  address: "number",
+  size: "whole",
+  // The rows of `MemoryEvents` that began and ended the block, or NO_EVENT.
+  allocated: "index",
+  freeRequested: "index",
+  freeCompleted: "index",
+  // When it was allocated; 0 where that was before the first event.
+  fromNs: "number",
+  // Until when it was in use; Infinity where it still is.
+  inUseUntilNs: "number",
+}) {
   /** Those that were given back while a stream might still use them. */
   readonly pending = new PendingFrees();
   /** Of the times in use. */
   readonly extents = new Extents();
-  readonly #columns = {
-    address: new GrowingFloats(),
-    size: new GrowingWholes(),
-    allocated: new GrowingIndices(),
-    freeRequested: new GrowingIndices(),
-    freeCompleted: new GrowingIndices(),
-    fromNs: new GrowingFloats(),
-    inUseUntilNs: new GrowingFloats(),
-  };
   readonly #live = new NumberMap();
   /** How many became known only when they were freed. */
   unannounced = 0;
@@ -49,15 +40,10 @@ export class Blocks {
       blocks[row - first] = this.#take(events, row);
     }
     this.#taken = events.count;
-    this.#show();
+    this.show();
+    this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
+    this.pending.show();
     return blocks;
-  }
-
-  /** Makes room for blocks that will come. */
-  reserve(count: number): void {
-    for (const column of Object.values(this.#columns)) {
-      column.reserve(count);
-    }
   }
 
   #take(events: MemoryEvents, row: number): number {
@@ -70,7 +56,7 @@ export class Blocks {
     const timeNs = events.timeNs[row] ?? 0;
     if (action === Action.alloc) {
       const block = this.#begin(at, size, timeNs);
-      this.#columns.allocated.set(block, row);
+      this.columns.allocated.set(block, row);
       return block;
     }
     const known = this.#live.get(at);
@@ -86,29 +72,30 @@ export class Blocks {
   }
 
   #begin(address: number, size: number, timeNs: number): number {
-    const columns = this.#columns;
-    const block = columns.address.length;
-    columns.address.push(address);
-    columns.size.push(size);
-    columns.allocated.push(NO_EVENT);
-    columns.freeRequested.push(NO_EVENT);
-    columns.freeCompleted.push(NO_EVENT);
-    columns.fromNs.push(timeNs);
-    columns.inUseUntilNs.push(Infinity);
+    const block = this.length;
+    this.put({
+      address,
+      size,
+      allocated: NO_EVENT,
+      freeRequested: NO_EVENT,
+      freeCompleted: NO_EVENT,
+      fromNs: timeNs,
+      inUseUntilNs: Infinity,
+    });
     this.#live.set(address, block);
     return block;
   }
 
   #request(block: number, row: number, timeNs: number): void {
-    if (this.#columns.freeRequested.at(block) === NO_EVENT) {
-      this.#columns.freeRequested.set(block, row);
+    if (this.columns.freeRequested.at(block) === NO_EVENT) {
+      this.columns.freeRequested.set(block, row);
       this.#endUse(block, timeNs);
       this.pending.begin(block, timeNs);
     }
   }
 
   #complete(block: number, row: number, timeNs: number): void {
-    const { freeRequested, freeCompleted } = this.#columns;
+    const { freeRequested, freeCompleted } = this.columns;
     const request = freeRequested.at(block);
     freeCompleted.set(block, row);
     if (request === NO_EVENT) {
@@ -122,22 +109,8 @@ export class Blocks {
   }
 
   #endUse(block: number, timeNs: number): void {
-    this.#columns.inUseUntilNs.set(block, timeNs);
+    this.columns.inUseUntilNs.set(block, timeNs);
     this.extents.touch(block);
-  }
-
-  #show(): void {
-    const columns = this.#columns;
-    this.count = columns.address.length;
-    this.address = columns.address.view();
-    this.size = columns.size.view();
-    this.allocated = columns.allocated.view();
-    this.freeRequested = columns.freeRequested.view();
-    this.freeCompleted = columns.freeCompleted.view();
-    this.fromNs = columns.fromNs.view();
-    this.inUseUntilNs = columns.inUseUntilNs.view();
-    this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
-    this.pending.show();
   }
 }
 

@@ -1,6 +1,6 @@
 import { GrowingFloats } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 
 /** Samples of what was used of one device by all processes. */
 export interface UsedMemory {
@@ -12,7 +12,7 @@ export interface UsedMemory {
 export class DeviceMemory {
   readonly #ofDevice = new Map<number, { timeNs: GrowingFloats; bytes: GrowingFloats }>();
 
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     const times = table.numbers("time");
     const used = table.numbers("used");
     table.numbers("device").forEach((device, row) => {

@@ -37,7 +37,7 @@ export class Divisions {
         this.#spans.add(row, added, this.#stack);
       }
     }
-    this.#stack.append(added);
+    added.moveTo(this.#stack);
     this.#taken = count;
   }
 }

@@ -1,7 +1,8 @@
-import { GrowingBytes, GrowingFloats, GrowingWholes } from "../base/growing.ts";
-import type { Table } from "../wire/table.ts";
+import { columnsOf } from "../base/growing.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 import { ACTIONS, type Bytes, type Floats, type MemoryEvents } from "./events.ts";
 
+/** By the name of a column here its name in `memory_events`. */
 const COLUMNS = {
   address: "address",
   size: "size",
@@ -10,11 +11,10 @@ const COLUMNS = {
   pool: "pool",
   stack: "stack",
 } as const;
-type ColumnName = keyof typeof COLUMNS;
-const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
+const COLUMN_NAMES = Object.keys(COLUMNS) as readonly (keyof typeof COLUMNS)[];
 
 /** Rows of `memory_events` in columns. */
-interface Rows extends Readonly<Record<ColumnName, Floats>> {
+interface Rows extends Readonly<Record<keyof typeof COLUMNS, Floats>> {
   readonly timeNs: Floats;
   readonly action: Bytes;
 }
@@ -32,18 +32,11 @@ export class EventLog {
   }
 
   /** Takes more rows of `memory_events`. */
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     const devices = table.numbers("device");
-    const rows: Rows = {
-      timeNs: table.numbers("time"),
-      action: table.codes("action", ACTIONS),
-      address: table.numbers("address"),
-      size: table.numbers("size"),
-      requestedSize: table.numbers("requested_size"),
-      stream: table.numbers("stream"),
-      pool: table.numbers("pool"),
-      stack: table.numbers("stack"),
-    };
+    const numbers = Object.entries(COLUMNS).map(([name, column]) => [name, table.numbers(column)]);
+    const [timeNs, action] = [table.numbers("time"), table.codes("action", ACTIONS)];
+    const rows = { ...Object.fromEntries(numbers), timeNs, action } as Rows;
     // Most events follow one of the same device.
     for (let first = 0; first < table.rows;) {
       const device = devices[first] ?? 0;
@@ -85,53 +78,39 @@ export class EventLog {
   }
 }
 
-class DeviceEvents {
-  readonly #timeNs = new GrowingFloats();
-  readonly #action = new GrowingBytes();
-  readonly #columns = {
-    address: new GrowingFloats(),
-    size: new GrowingWholes(),
-    requestedSize: new GrowingWholes(),
-    stream: new GrowingWholes(),
-    pool: new GrowingWholes(),
-    stack: new GrowingWholes(),
-  };
+class DeviceEvents extends columnsOf({
+  timeNs: "number",
+  action: "byte",
+  address: "number",
+  size: "whole",
+  requestedSize: "whole",
+  stream: "whole",
+  pool: "whole",
+  stack: "whole",
+}) {
   #initialCount = 0;
   #latestNs = -Infinity;
 
   /** Takes the rows in [first, last), of which the leading `initial` were there before. */
   append(rows: Rows, first: number, last: number, initial: number): void {
-    for (let row = first; row < last; row += 1) {
+    const timeNs = rows.timeNs.slice(first, last);
+    timeNs.forEach((time, row) => {
       // Threads stamp events before they enter the allocator, so a stamp may be a little early.
-      this.#latestNs = Math.max(this.#latestNs, rows.timeNs[row] ?? 0);
-      this.#timeNs.push(this.#latestNs);
-    }
-    this.#action.append(rows.action.subarray(first, last));
-    for (const name of COLUMN_NAMES) {
-      this.#columns[name].append(rows[name].subarray(first, last));
+      this.#latestNs = Math.max(this.#latestNs, time);
+      timeNs[row] = this.#latestNs;
+    });
+    this.columns.timeNs.append(timeNs);
+    for (const name of [...COLUMN_NAMES, "action"] as const) {
+      this.columns[name].append(rows[name].subarray(first, last));
     }
     this.#initialCount += initial;
   }
 
-  reserve(rows: number): void {
-    for (const column of [this.#timeNs, this.#action, ...Object.values(this.#columns)]) {
-      column.reserve(rows);
-    }
-  }
-
   view(): MemoryEvents {
-    const { address, size, requestedSize, stream, pool, stack } = this.#columns;
-    return {
-      count: this.#action.length,
-      initialCount: this.#initialCount,
-      timeNs: this.#timeNs.view(),
-      action: this.#action.view(),
-      address: address.view(),
-      size: size.view(),
-      requestedSize: requestedSize.view(),
-      stream: stream.view(),
-      pool: pool.view(),
-      stack: stack.view(),
-    };
+    this.show();
+    const { count, timeNs, action, address, size, requestedSize, stream, pool, stack } = this;
+    const initialCount = this.#initialCount;
+    const shown = { count, initialCount, timeNs, action, address, size };
+    return { ...shown, requestedSize, stream, pool, stack };
   }
 }

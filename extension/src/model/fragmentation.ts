@@ -1,6 +1,6 @@
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
+import { isReserved, segmentsAfter, walkSegment, type SegmentAtMoment } from "./moment.ts";
 import { isAllocatedAfter } from "./site_rows.ts";
 
 /** A free block at a moment. */
@@ -45,7 +45,7 @@ export interface PoolFragmentation {
 export function fragmentationAfter(timeline: DeviceTimeline, row: number): Fragmentation {
   const { blocks, events, segments } = timeline;
   const known = segmentsAfter(events, segments, blocks, row).filter((each) =>
-    isReserved(timeline, each),
+    isReserved(events, each),
   );
   const sums = { reserved: 0, requested: 0, allocated: 0, pendingFree: 0, inactiveSplit: 0 };
   const freeBlocks: FreeBlock[] = [];
@@ -92,28 +92,15 @@ function externalOf(free: number, largest: number): number {
   return free === 0 ? 0 : 1 - largest / free;
 }
 
-/** Whether a segment was reserved; strays hold one block of an allocator that does not tell. */
-function isReserved({ events }: DeviceTimeline, segment: SegmentAtMoment): boolean {
-  const action = events.action[segment.origin];
-  return action === Action.segmentAlloc || action === Action.segmentMap;
-}
-
 function gapsOf({ blocks, events }: DeviceTimeline, segment: SegmentAtMoment): FreeBlock[] {
   const stream = events.stream[segment.origin] ?? 0;
   const pool = events.pool[segment.origin] ?? 0;
   const gaps: FreeBlock[] = [];
-  let end = segment.from;
-  const add = (from: number, to: number): void => {
-    if (to > from) {
+  walkSegment(segment, blocks, (from, to, block) => {
+    if (block === undefined) {
       gaps.push({ address: from, bytes: to - from, stream, pool });
     }
-  };
-  for (const block of segment.blocks) {
-    const from = blocks.address[block] ?? 0;
-    add(end, from);
-    end = from + (blocks.size[block] ?? 0);
-  }
-  add(end, segment.to);
+  });
   return gaps;
 }
 

@@ -2,7 +2,7 @@ import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { freeBytes, segmentsHolding } from "./moment.ts";
+import { freeBytes, isReserved, segmentsHolding } from "./moment.ts";
 
 /** Free bytes in segments, and the largest free block, at some of the events. */
 export interface FragmentationSeries {
@@ -49,10 +49,8 @@ export function fragmentationSeries(
     const byAddress = [...active].sort(
       (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
     );
-    const reserved = segmentsHolding(events, segments, blocks, row, byAddress).filter(
-      ({ origin }) =>
-        events.action[origin] === Action.segmentAlloc ||
-        events.action[origin] === Action.segmentMap,
+    const reserved = segmentsHolding(events, segments, blocks, row, byAddress).filter((each) =>
+      isReserved(events, each),
     );
     const { largest, total } = freeBytes(reserved, blocks);
     series.timeNs.push(events.timeNs[row] ?? 0);

@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { EventLog } from "./event_log.ts";
@@ -25,7 +25,7 @@ export class GrowingRecording {
     this.events = new EventLog(initialEvents);
   }
 
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     if (table.name === "memory_events") {
       this.events.append(table);
       this.#eventCount += table.rows;

@@ -1,5 +1,5 @@
 import { countBelow } from "../base/search.ts";
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanRow } from "./span_row.ts";
 
@@ -66,7 +66,7 @@ export class IdleLane {
 export class IdleGaps {
   readonly #lanes = new Map<number, Map<number, IdleLane>>();
 
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     for (const lane of table.replaceFromNs === undefined ? [] : this.#all()) {
       lane.forgetFrom(table.replaceFromNs ?? 0);
     }

@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 
 type Three = readonly [x: number, y: number, z: number];
 
@@ -18,7 +18,7 @@ export function threadsOf({ grid, block }: LaunchConfiguration): number {
 export class LaunchConfigurations {
   readonly #byId = new Map<number, LaunchConfiguration>();
 
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     const threes = (name: string): ((row: number) => Three) => {
       const [x, y, z] = ["x", "y", "z"].map((axis) => table.numbers(`${name}_${axis}`));
       return (row) => [x?.[row] ?? 0, y?.[row] ?? 0, z?.[row] ?? 0];

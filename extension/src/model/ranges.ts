@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
@@ -22,11 +22,12 @@ export class Ranges extends rowsOf({
   readonly #rowOfId = new Map<number, number>();
 
   /** Takes rows; one whose id is known already replaces it. */
-  override append(table: Table): void {
+  override append(table: ArrowTable): void {
     const values = this.read(table);
     table.numbers("id").forEach((id, source) => {
-      const row = this.#rowOfId.get(id) ?? this.count;
-      this.put(row, values, source);
+      const row = this.#rowOfId.get(id) ?? this.length;
+      const own = Object.entries(values).map(([name, column]) => [name, column[source] ?? 0]);
+      this.put(Object.fromEntries(own) as Record<string, number>, row);
       this.#rowOfId.set(id, row);
     });
     this.show();

@@ -1,12 +1,11 @@
 import { nextTask } from "../base/next_task.ts";
-import type { RecordedTables, Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
+import type { RecordingFile } from "../wire/recording_file.ts";
 import type { GrowingRecording } from "./growing_recording.ts";
 import { Work } from "./work.ts";
 
 /** Tables that other tables refer to; they are small, and are read first. */
 const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
-/** What gpuviz concluded from the others when the file was written. */
-const DERIVED = ["idle_gaps", "host_waits", "stream_waits"] as const;
 /** In the order in which they are needed: waits are shown where their calls are. */
 const LARGE = [
   "memory_events",
@@ -14,12 +13,14 @@ const LARGE = [
   "activities",
   "synchronizations",
   "launch_blocks",
-  ...DERIVED,
+  "idle_gaps",
+  "host_waits",
+  "stream_waits",
 ] as const;
 
 /** A large table of which a part has been read. */
 interface Started {
-  readonly parts: AsyncIterator<Table>;
+  readonly parts: AsyncIterator<ArrowTable>;
   readonly rows: number;
   taken: number;
 }
@@ -31,7 +32,7 @@ interface Started {
  */
 export async function* readInto(
   recording: GrowingRecording,
-  file: RecordedTables,
+  file: RecordingFile,
 ): AsyncGenerator<number> {
   const small = Work.tableNames.filter((name) => !LARGE.some((large) => large === name));
   for (const name of [...NAMED_FIRST, ...small]) {
@@ -42,7 +43,7 @@ export async function* readInto(
     recording.reserve(name, file.rowsOf(name));
     return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
   });
-  recording.work.lacksDerived = true;
+  recording.work.lacksDerived = !file.isClassified;
   const total = started.reduce((sum, { rows }) => sum + rows, 0);
   let taken = 0;
   while (started.length > 0) {
@@ -53,7 +54,6 @@ export async function* readInto(
     } else {
       recording.append(part.value);
       recording.settle();
-      recording.work.lacksDerived &&= !DERIVED.some((name) => name === part.value.name);
       behind.taken += part.value.rows;
       taken += part.value.rows;
       yield Math.min(taken / Math.max(total, 1), 1);

@@ -1,6 +1,6 @@
-import { GrowingFloats } from "../base/growing.ts";
+import { columnsOf } from "../base/growing.ts";
 import { NO_EVENT } from "./blocks.ts";
-import { Action, type Floats, type MemoryEvents } from "./events.ts";
+import { Action, type MemoryEvents } from "./events.ts";
 
 /** An open range of addresses, by its place in the columns. */
 interface OpenRange {
@@ -10,18 +10,14 @@ interface OpenRange {
 }
 
 /** Ranges of reserved addresses and the events between which they were reserved, as columns. */
-export class Segments {
-  count = 0;
-  from: Floats = new Float64Array();
-  to: Floats = new Float64Array();
-  /** The event that reserved the range; its stream and pool are the segment's. */
-  begun: Floats = new Float64Array();
-  /** The event that gave the range back, or NO_EVENT. */
-  ended: Floats = new Float64Array();
-  readonly #from = new GrowingFloats(16);
-  readonly #to = new GrowingFloats(16);
-  readonly #begun = new GrowingFloats(16);
-  readonly #ended = new GrowingFloats(16);
+export class Segments extends columnsOf({
+  from: "number",
+  to: "number",
+  // The event that reserved the range; its stream and pool are the segment's.
+  begun: "index",
+  // The event that gave the range back, or NO_EVENT.
+  ended: "index",
+}) {
   /** Apart from each other, and ascending. */
   readonly #open: OpenRange[] = [];
   #taken = 0;
@@ -45,19 +41,12 @@ export class Segments {
       }
     }
     this.#taken = events.count;
-    this.count = this.#from.length;
-    this.from = this.#from.view();
-    this.to = this.#to.view();
-    this.begun = this.#begun.view();
-    this.ended = this.#ended.view();
+    this.show();
   }
 
   #push(from: number, to: number, begun: number): number {
-    this.#from.push(from);
-    this.#to.push(to);
-    this.#begun.push(begun);
-    this.#ended.push(NO_EVENT);
-    return this.#from.length - 1;
+    this.put({ from, to, begun, ended: NO_EVENT });
+    return this.length - 1;
   }
 
   /** Ends what lies in [from, to) and keeps the rest of a range that is given back in part. */
@@ -79,15 +68,18 @@ export class Segments {
     to: number,
     row: number,
   ): OpenRange[] {
-    this.#from.set(place, Math.max(begin, from));
-    this.#to.set(place, Math.min(end, to));
-    this.#ended.set(place, row);
+    this.columns.from.set(place, Math.max(begin, from));
+    this.columns.to.set(place, Math.min(end, to));
+    this.columns.ended.set(place, row);
     return [
       { from: begin, to: Math.min(end, from) },
       { from: Math.max(begin, to), to: end },
     ]
       .filter((rest) => rest.to > rest.from)
-      .map((rest) => ({ ...rest, place: this.#push(rest.from, rest.to, this.#begun.at(place)) }));
+      .map((rest) => ({
+        ...rest,
+        place: this.#push(rest.from, rest.to, this.columns.begun.at(place)),
+      }));
   }
 }
 

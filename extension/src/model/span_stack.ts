@@ -1,4 +1,4 @@
-import { GrowingBytes, GrowingFloats, GrowingIndices } from "../base/growing.ts";
+import { columnsOf } from "../base/growing.ts";
 import { countBelow } from "../base/search.ts";
 import { SpanRow } from "./span_row.ts";
 
@@ -13,48 +13,28 @@ export interface Spans {
 }
 
 /** Spans that are collected to be added to a stack at once. */
-export class SpanList implements Spans {
-  readonly #columns = {
-    fromNs: new GrowingFloats(16),
-    toNs: new GrowingFloats(16),
-    kind: new GrowingBytes(16),
-    source: new GrowingIndices(16),
-  };
-
-  get fromNs(): Float64Array<ArrayBuffer> {
-    return this.#columns.fromNs.view();
-  }
-
-  get toNs(): Float64Array<ArrayBuffer> {
-    return this.#columns.toNs.view();
-  }
-
-  get kind(): Uint8Array<ArrayBuffer> {
-    return this.#columns.kind.view();
-  }
-
-  get source(): Int32Array<ArrayBuffer> {
-    return this.#columns.source.view();
-  }
-
+export class SpanList
+  extends columnsOf({ fromNs: "number", toNs: "number", kind: "byte", source: "index" })
+  implements Spans
+{
   push(fromNs: number, toNs: number, kind: number, source: number): void {
-    this.#columns.fromNs.push(fromNs);
-    this.#columns.toNs.push(toNs);
-    this.#columns.kind.push(kind);
-    this.#columns.source.push(source);
+    this.put({ fromNs, toNs, kind, source });
   }
 
-  append({ fromNs, toNs, kind, source }: Spans): void {
-    this.#columns.fromNs.append(fromNs);
-    this.#columns.toNs.append(toNs);
-    this.#columns.kind.append(kind);
-    this.#columns.source.append(source);
+  /** Adds spans; all that were added are shown. */
+  append(spans: Spans): void {
+    this.columns.fromNs.append(spans.fromNs);
+    this.columns.toNs.append(spans.toNs);
+    this.columns.kind.append(spans.kind);
+    this.columns.source.append(spans.source);
+    this.show();
   }
 
-  clear(): void {
-    for (const column of Object.values(this.#columns)) {
-      column.truncate(0);
-    }
+  /** Moves all spans to a stack. */
+  moveTo(stack: SpanStack): void {
+    this.show();
+    stack.append(this);
+    this.truncate(0);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 
 export interface Frame {
   readonly name: string;
@@ -30,7 +30,7 @@ export class Stacks {
   readonly #stacks = new Map<number, Stack>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     if (table.name === "frames") {
       this.#appendFrames(table);
     } else if (table.name === "stacks") {
@@ -43,7 +43,7 @@ export class Stacks {
     }
   }
 
-  #appendFrames(table: Table): void {
+  #appendFrames(table: ArrowTable): void {
     const names = table.texts("name");
     const filenames = table.texts("filename");
     const lines = table.numbers("line");

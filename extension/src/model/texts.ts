@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 
 /** Texts by id, from a table that has one in each row. */
 export class Texts {
@@ -9,11 +9,9 @@ export class Texts {
     this.#column = column;
   }
 
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     const texts = table.texts(this.#column);
-    table.numbers("id").forEach((id, row) => {
-      this.#byId.set(id, texts[row] ?? "");
-    });
+    table.numbers("id").forEach((id, row) => this.#byId.set(id, texts[row] ?? ""));
   }
 
   /** The text, empty where there is none. */

@@ -48,8 +48,7 @@ export class ThreadLanes {
     this.#takeWaits();
     this.#takeOverheads();
     for (const { stack, added } of this.#lanes.values()) {
-      stack.append(added);
-      added.clear();
+      added.moveTo(stack);
     }
   }
 

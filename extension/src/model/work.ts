@@ -1,4 +1,4 @@
-import type { Table } from "../wire/table.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
 import { Activities, LaunchBlocks } from "./activities.ts";
 import { DeviceMemory } from "./device_memory.ts";
 import { ApiCalls, HostWaits, Overheads, StreamWaits, Synchronizations } from "./host_calls.ts";
@@ -9,7 +9,7 @@ import { Ranges } from "./ranges.ts";
 import { Texts } from "./texts.ts";
 
 interface Appendable {
-  append(table: Table): void;
+  append(table: ArrowTable): void;
   reserve?(rows: number): void;
 }
 
@@ -35,7 +35,7 @@ export class Work {
   readonly #devices = new Set<number>();
 
   /** Takes more rows of a table; tables that say nothing about work are passed over. */
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     const { activities, apiCalls } = this;
     const before = [activities.count, apiCalls.count] as const;
     this.#tables[table.name]?.append(table);

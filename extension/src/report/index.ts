@@ -43,12 +43,8 @@ async function start(): Promise<void> {
   const event = embedded?.dataset["moment"] === "end" ? Infinity : undefined;
   const report = new Report(recording, { ...NOWHERE, window: address.window, event });
   report.showFragment();
-  window.addEventListener("hashchange", () => {
-    report.showFragment();
-  });
-  redrawForPrint(() => {
-    report.redraw();
-  });
+  window.addEventListener("hashchange", () => report.showFragment());
+  redrawForPrint(() => report.redraw());
   await readAll(file, recording, report);
   document.documentElement.dataset["gpuviz"] = "ready";
 }

@@ -63,9 +63,7 @@ export function followAddress(
   for (const signal of [selection.window.range, selection.picked, selection.momentRow]) {
     scope.defer(signal.subscribe(follow));
   }
-  scope.defer(() => {
-    window.clearTimeout(settling);
-  });
+  scope.defer(() => window.clearTimeout(settling));
   return scope;
 }
 

@@ -22,8 +22,6 @@ export function showNavigation(device: number): Scope {
     }
   }
   document.querySelector("header")?.append(bar);
-  scope.defer(() => {
-    bar.remove();
-  });
+  scope.defer(() => bar.remove());
   return scope;
 }

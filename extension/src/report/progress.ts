@@ -21,8 +21,6 @@ export function showProgress(): Progress {
       bar.value = share;
       text.textContent = ` ${Math.floor(share * 100)} %`;
     },
-    done: () => {
-      label.remove();
-    },
+    done: () => label.remove(),
   };
 }

@@ -23,9 +23,7 @@ export class Report {
   constructor(recording: GrowingRecording, initial: Address) {
     this.#recording = recording;
     this.#initial = initial;
-    this.#choice?.addEventListener("change", () => {
-      this.#choose(Number(this.#choice?.value));
-    });
+    this.#choice?.addEventListener("change", () => this.#choose(Number(this.#choice?.value)));
     for (const each of document.querySelectorAll<HTMLButtonElement>("[data-show]")) {
       each.hidden = false;
       each.addEventListener("click", () => {
@@ -141,9 +139,7 @@ export class Report {
       this.#shown.use(showNavigation(device));
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
-    this.#shown.defer(() => {
-      window.clearTimeout(delayed);
-    });
+    this.#shown.defer(() => window.clearTimeout(delayed));
   }
 }
 

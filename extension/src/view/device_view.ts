@@ -59,16 +59,12 @@ export function deviceView(
   };
   show();
   scope.defer(chart.revision.subscribe(show));
-  scope.defer(() => {
-    shown.dispose();
-  });
+  scope.defer(() => shown.dispose());
   return {
     scope,
     chart,
     window: chart.selection.window,
-    update: (longer) => {
-      chart.update(longer);
-    },
+    update: (longer) => chart.update(longer),
   };
 }
 

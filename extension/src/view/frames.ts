@@ -23,12 +23,20 @@ export class Frames {
   request(draw: () => void): void {
     this.#waiting.add(draw);
     this.#handle ??= requestAnimationFrame(() => {
-      this.#handle = undefined;
-      const draws = [...this.#waiting];
-      this.#waiting.clear();
-      for (const draw of draws) {
-        draw();
-      }
+      this.drawNow();
     });
+  }
+
+  /** Runs what is requested now, so that the caller knows what it costs. */
+  drawNow(): void {
+    if (this.#handle !== undefined) {
+      cancelAnimationFrame(this.#handle);
+      this.#handle = undefined;
+    }
+    const draws = [...this.#waiting];
+    this.#waiting.clear();
+    for (const draw of draws) {
+      draw();
+    }
   }
 }

@@ -28,9 +28,7 @@ export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
   };
   let series = seriesOf();
   const plot = timePlot(parent, chart, OPTIONS, {
-    draw: (drawing, time) => {
-      drawFree(drawing, time, series, chart.timeline.endNs);
-    },
+    draw: (drawing, time) => drawFree(drawing, time, series, chart.timeline.endNs),
   });
   let settling: number | undefined;
   const refresh = (): void => {

@@ -143,18 +143,10 @@ function addKeys(plot: Plot, selection: Selection, choose: Choose): void {
       ArrowRight: () => {
         cursorNs.value = Math.min(cursor + step, toNs);
       },
-      Enter: () => {
-        choose(cursor);
-      },
-      "+": () => {
-        shown.zoom(KEY_ZOOM, cursor);
-      },
-      "-": () => {
-        shown.zoom(1 / KEY_ZOOM, cursor);
-      },
-      "0": () => {
-        shown.reset();
-      },
+      Enter: () => choose(cursor),
+      "+": () => shown.zoom(KEY_ZOOM, cursor),
+      "-": () => shown.zoom(1 / KEY_ZOOM, cursor),
+      "0": () => shown.reset(),
     };
     const isPan = event.shiftKey && event.key.startsWith("Arrow");
     const action = isPan

@@ -33,9 +33,7 @@ export function helpDialog(parent: HTMLElement): {
     list.append(element("dt", "", keys), element("dd", "", action));
   }
   const close = button("Close", "Also: Escape");
-  scope.listen(close, "click", () => {
-    dialog.close();
-  });
+  scope.listen(close, "click", () => dialog.close());
   dialog.append(element("h3", "", "Keys and gestures"), list, close);
   scope.append(parent, dialog);
   const toggle = (): void => {

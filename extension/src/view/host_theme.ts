@@ -39,9 +39,7 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   const wanted = window.matchMedia(WANTS_CONTRAST);
   apply();
   wanted.addEventListener("change", again);
-  scope.defer(() => {
-    wanted.removeEventListener("change", again);
-  });
+  scope.defer(() => wanted.removeEventListener("change", again));
   const observer = new MutationObserver(again);
   const watched = { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-name"] };
   observer.observe(document.body, watched);

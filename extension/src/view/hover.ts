@@ -16,8 +16,6 @@ export function addHover(
     }
   });
   for (const leave of ["pointerleave", "blur"] as const) {
-    scope.listen(host, leave, () => {
-      tooltip.hide();
-    });
+    scope.listen(host, leave, () => tooltip.hide());
   }
 }

@@ -39,9 +39,7 @@ export function icicleView(
     const buttons = calls.map((call) => {
       const created = callButton(call, focus, root, measure, colours);
       addTips(shown, created, chart, () => linesOf(call, root, measure));
-      shown.listen(created, "click", () => {
-        show(call, true);
-      });
+      shown.listen(created, "click", () => show(call, true));
       return created;
     });
     addWalk(shown, box, calls, buttons);
@@ -133,9 +131,9 @@ function addTips(
   { tooltip }: ChartContext,
   lines: () => string[],
 ): void {
-  scope.listen(target, "pointermove", ({ clientX, clientY }) => {
-    tooltip.show(lines(), clientX, clientY);
-  });
+  scope.listen(target, "pointermove", ({ clientX, clientY }) =>
+    tooltip.show(lines(), clientX, clientY),
+  );
   scope.listen(target, "focus", () => {
     if (target.matches(":focus-visible")) {
       const { left, bottom } = target.getBoundingClientRect();
@@ -143,9 +141,7 @@ function addTips(
     }
   });
   for (const leave of ["pointerleave", "blur"] as const) {
-    scope.listen(target, leave, () => {
-      tooltip.hide();
-    });
+    scope.listen(target, leave, () => tooltip.hide());
   }
 }
 

@@ -25,9 +25,9 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
         ? [cutInside(context, lane.title, widthPx)]
         : inLines(context, lane.title, widthPx);
     const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
-    lines.forEach((line, place) => {
-      context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX);
-    });
+    lines.forEach((line, place) =>
+      context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX),
+    );
   }
 }
 

@@ -56,12 +56,8 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   const plot = timePlot(parent, chart, options, {
     draw,
-    drawLit: (drawing, time) => {
-      drawLit(drawing, litBoxes(drawing, time, lit));
-    },
-    drawOver: (drawing) => {
-      drawChosenLane(drawing, layout.lanes[walk.value]);
-    },
+    drawLit: (drawing, time) => drawLit(drawing, litBoxes(drawing, time, lit)),
+    drawOver: (drawing) => drawChosenLane(drawing, layout.lanes[walk.value]),
     pickByKey: (timeNs) => {
       const home = layout.lanes[walk.value];
       return home && pickedSpan(spanAtTime(home, timeNs), layout);

@@ -63,9 +63,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   const plot = timePlot(parent, chart, OPTIONS, {
     draw,
-    drawLit: (drawing, time) => {
-      drawLit(drawing, litBlocks(chart, time, bytesIn(drawing.area)));
-    },
+    drawLit: (drawing, time) => drawLit(drawing, litBlocks(chart, time, bytesIn(drawing.area))),
     pick: (x, y): Picked | undefined => {
       const place = placeAt(x, y);
       return place?.kind === "block" ? place : undefined;

@@ -29,9 +29,7 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
       drawMemory(drawing, chart, time());
       drawBusy(drawing, chart, time());
     },
-    (drawing) => {
-      drawWindow(drawing, chart, time());
-    },
+    (drawing) => drawWindow(drawing, chart, time()),
   );
   addMoves(plot, chart, time);
   plot.scope.defer(selection.window.range.subscribe(() => plot.redrawOverlay()));

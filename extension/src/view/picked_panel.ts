@@ -16,9 +16,7 @@ export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
   panel.setAttribute("aria-label", "Selected");
   panel.tabIndex = -1;
   scope.append(parent, panel);
-  chart.focusSelected = () => {
-    panel.focus({ preventScroll: true });
-  };
+  chart.focusSelected = () => panel.focus({ preventScroll: true });
   scope.follow((shown) => {
     const { value: picked } = chart.selection.picked;
     const hadFocus = panel.contains(document.activeElement);
@@ -42,13 +40,9 @@ function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement
     scope.listen(created, "click", action);
     head.append(created);
   };
-  act("Zoom to it", "Also: F", () => {
-    zoomTo(picked, chart);
-  });
+  act("Zoom to it", "Also: F", () => zoomTo(picked, chart));
   if (chart.selection.canGoBack) {
-    act("Back", "Select what was selected before; also: Backspace", () => {
-      chart.selection.back();
-    });
+    act("Back", "Select what was selected before; also: Backspace", () => chart.selection.back());
   }
   act("Clear", "Also: Escape", () => {
     chart.selection.picked.value = undefined;

@@ -58,9 +58,7 @@ export class Plot {
     this.#heightPx = options.heightPx;
     this.host.style.height = `${options.heightPx}px`;
     parent.append(this.host);
-    const observer = new ResizeObserver(() => {
-      this.redraw();
-    });
+    const observer = new ResizeObserver(() => this.redraw());
     observer.observe(this.host);
     this.scope.defer(() => {
       observer.disconnect();
@@ -102,13 +100,9 @@ export class Plot {
     this.#frames.request(this.#paintOverlay);
   }
 
-  readonly #paintBase = (): void => {
-    this.#drawBase(this.#prepare(this.#base));
-  };
+  readonly #paintBase = (): void => this.#drawBase(this.#prepare(this.#base));
 
-  readonly #paintOverlay = (): void => {
-    this.#drawOverlay(this.#prepare(this.#overlay));
-  };
+  readonly #paintOverlay = (): void => this.#drawOverlay(this.#prepare(this.#overlay));
 
   #prepare(canvas: HTMLCanvasElement): Drawing {
     const pixelRatio = window.devicePixelRatio || 1;

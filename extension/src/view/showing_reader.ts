@@ -1,6 +1,6 @@
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { readInto } from "../model/reading.ts";
-import type { RecordedTables } from "../wire/table.ts";
+import type { RecordingFile } from "../wire/recording_file.ts";
 
 /** While the recording is read, what came is shown at most this often. */
 const SHOW_EVERY_MS = 300;
@@ -9,7 +9,7 @@ const REST = 6;
 
 /** Reads a file into a recording, and calls `show` now and then with the share that has come. */
 export async function readShowing(
-  file: RecordedTables,
+  file: RecordingFile,
   recording: GrowingRecording,
   show: (share: number) => void,
 ): Promise<void> {

@@ -41,9 +41,9 @@ export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
     return choice;
   });
   scope.follow((shown) => {
-    choices.forEach((choice, index) => {
-      choice.setAttribute("aria-pressed", String(SHAPES[index] === shape.value));
-    });
+    choices.forEach((choice, index) =>
+      choice.setAttribute("aria-pressed", String(SHAPES[index] === shape.value)),
+    );
     const view = shape.value === "Table" ? sitesTable : sitesIcicle;
     shown.use(view(place, chart, holdings));
   }, shape);
@@ -121,9 +121,9 @@ function stacksOf(
   });
   const hidden = stacks.length - MOST_STACKS;
   const more = `And ${counted(hidden, "more call stack")}.`;
-  const link = showLink(scope, "Show its largest block in the charts", "", () => {
-    showInCharts(chart, { kind: "block", block: largest });
-  });
+  const link = showLink(scope, "Show its largest block in the charts", "", () =>
+    showInCharts(chart, { kind: "block", block: largest }),
+  );
   return [link, ...shown, ...(hidden > 0 ? [element("p", "", more)] : [])];
 }
 

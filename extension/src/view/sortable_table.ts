@@ -4,9 +4,7 @@ export function makeSortable(table: HTMLTableElement): void {
   headings.forEach((heading, column) => {
     heading.querySelector("button")?.addEventListener("click", () => {
       const descending = heading.getAttribute("aria-sort") !== "descending";
-      headings.forEach((other) => {
-        other.removeAttribute("aria-sort");
-      });
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
       sortRows(table, column, descending);
     });

@@ -44,12 +44,8 @@ export function addTimelineKeys(
     g: () => {
       chart.showsIdle.value = !chart.showsIdle.value;
     },
-    m: () => {
-      selection.measure((found) => chart.timesOf(found));
-    },
-    Backspace: () => {
-      selection.back();
-    },
+    m: () => selection.measure((found) => chart.timesOf(found)),
+    Backspace: () => selection.back(),
     "/": targets.search,
     "?": targets.help,
     Escape: () => {

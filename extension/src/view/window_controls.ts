@@ -19,24 +19,16 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
   const time = chart.selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
-    act("Zoom in", "Also: wheel, W, or drag a range in a chart", () => {
-      time.zoom(BUTTON_ZOOM, middle());
-    }),
-    act("Zoom out", "Also: wheel, S", () => {
-      time.zoom(1 / BUTTON_ZOOM, middle());
-    }),
-    act("◀", "Earlier; also: A", () => {
-      time.pan(-BUTTON_ZOOM);
-    }),
-    act("▶", "Later; also: D", () => {
-      time.pan(BUTTON_ZOOM);
-    }),
-    act("All", "Show the whole recording; also: double click", () => {
-      time.reset();
-    }),
-    act("Measure", "Measure what is selected, or else the time shown; also: M", () => {
-      chart.selection.measure((picked) => chart.timesOf(picked));
-    }),
+    act("Zoom in", "Also: wheel, W, or drag a range in a chart", () =>
+      time.zoom(BUTTON_ZOOM, middle()),
+    ),
+    act("Zoom out", "Also: wheel, S", () => time.zoom(1 / BUTTON_ZOOM, middle())),
+    act("◀", "Earlier; also: A", () => time.pan(-BUTTON_ZOOM)),
+    act("▶", "Later; also: D", () => time.pan(BUTTON_ZOOM)),
+    act("All", "Show the whole recording; also: double click", () => time.reset()),
+    act("Measure", "Measure what is selected, or else the time shown; also: M", () =>
+      chart.selection.measure((picked) => chart.timesOf(picked)),
+    ),
     act("?", "Keys and gestures", help),
     shown,
   );

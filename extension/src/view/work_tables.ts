@@ -131,9 +131,7 @@ function nameColumn<Row extends { readonly place: Place; readonly longest: Picke
     text: name,
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
-      const link = showLink(scope, short(row), name(row), () => {
-        showInCharts(chart, row.longest);
-      });
+      const link = showLink(scope, short(row), name(row), () => showInCharts(chart, row.longest));
       cell.append(link);
       if (small(row) !== "") {
         cell.append(element("span", "gpuviz-table__small", ` ${small(row)}`));

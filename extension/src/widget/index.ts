@@ -21,17 +21,13 @@ export default function timeline(): Hooks {
     initialize: ({ model }) => {
       const begun = new Session(model);
       session = begun;
-      return () => {
-        begun.scope.dispose();
-      };
+      return () => begun.scope.dispose();
     },
     render: ({ model, el }) => {
       const shown = (session ??= new Session(model));
       const view = new LiveView(el, shown);
       view.scope.defer(shown.addView());
-      return () => {
-        view.scope.dispose();
-      };
+      return () => view.scope.dispose();
     },
   };
 }

@@ -35,15 +35,12 @@ export class LiveView {
       this.#tooltips.remove();
       root.replaceChildren();
     });
-    this.scope.use(
-      followHostTheme([root, this.#tooltips], () => {
-        this.#frames.redrawAll();
-      }),
-    );
+    this.scope.use(followHostTheme([root, this.#tooltips], () => this.#frames.redrawAll()));
     root.tabIndex = -1;
     const pace = new Pace(root, () => {
       const hadFocus = root.contains(document.activeElement);
       this.#update();
+      this.#frames.drawNow();
       // A chart that goes away must not leave the keys to the notebook.
       if (hadFocus && !root.contains(document.activeElement)) {
         root.focus({ preventScroll: true });
@@ -51,12 +48,8 @@ export class LiveView {
     });
     this.scope.use(pace.scope);
     this.scope.defer(session.follower.revision.subscribe(() => pace.request()));
-    const ticking = window.setInterval(() => {
-      this.#showState();
-    }, STATE_EVERY_MS);
-    this.scope.defer(() => {
-      clearInterval(ticking);
-    });
+    const ticking = window.setInterval(() => this.#showState(), STATE_EVERY_MS);
+    this.scope.defer(() => clearInterval(ticking));
     this.#showState();
     pace.request();
   }
@@ -72,9 +65,7 @@ export class LiveView {
       this.#view = undefined;
       this.#update();
     });
-    this.scope.listen(this.#follow, "click", () => {
-      this.#view?.window.showEnd();
-    });
+    this.scope.listen(this.#follow, "click", () => this.#view?.window.showEnd());
     header.append(this.#state, this.#counts, this.#devices, this.#follow);
     return header;
   }
@@ -92,11 +83,7 @@ export class LiveView {
     if (this.#view === undefined) {
       const root = this.#charts.parentElement ?? this.#charts;
       this.#view = deviceView(this.#charts, this.#frames, contents, root, this.#tooltips);
-      this.#view.scope.defer(
-        this.#view.window.range.subscribe(() => {
-          this.#showFollow();
-        }),
-      );
+      this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
     } else {
       this.#view.update(contents);
     }

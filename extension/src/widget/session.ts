@@ -20,15 +20,11 @@ export class Session {
   constructor(model: WidgetModel) {
     this.#model = model;
     this.follower = new Follower(
-      (since) => {
-        this.#send({ kind: "show", since });
-      },
+      (since) => this.#send({ kind: "show", since }),
       () => performance.now(),
     );
     this.#listen();
-    this.scope.defer(() => {
-      this.#hide();
-    });
+    this.scope.defer(() => this.#hide());
   }
 
   /** Whether the kernel is gone, as far as is known. */
@@ -59,12 +55,8 @@ export class Session {
       this.#isCut = true;
       this.follower.revision.value += 1;
     };
-    const change = (): void => {
-      this.#showOrHide();
-    };
-    const leave = (): void => {
-      this.#hide();
-    };
+    const change = (): void => this.#showOrHide();
+    const leave = (): void => this.#hide();
     this.#model.on("msg:custom", receive);
     this.#model.on("comm_live_update", cut);
     document.addEventListener("visibilitychange", change);
@@ -83,9 +75,7 @@ export class Session {
     if (this.#views === 0) {
       this.#hide();
     } else if (document.hidden) {
-      this.#hiding = window.setTimeout(() => {
-        this.#hide();
-      }, HIDDEN_MS);
+      this.#hiding = window.setTimeout(() => this.#hide(), HIDDEN_MS);
     } else if (!this.#isShown) {
       this.#isShown = true;
       this.follower.catchUp();

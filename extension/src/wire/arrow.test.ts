@@ -14,8 +14,7 @@ import {
   utf8,
 } from "@uwdata/flechette";
 
-import { ArrowTable } from "./arrow.ts";
-import { UNKNOWN_CODE } from "./table.ts";
+import { ArrowTable, UNKNOWN_CODE } from "./arrow.ts";
 
 function roundTrip(columns: Record<string, ReturnType<typeof columnFromArray>>): ArrowTable {
   const stream = tableToIPC(tableFromColumns(columns), { format: "stream" });

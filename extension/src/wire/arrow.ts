@@ -1,12 +1,14 @@
 import { tableFromIPC, type Column, type Table as FlechetteTable } from "@uwdata/flechette";
 
-import { UNKNOWN_CODE, type Table } from "./table.ts";
-
 type Numbers = Float64Array<ArrayBuffer>;
 
-/** A table that comes as an Arrow stream. */
-export class ArrowTable implements Table {
+/** The code of a text that the reader does not know, as one of a newer version may be. */
+export const UNKNOWN_CODE = 255;
+
+/** A table that comes as an Arrow stream, as columns that the browser computes with. */
+export class ArrowTable {
   readonly name: string;
+  /** Rows that begin at this time or later and came before are replaced by these. */
   readonly replaceFromNs: number | undefined;
   readonly #table: FlechetteTable | undefined;
 
@@ -25,7 +27,7 @@ export class ArrowTable implements Table {
     return this.#table === undefined || (this.#table.getChild(column) ?? null) !== null;
   }
 
-  /** What is unknown in the table is NaN. */
+  /** A numeric column; 64-bit integers are exact up to 2^53, what is unknown is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
@@ -44,13 +46,14 @@ export class ArrowTable implements Table {
     return Array.from(this.#values(column), (value) => String(value ?? ""));
   }
 
+  /** A column of lists of numbers. */
   lists(column: string): readonly (readonly number[])[] {
     return Array.from(this.#values(column), (value) =>
       value === null ? [] : Array.from(value as Iterable<number>, Number),
     );
   }
 
-  /** The column must be dictionary-encoded. */
+  /** For each row of a dictionary-encoded column the place of its text in `texts`. */
   codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
     const codes = new Uint8Array(this.rows);
     let start = 0;

@@ -1,14 +1,15 @@
 import { ArrowTable } from "./arrow.ts";
 import { recordBatches } from "./arrow_stream.ts";
 import type { ByteSource } from "./byte_source.ts";
-import type { RecordedTables } from "./table.ts";
+
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** As `DERIVED_VERSION` in gpuviz/recording/derived.py. */
 const DERIVED_VERSION = 1;
 
 /** A `.gpuviz` file: its manifest and the tables that a view asks for. */
-export class RecordingFile implements RecordedTables {
+export class RecordingFile {
+  /** How many leading rows of `memory_events` describe what existed before the recording. */
   readonly initialEvents: number;
   readonly durationNs: number;
   readonly manifest: Readonly<Record<string, unknown>>;
@@ -45,6 +46,7 @@ export class RecordingFile implements RecordedTables {
     return this.manifest["derived_version"] === DERIVED_VERSION;
   }
 
+  /** How many rows a table has; 0 where the recording has no such table. */
   rowsOf(name: string): number {
     return numberOf(this.#rows[name]);
   }
@@ -55,10 +57,12 @@ export class RecordingFile implements RecordedTables {
     return new ArrowTable(name, bytes);
   }
 
+  /** A table, empty where the recording has none, as one of an older version may not. */
   async tableIfAny(name: string): Promise<ArrowTable> {
     return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
   }
 
+  /** A table part by part, without ever having it in memory whole; nothing where there is none. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
     const isPrimary = this.#members.has(`${name}.arrow`) || !this.isClassified;
     const file = isPrimary ? `${name}.arrow` : `derived/${name}.arrow`;

@@ -1,9 +1,9 @@
-import { GrowingBytes, GrowingFloats, GrowingWholes, type Wholes } from "../base/growing.ts";
+import { GrowingColumns, type Kept, type Kinds } from "../base/growing.ts";
 import { RowsByKey } from "../base/rows_by_key.ts";
-import type { Table } from "./table.ts";
+import type { ArrowTable } from "./arrow.ts";
 
 /** How the values of a column are kept: as doubles, as whole numbers, or as places of texts. */
-type Kept = "number" | "whole" | readonly string[];
+type KeptAs = "number" | "whole" | readonly string[];
 
 /**
  * By the name that code uses: the column of the table, and how it is kept.
@@ -12,105 +12,70 @@ type Kept = "number" | "whole" | readonly string[];
  * whose rows are replaced is their time.
  */
 export type RowsSchema = Readonly<
-  Record<string, readonly [column: string, kept: Kept, isOptional?: "optional"]>
+  Record<string, readonly [column: string, kept: KeptAs, isOptional?: "optional"]>
 >;
 
-type ValuesOf<K> = K extends "number"
-  ? Float64Array<ArrayBuffer>
-  : K extends "whole"
-    ? Wholes
-    : Uint8Array<ArrayBuffer>;
-
-type Columns<S extends RowsSchema> = { readonly [N in keyof S]: ValuesOf<S[N][1]> };
-
-type Values = readonly ArrayLike<number>[];
+type KindOf<K> = K extends keyof Kinds ? Kinds[K] : Kinds["byte"];
+type Columns<S extends RowsSchema> = { readonly [N in keyof S]: KindOf<S[N][1]> };
 
 /** The rows of a table that come batch after batch. */
-class TableRows {
+class TableRows extends GrowingColumns<string> {
   /** The rows with a correlation id, of tables that have one. */
   readonly byCorrelation = new RowsByKey();
   readonly #schema: RowsSchema;
-  readonly #columns: readonly (GrowingFloats | GrowingWholes | GrowingBytes)[];
 
   constructor(schema: RowsSchema) {
+    const kinds = Object.entries(schema).map(([name, [, kept]]) => [
+      name,
+      typeof kept === "string" ? kept : "byte",
+    ]);
+    super(Object.fromEntries(kinds) as Record<string, Kept>);
     this.#schema = schema;
-    this.#columns = Object.values(schema).map(([, kept]) =>
-      kept === "number"
-        ? new GrowingFloats()
-        : kept === "whole"
-          ? new GrowingWholes()
-          : new GrowingBytes(),
-    );
-    this.show();
   }
 
-  get count(): number {
-    return this.#columns[0]?.length ?? 0;
-  }
-
-  append(table: Table): void {
+  append(table: ArrowTable): void {
     if (table.replaceFromNs !== undefined) {
       this.#forgetFrom(table.replaceFromNs);
     }
     const values = this.read(table);
-    values.forEach((column, place) => this.#columns[place]?.append(column));
-    const correlation = Object.keys(this.#schema).indexOf("correlation");
-    this.byCorrelation.append(values[correlation] ?? []);
+    for (const [name, column] of Object.entries(this.columns)) {
+      column.append(values[name] ?? []);
+    }
+    this.byCorrelation.append(values["correlation"] ?? []);
     this.show();
   }
 
-  /** Makes room for rows that will come. */
-  reserve(rows: number): void {
-    for (const column of this.#columns) {
-      column.reserve(rows);
-    }
+  override reserve(rows: number): void {
+    super.reserve(rows);
     if ("correlation" in this.#schema) {
       this.byCorrelation.reserve(rows);
     }
   }
 
-  /** The values of a batch, column after column as in the schema. */
-  protected read(table: Table): Values {
-    return Object.values(this.#schema).map(([column, kept, isOptional]) => {
+  /** The values of a batch. */
+  protected read(table: ArrowTable): Readonly<Record<string, ArrayLike<number>>> {
+    const columns = Object.entries(this.#schema).map(([name, [column, kept, isOptional]]) => {
       if (isOptional !== undefined && !table.has(column)) {
-        return new Uint8Array(table.rows);
+        return [name, new Uint8Array(table.rows)] as const;
       }
-      return typeof kept === "string" ? table.numbers(column) : table.codes(column, kept);
+      const values = typeof kept === "string" ? table.numbers(column) : table.codes(column, kept);
+      return [name, values] as const;
     });
+    return Object.fromEntries(columns);
   }
 
   /** Drops the rows that begin at a time or later; the others keep their order. */
   #forgetFrom(timeNs: number): void {
-    const times = this.#columns[0]?.view() ?? new Float64Array();
+    const columns = Object.values(this.columns);
+    const times = columns[0]?.view() ?? new Float64Array();
     let kept = times.findIndex((time) => time >= timeNs);
     for (let row = kept; kept >= 0 && row < times.length; row += 1) {
       if ((times[row] ?? 0) < timeNs) {
-        this.#columns.forEach((column) => column.set(kept, column.at(row)));
+        columns.forEach((column) => column.set(kept, column.at(row)));
         kept += 1;
       }
     }
-    this.#columns.forEach((column) => column.truncate(kept < 0 ? times.length : kept));
-  }
-
-  /** Puts one row of a batch in the place of a row, or after the last. */
-  protected put(row: number, values: Values, source: number): void {
-    this.#columns.forEach((column, place) => {
-      const value = values[place]?.[source] ?? 0;
-      if (row === column.length) {
-        column.push(value);
-      } else {
-        column.set(row, value);
-      }
-    });
-  }
-
-  /** Lets the columns have what was added. */
-  protected show(): void {
-    const views = this.#columns.map((column) => column.view());
-    Object.assign(
-      this,
-      Object.fromEntries(Object.keys(this.#schema).map((name, place) => [name, views[place]])),
-    );
+    this.truncate(kept < 0 ? times.length : kept);
   }
 }
 

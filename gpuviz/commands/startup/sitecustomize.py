@@ -1,15 +1,15 @@
 """Startup hook of ``gpuviz run``, which Python imports before the program.
 
-Python finds this file by ``PYTHONPATH``, which is put back here, so that no child of the program
-sees it. It imports only what every Python has imported by then: the program must find its own
-modules, and one that never imports CuPy must not wait for ours.
+Python finds this file through ``PYTHONPATH``, which is restored here, so that child processes do
+not inherit it. It imports only modules that Python itself has already imported, so that the program
+finds its own modules, and a program that never imports CuPy loses no time.
 """
 
 import atexit
 import os
 import sys
 
-# What type checkers take for typing's, which is not imported by then.
+# Type checkers treat it like typing.TYPE_CHECKING; typing is not imported yet.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +23,11 @@ _IMPORTLIB = "<frozen importlib._bootstrap>"
 
 
 class ImportWatcher:
-    """Tells of modules right after they were imported; for `sys.meta_path`.
+    """A `sys.meta_path` entry that calls back after modules were imported.
 
     Args:
         names: The modules.
-        then: Is called with the name of each.
+        then: Called with the name of each.
     """
 
     def __init__(self, names: tuple[str, ...], then: "Callable[[str], None]") -> None:
@@ -35,7 +35,7 @@ class ImportWatcher:
         self._then = then
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """Return what the other finders find, prepared to tell when it has been imported."""
+        """Return the spec of the other finders, with a loader that calls back."""
         if name not in self._names:
             return None
         for finder in sys.meta_path:
@@ -55,7 +55,7 @@ class ImportWatcher:
             self._names.discard(name)
             self._then(name)
 
-        # Python leaves frames of importlib out of the traceback of an import that fails.
+        # Python omits frames of importlib from the traceback of a failed import.
         exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORTLIB)
         loader.exec_module = exec_module
 
@@ -63,14 +63,14 @@ class ImportWatcher:
 def _begin(options: str) -> None:
     process = os.getpid()
 
-    def tell(name: str) -> None:
+    def after_import(name: str) -> None:
         if os.getpid() != process:
             return
         try:
             from gpuviz.commands import recorded_run
 
             recorded_run.after_import(name, options)
-        except Exception as error:  # noqa: BLE001 - the program must go on
+        except Exception as error:  # noqa: BLE001 - the program must continue
             sys.stderr.write(f"gpuviz: not recorded: {type(error).__name__}: {error}\n")
 
     def end() -> None:
@@ -81,12 +81,12 @@ def _begin(options: str) -> None:
         elif _RECORDING in sys.modules:
             sys.modules[_RECORDING].finish()
 
-    sys.meta_path.insert(0, ImportWatcher(WATCHED, tell))
+    sys.meta_path.insert(0, ImportWatcher(WATCHED, after_import))
     atexit.register(end)
 
 
 def _restore_path() -> None:
-    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is not imported by then
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is not imported yet
     sys.path.remove(folder)
     sys.path_importer_cache.pop(folder, None)
     if PYTHONPATH in os.environ:

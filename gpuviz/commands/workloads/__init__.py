@@ -1,8 +1,8 @@
 """Five small CuPy programs for demonstrations.
 
-Each is a module with ``main(scale=1.0)``: it does real work on the current GPU, checks its own
-result against something known, and returns the numbers that it checked. At scale 1 a run takes
-seconds on a large GPU; the number of iterations hardly depends on ``scale``, the sizes do.
+Each is a module with ``main(scale=1.0)``, which computes on the current GPU, checks its result
+against a known one, and returns the checked numbers. At scale 1 a run takes seconds on a large GPU.
+``scale`` changes the sizes, and hardly the number of iterations.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A program of this package: one sentence about it, and where it is."""
+    """A program of this package: description and module."""
 
     description: str
     module: str
@@ -24,7 +24,7 @@ class Workload:
         """Return the checked results of one run on the current GPU.
 
         Raises:
-            ArithmeticError: A result missed the value that it was checked against.
+            ArithmeticError: A result differs from the known one.
             ModuleNotFoundError: CuPy is not installed.
         """
         main = import_module(self.module).main
@@ -38,22 +38,22 @@ def _workload(name: str, description: str) -> Workload:
 WORKLOADS = {
     "kmeans": _workload(
         "kmeans",
-        "Cluster points in chunks: the differences to every centre dominate the peak.",
+        "Cluster points in chunks; the differences to every centre dominate the peak.",
     ),
     "conjugate_gradient": _workload(
         "conjugate_gradient",
-        "Solve a sparse Poisson system: a history of solutions makes memory climb.",
+        "Solve a sparse Poisson system; a history of solutions makes memory grow.",
     ),
     "fft_filter": _workload(
         "fft_filter",
-        "Filter a signal in chunks: tries to overlap two streams from pageable memory.",
+        "Filter a signal in chunks on two streams, which pageable memory keeps from overlapping.",
     ),
     "monte_carlo": _workload(
         "monte_carlo",
-        "Price an option with a RawKernel: joining the list of batches doubles what it holds.",
+        "Price an option with a RawKernel; concatenating the batches doubles the memory.",
     ),
     "image_pipeline": _workload(
         "image_pipeline",
-        "Count spots in images: copies run behind kernels, an intermediate outlives its use.",
+        "Count spots in images; copies overlap with kernels, and an intermediate lives too long.",
     ),
 }

@@ -8,6 +8,8 @@ namespace gpuviz::analysis {
 
 namespace {
 
+constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+
 std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
     switch (cause) {
         case IdleCause::host:
@@ -27,7 +29,7 @@ std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
 }  // namespace
 
 void LatestBefore::finish() {
-    std::sort(times_.begin(), times_.end());
+    if (!std::is_sorted(times_.begin(), times_.end())) std::sort(times_.begin(), times_.end());
     for (std::size_t row = 1; row < times_.size(); ++row) {
         times_[row].second = std::max(times_[row].second, times_[row - 1].second);
     }
@@ -41,30 +43,50 @@ std::optional<std::int64_t> LatestBefore::before(std::uint32_t correlation) cons
     return std::prev(next)->second;
 }
 
+FirstRows::FirstRows(std::span<const std::uint32_t> correlations) {
+    constexpr std::size_t sparse = 4;
+    std::uint32_t highest = 0;
+    lowest_ = std::numeric_limits<std::uint32_t>::max();
+    for (const std::uint32_t each : correlations) {
+        if (each != 0) lowest_ = std::min(lowest_, each);
+        highest = std::max(highest, each);
+    }
+    if (highest == 0) return;
+    const std::size_t range = std::size_t{highest} - lowest_ + 1;
+    if (range <= sparse * correlations.size()) {
+        dense_.assign(range, none);
+        for (std::size_t row = correlations.size(); row-- > 0;) {
+            if (correlations[row] == 0) continue;
+            dense_[correlations[row] - lowest_] = static_cast<std::uint32_t>(row);
+        }
+        return;
+    }
+    for (std::size_t row = 0; row < correlations.size(); ++row) {
+        if (correlations[row] != 0) {
+            sorted_.emplace_back(correlations[row], static_cast<std::uint32_t>(row));
+        }
+    }
+    if (!std::is_sorted(sorted_.begin(), sorted_.end())) std::sort(sorted_.begin(), sorted_.end());
+}
+
+std::optional<std::size_t> FirstRows::of(std::uint32_t correlation) const noexcept {
+    if (!dense_.empty()) {
+        if (correlation < lowest_ || correlation - lowest_ >= dense_.size()) return std::nullopt;
+        const std::uint32_t row = dense_[correlation - lowest_];
+        return row == none ? std::nullopt : std::optional<std::size_t>(row);
+    }
+    const auto found =
+        std::lower_bound(sorted_.begin(), sorted_.end(), correlation,
+                         [](const auto& each, std::uint32_t id) { return each.first < id; });
+    if (found == sorted_.end() || found->first != correlation) return std::nullopt;
+    return found->second;
+}
+
 IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                        const SynchronizationRows& synchronizations)
-    : activities_(activities), calls_(calls) {
-    index_calls();
+    : activities_(activities), calls_(calls), call_rows_(calls.correlation) {
     find_blocked_threads(synchronizations);
     find_completions(synchronizations);
-}
-
-void IdleCauses::index_calls() {
-    call_rows_.reserve(calls_.count());
-    for (std::size_t row = 0; row < calls_.count(); ++row) {
-        if (calls_.correlation[row] != 0) call_rows_.emplace_back(calls_.correlation[row], row);
-    }
-    if (!std::is_sorted(call_rows_.begin(), call_rows_.end())) {
-        std::sort(call_rows_.begin(), call_rows_.end());
-    }
-}
-
-std::optional<std::size_t> IdleCauses::call_of(std::uint32_t correlation) const noexcept {
-    const auto found =
-        std::lower_bound(call_rows_.begin(), call_rows_.end(), correlation,
-                         [](const auto& each, std::uint32_t id) { return each.first < id; });
-    if (found == call_rows_.end() || found->first != correlation) return std::nullopt;
-    return found->second;
 }
 
 void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronizations) {
@@ -77,7 +99,7 @@ void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronization
     }
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         if (WaitKind(synchronizations.kind[row]) != WaitKind::host_wait) continue;
-        const auto call = call_of(synchronizations.correlation[row]);
+        const auto call = call_rows_.of(synchronizations.correlation[row]);
         if (!call || CallKind(calls_.kind[*call]) == CallKind::query) continue;
         const auto time = sound(synchronizations.time[row], synchronizations.end[row]);
         blocked[calls_.thread[*call]].push_back(time);
@@ -90,12 +112,20 @@ void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronization
     }
 }
 
-std::unordered_map<std::uint32_t, LatestBefore> IdleCauses::launched_by_stream() const {
+std::unordered_map<std::uint32_t, LatestBefore> IdleCauses::launched_by_stream(
+    const SynchronizationRows& synchronizations) const {
     std::unordered_map<std::uint32_t, LatestBefore> launched;
+    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
+        const bool is_record = WaitKind(synchronizations.kind[row]) == WaitKind::record;
+        if (is_record && synchronizations.time[row] == 0) launched[synchronizations.stream[row]];
+    }
+    if (launched.empty()) return launched;
     for (std::size_t row = 0; row < activities_.count(); ++row) {
         const auto correlation = activities_.correlation[row];
         if (correlation == 0) continue;
-        launched[activities_.stream[row]].add(correlation, activities_.interval(row).end);
+        const auto stream = launched.find(activities_.stream[row]);
+        if (stream == launched.end()) continue;
+        stream->second.add(correlation, activities_.interval(row).end);
     }
     for (auto& [stream, times] : launched) times.finish();
     return launched;
@@ -105,7 +135,7 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     const auto& kinds = synchronizations.kind;
     const auto is_wait = [](std::uint8_t kind) { return WaitKind(kind) == WaitKind::stream_wait; };
     if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
-    const auto launched = launched_by_stream();
+    const auto launched = launched_by_stream(synchronizations);
     std::unordered_map<std::uint64_t, std::int64_t> completed;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         if (WaitKind(kinds[row]) != WaitKind::record) continue;
@@ -129,10 +159,10 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
 }
 
 IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_t> activity) const {
-    Sections found{};
-    const auto call = activity ? call_of(activities_.correlation[*activity]) : std::nullopt;
+    Sections found;
+    const auto call = activity ? call_rows_.of(activities_.correlation[*activity]) : std::nullopt;
     if (!call) {
-        found[0] = {gap, IdleCause::unknown};
+        found.add({gap, IdleCause::unknown, true, nullptr});
         return found;
     }
     const auto launch = calls_.interval(*call);
@@ -145,40 +175,45 @@ IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_
     if (waiting.length() == 0) waiting = {gap.end, gap.end};
     const auto thread = blocked_or_allocating_.find(calls_.thread[*call]);
     const auto* blocked = thread == blocked_or_allocating_.end() ? nullptr : &thread->second;
-    std::size_t next = 0;
     const auto split = [&](Interval part) {
         constexpr auto limit = std::numeric_limits<std::int64_t>::max();
-        const auto within = [&](std::int64_t begin, std::int64_t end) {
-            return part.within({begin, end});
-        };
-        found[next++] = {within(-limit, launch.begin), IdleCause::host, true, blocked};
-        found[next++] = {within(launch.begin, launch.end), IdleCause::host};
-        found[next++] = {within(launch.end, limit), IdleCause::unknown};
+        found.add({part.within({-limit, launch.begin}), IdleCause::host, true, blocked});
+        found.add({part.within(launch), IdleCause::host, true, nullptr});
+        found.add({part.within({launch.end, limit}), IdleCause::unknown, true, nullptr});
     };
     split({gap.begin, waiting.begin});
-    found[next++] = {waiting, IdleCause::dependency, false};
+    found.add({waiting, IdleCause::dependency, false, nullptr});
     split({waiting.end, gap.end});
     return found;
 }
 
-void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, IdleTimes& times) const {
-    for (const Section& section : sections(gap, activity)) {
-        if (section.time.length() > 0) add_section(section, times);
-    }
+void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, Place& place,
+                     IdleTimes& times) const {
+    for (const Section& section : sections(gap, activity)) add_section(section, place, times);
 }
 
-void IdleCauses::add_section(const Section& section, IdleTimes& times) const {
-    const auto allocation = section.may_allocate ? allocations_.covered(section.time) : 0;
+void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& times) const {
+    const auto allocation =
+        section.may_allocate ? allocations_.covered(section.time, place.allocation) : 0;
     const auto synchronization =
-        section.blocked == nullptr ? 0 : section.blocked->covered(section.time) - allocation;
+        section.blocked == nullptr
+            ? 0
+            : section.blocked->covered(section.time, place.blocked[section.blocked]) - allocation;
     times.allocation += allocation;
     times.synchronization += synchronization;
     time_of(section.cause, times) += section.time.length() - allocation - synchronization;
 }
 
 void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
-                              std::vector<IdlePart>& parts) const {
+                              Place& place, std::vector<IdlePart>& parts) const {
     const std::size_t first = parts.size();
+    for (const Section& section : sections(gap, activity)) {
+        append_section(section, first + most, place, parts, first);
+    }
+}
+
+void IdleCauses::append_section(const Section& section, std::size_t most_rows, Place& place,
+                                std::vector<IdlePart>& parts, std::size_t first) const {
     const auto append = [&](Interval time, IdleCause cause) {
         if (parts.size() > first && parts.back().cause == cause) {
             parts.back().time.end = time.end;
@@ -186,32 +221,33 @@ void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity,
             parts.push_back({time, cause});
         }
     };
-    for (const Section& section : sections(gap, activity)) {
-        auto now = section.time.begin;
-        auto allocation = section.may_allocate ? allocations_.after(now) : IntervalUnion::none();
-        auto blocked = section.blocked ? section.blocked->after(now) : IntervalUnion::none();
-        while (now < section.time.end && parts.size() - first < most) {
-            while (!allocation.empty() && allocation.front().end <= now) {
-                allocation = allocation.subspan(1);
-            }
-            while (!blocked.empty() && blocked.front().end <= now) blocked = blocked.subspan(1);
-            auto cause = section.cause;
-            auto until = section.time.end;
-            if (!allocation.empty() && allocation.front().begin <= now) {
-                cause = IdleCause::allocation;
-                until = std::min(until, allocation.front().end);
-            } else {
-                if (!allocation.empty()) until = std::min(until, allocation.front().begin);
-                if (!blocked.empty() && blocked.front().begin <= now) {
-                    cause = IdleCause::synchronization;
-                    until = std::min(until, blocked.front().end);
-                } else if (!blocked.empty()) {
-                    until = std::min(until, blocked.front().begin);
-                }
-            }
-            append({now, until}, cause);
-            now = until;
+    std::span<const Interval> allocating;
+    std::span<const Interval> blocked;
+    auto now = section.time.begin;
+    if (section.may_allocate) allocating = allocations_.after(now, place.allocation);
+    if (section.blocked != nullptr) {
+        blocked = section.blocked->after(now, place.blocked[section.blocked]);
+    }
+    const auto drop_past = [&](std::span<const Interval>& times) {
+        while (!times.empty() && times.front().end <= now) times = times.subspan(1);
+    };
+    while (now < section.time.end && parts.size() < most_rows) {
+        drop_past(allocating);
+        drop_past(blocked);
+        auto cause = section.cause;
+        auto until = section.time.end;
+        if (!blocked.empty()) {
+            const bool is_now = blocked.front().begin <= now;
+            if (is_now) cause = IdleCause::synchronization;
+            until = std::min(until, is_now ? blocked.front().end : blocked.front().begin);
         }
+        if (!allocating.empty()) {
+            const bool is_now = allocating.front().begin <= now;
+            if (is_now) cause = IdleCause::allocation;
+            until = std::min(until, is_now ? allocating.front().end : allocating.front().begin);
+        }
+        append({now, until}, cause);
+        now = until;
     }
 }
 

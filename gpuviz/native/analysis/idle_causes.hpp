@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,6 +46,20 @@ class LatestBefore {
     std::vector<std::pair<std::uint32_t, std::int64_t>> times_;
 };
 
+// The first row of each correlation id but 0.
+class FirstRows {
+  public:
+    FirstRows() = default;
+    explicit FirstRows(std::span<const std::uint32_t> correlations);
+    [[nodiscard]] std::optional<std::size_t> of(std::uint32_t correlation) const noexcept;
+
+  private:
+    // By id, from the lowest on, where ids are dense; else pairs of id and row, sorted.
+    std::uint32_t lowest_ = 0;
+    std::vector<std::uint32_t> dense_;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_;
+};
+
 // Why a GPU or a stream had nothing to do until an activity began. Each ns has the first cause of
 // these that fits:
 // dependency: the activity's launch call had begun, and what an event stands for that its stream
@@ -58,37 +73,56 @@ class IdleCauses {
     IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                const SynchronizationRows& synchronizations);
 
+    // Where the gap before the next one to ask for lies; one for each lane, gaps in order of time.
+    struct Place {
+        std::size_t allocation = 0;
+        std::unordered_map<const IntervalUnion*, std::size_t> blocked;
+    };
+
     // Adds the causes of a gap that ended with an activity.
-    void add(Interval gap, std::optional<std::size_t> activity, IdleTimes& times) const;
+    void add(Interval gap, std::optional<std::size_t> activity, Place& place,
+             IdleTimes& times) const;
 
     // Appends the parts of such a gap in order of time, neighbours of different causes; no more
     // than so many parts.
     void append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
-                      std::vector<IdlePart>& parts) const;
+                      Place& place, std::vector<IdlePart>& parts) const;
 
   private:
     // A part of a gap that has one cause, but for when a call allocated or a thread was blocked.
     struct Section {
         Interval time;
         IdleCause cause;
-        bool may_allocate = true;
+        bool may_allocate;
         // When synchronization, or else allocation, is the cause; null if it cannot be.
-        const IntervalUnion* blocked = nullptr;
+        const IntervalUnion* blocked;
     };
-    using Sections = std::array<Section, 7>;
+    // The sections of a gap that have a length, in order of time.
+    class Sections {
+      public:
+        void add(Section section) noexcept {
+            if (section.time.length() > 0) sections_[count_++] = section;
+        }
+        [[nodiscard]] const Section* begin() const noexcept { return sections_.data(); }
+        [[nodiscard]] const Section* end() const noexcept { return sections_.data() + count_; }
+
+      private:
+        std::array<Section, 7> sections_;
+        std::size_t count_ = 0;
+    };
 
     [[nodiscard]] Sections sections(Interval gap, std::optional<std::size_t> activity) const;
-    void add_section(const Section& section, IdleTimes& times) const;
-    // The first call with the id; calls of 0 have none.
-    [[nodiscard]] std::optional<std::size_t> call_of(std::uint32_t correlation) const noexcept;
-    void index_calls();
+    void add_section(const Section& section, Place& place, IdleTimes& times) const;
+    void append_section(const Section& section, std::size_t most_rows, Place& place,
+                        std::vector<IdlePart>& parts, std::size_t first) const;
     void find_blocked_threads(const SynchronizationRows& synchronizations);
     void find_completions(const SynchronizationRows& synchronizations);
-    [[nodiscard]] std::unordered_map<std::uint32_t, LatestBefore> launched_by_stream() const;
+    [[nodiscard]] std::unordered_map<std::uint32_t, LatestBefore> launched_by_stream(
+        const SynchronizationRows& synchronizations) const;
 
     ActivityRows activities_;
     HostCallRows calls_;
-    std::vector<std::pair<std::uint32_t, std::size_t>> call_rows_;
+    FirstRows call_rows_;
     IntervalUnion allocations_;
     // By thread: when it was blocked, or any thread allocated.
     std::unordered_map<std::uint32_t, IntervalUnion> blocked_or_allocating_;

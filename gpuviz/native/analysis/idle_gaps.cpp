@@ -20,23 +20,24 @@ void truncate(IdleGaps& table, std::size_t rows) {
 }
 
 // Returns whether all rows of the lane fitted.
-bool append_lane(const ActivityRows& activities, const IdleCauses& causes, const LaneRows& lane,
-                 Interval window, std::size_t most_rows, IdleGaps& table) {
+bool append_lane(const IdleCauses& causes, const LaneRows& lane, Interval window,
+                 std::size_t most_rows, IdleGaps& table) {
     std::vector<IdlePart> parts;
-    for (const Gap& gap : gaps(activities, lane.rows, window)) {
+    IdleCauses::Place place;
+    for_each_gap(lane.rows, window, [&](Interval gap, std::optional<std::size_t> next) {
         parts.clear();
-        causes.append_parts(gap.time, gap.next, most_rows + 1 - table.time.size(), parts);
+        causes.append_parts(gap, next, most_rows + 1 - table.time.size(), place, parts);
         for (const IdlePart& part : parts) {
             table.device.push_back(lane.device);
             table.stream.push_back(lane.stream.value_or(0));
             table.time.push_back(part.time.begin);
             table.end.push_back(part.time.end);
             table.cause.push_back(static_cast<std::uint8_t>(part.cause));
-            table.activity.push_back(gap.next ? static_cast<std::int32_t>(*gap.next) : no_activity);
+            table.activity.push_back(next ? static_cast<std::int32_t>(*next) : no_activity);
         }
-        if (table.time.size() > most_rows) return false;
-    }
-    return true;
+        return table.time.size() <= most_rows;
+    });
+    return table.time.size() <= most_rows;
 }
 
 }  // namespace
@@ -47,10 +48,10 @@ IdleGaps idle_gaps(const ActivityRows& activities, const HostCallRows& calls,
     IdleGaps table;
     Interval window;
     for (const LaneRows& lane : rows_by_lane(activities)) {
-        if (!lane.stream) window = time_of(activities, lane.rows);
+        if (!lane.stream) window = time_of(lane.rows);
         if (lane.stream == unknown_stream) continue;
         const std::size_t before = table.time.size();
-        if (!append_lane(activities, causes, lane, window, most_rows, table)) {
+        if (!append_lane(causes, lane, window, most_rows, table)) {
             truncate(table, before);
             break;
         }

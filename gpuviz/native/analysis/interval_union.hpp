@@ -16,8 +16,10 @@ class IntervalUnion {
   public:
     IntervalUnion() = default;
     explicit IntervalUnion(std::vector<Interval> intervals) {
-        std::sort(intervals.begin(), intervals.end(),
-                  [](Interval a, Interval b) { return a.begin < b.begin; });
+        const auto earlier = [](Interval a, Interval b) { return a.begin < b.begin; };
+        if (!std::is_sorted(intervals.begin(), intervals.end(), earlier)) {
+            std::sort(intervals.begin(), intervals.end(), earlier);
+        }
         for (const Interval each : intervals) {
             if (each.length() == 0) continue;
             if (!parts_.empty() && each.begin <= parts_.back().end) {
@@ -26,35 +28,58 @@ class IntervalUnion {
                 parts_.push_back(each);
             }
         }
+        covered_until_.reserve(parts_.size());
         std::int64_t covered = 0;
         for (const Interval part : parts_) covered_until_.push_back(covered += part.length());
     }
 
     [[nodiscard]] const std::vector<Interval>& parts() const noexcept { return parts_; }
 
-    // The ns of an interval that are covered.
-    [[nodiscard]] std::int64_t covered(Interval interval) const noexcept {
-        return interval.length() == 0 ? 0 : before(interval.end) - before(interval.begin);
+    // The ns of an interval that are covered. What is asked for with one cursor, 0 at first, is
+    // found the faster the nearer it is to what was asked for before.
+    [[nodiscard]] std::int64_t covered(Interval interval, std::size_t& cursor) const noexcept {
+        if (interval.length() == 0 || parts_.empty()) return 0;
+        const std::int64_t until_begin = before(interval.begin, cursor);
+        return before(interval.end, cursor) - until_begin;
     }
 
     // The parts that end after a time, in order.
-    [[nodiscard]] std::span<const Interval> after(std::int64_t time) const noexcept {
-        const auto first =
-            std::upper_bound(parts_.begin(), parts_.end(), time,
-                             [](std::int64_t t, Interval part) { return t < part.end; });
-        return {first, parts_.end()};
+    [[nodiscard]] std::span<const Interval> after(std::int64_t time,
+                                                  std::size_t& cursor) const noexcept {
+        std::size_t first = begun_until(time, cursor);
+        if (first > 0 && parts_[first - 1].end > time) --first;
+        return std::span(parts_).subspan(first);
     }
-    [[nodiscard]] static std::span<const Interval> none() noexcept { return {}; }
 
   private:
-    [[nodiscard]] std::int64_t before(std::int64_t time) const noexcept {
+    [[nodiscard]] std::int64_t before(std::int64_t time, std::size_t& cursor) const noexcept {
+        const std::size_t begun = begun_until(time, cursor);
+        if (begun == 0) return 0;
+        const Interval last = parts_[begun - 1];
+        return covered_until_[begun - 1] - std::max<std::int64_t>(0, last.end - time);
+    }
+
+    // How many parts begin until a time.
+    [[nodiscard]] std::size_t begun_until(std::int64_t time, std::size_t& cursor) const noexcept {
+        std::size_t low = cursor;
+        std::size_t high = cursor;
+        if (low > 0 && parts_[low - 1].begin > time) {
+            low = 0;
+        } else {
+            std::size_t step = 1;
+            while (low + step <= parts_.size() && parts_[low + step - 1].begin <= time) {
+                low += step;
+                step *= 2;
+            }
+            high = std::min(low + step, parts_.size());
+        }
+        const auto place = [&](std::size_t row) {
+            return parts_.begin() + static_cast<std::ptrdiff_t>(row);
+        };
         const auto next =
-            std::upper_bound(parts_.begin(), parts_.end(), time,
+            std::upper_bound(place(low), place(high), time,
                              [](std::int64_t t, Interval part) { return t < part.begin; });
-        if (next == parts_.begin()) return 0;
-        const Interval last = *std::prev(next);
-        const auto row = static_cast<std::size_t>(std::distance(parts_.begin(), next)) - 1;
-        return covered_until_[row] - std::max<std::int64_t>(0, last.end - time);
+        return cursor = static_cast<std::size_t>(std::distance(parts_.begin(), next));
     }
 
     std::vector<Interval> parts_;

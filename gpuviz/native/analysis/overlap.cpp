@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
-#include <map>
-#include <numeric>
+#include <queue>
+#include <unordered_map>
 #include <utility>
 
 namespace gpuviz::analysis {
 
 namespace {
-
-using Rows = std::vector<std::size_t>;
 
 struct Edge {
     std::int64_t time;
@@ -51,88 +50,117 @@ bool touches(Interval activity, Interval window) noexcept {
     return activity.length() == 0 && activity.begin >= window.begin && activity.begin <= window.end;
 }
 
-Rows in_order_of_time(const ActivityRows& activities) {
-    Rows rows(activities.count());
-    std::iota(rows.begin(), rows.end(), std::size_t{0});
-    const auto earlier = [&](std::size_t a, std::size_t b) {
-        return activities.interval(a).begin < activities.interval(b).begin;
-    };
-    if (!std::is_sorted(rows.begin(), rows.end(), earlier)) {
-        std::stable_sort(rows.begin(), rows.end(), earlier);
-    }
-    return rows;
+bool comes_before(const LaneRow& a, const LaneRow& b) noexcept {
+    return a.time.begin != b.time.begin ? a.time.begin < b.time.begin : a.row < b.row;
 }
 
-// No stream stands for the device, and comes before any.
-using LaneKey = std::pair<std::int16_t, std::optional<std::uint32_t>>;
+// Numbers keys in the order in which they first come; fast where few come again and again.
+class KeyNumbers {
+  public:
+    std::size_t of(std::uint64_t key) {
+        Recent& recent = recent_[key % recent_.size()];
+        if (recent.key == key && recent.is_known) return recent.number;
+        const auto number = numbers_.try_emplace(key, numbers_.size()).first->second;
+        recent = {key, number, true};
+        return number;
+    }
+
+  private:
+    struct Recent {
+        std::uint64_t key = 0;
+        std::size_t number = 0;
+        bool is_known = false;
+    };
+
+    std::unordered_map<std::uint64_t, std::size_t> numbers_;
+    std::array<Recent, 251> recent_{};
+};
+
+std::vector<LaneRows> rows_by_stream(const ActivityRows& activities) {
+    KeyNumbers numbers;
+    std::vector<LaneRows> streams;
+    for (std::size_t row = 0; row < activities.count(); ++row) {
+        const auto device = activities.device[row];
+        const auto stream = activities.stream[row];
+        const auto key = std::uint64_t{static_cast<std::uint16_t>(device)} << 32 | stream;
+        const std::size_t number = numbers.of(key);
+        if (number == streams.size()) streams.push_back({device, stream, {}});
+        streams[number].rows.push_back(
+            {activities.interval(row), static_cast<std::uint32_t>(row), activities.work[row]});
+    }
+    for (auto& [device, stream, rows] : streams) {
+        if (!std::is_sorted(rows.begin(), rows.end(), comes_before)) {
+            std::sort(rows.begin(), rows.end(), comes_before);
+        }
+    }
+    std::sort(streams.begin(), streams.end(), [](const LaneRows& a, const LaneRows& b) {
+        return std::pair(a.device, a.stream) < std::pair(b.device, b.stream);
+    });
+    return streams;
+}
+
+// The rows of lanes, of which there are some, as one lane: merged by twos.
+std::vector<LaneRow> merged(std::span<const LaneRows> lanes) {
+    if (lanes.size() == 1) return lanes.front().rows;
+    const auto half = lanes.size() / 2;
+    const auto first = merged(lanes.first(half));
+    const auto second = merged(lanes.subspan(half));
+    std::vector<LaneRow> rows;
+    rows.reserve(first.size() + second.size());
+    std::merge(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(rows),
+               comes_before);
+    return rows;
+}
 
 }  // namespace
 
 std::vector<LaneRows> rows_by_lane(const ActivityRows& activities) {
-    std::map<LaneKey, Rows> lanes;
-    for (const std::size_t row : in_order_of_time(activities)) {
-        lanes[{activities.device[row], std::nullopt}].push_back(row);
-        lanes[{activities.device[row], activities.stream[row]}].push_back(row);
+    auto streams = rows_by_stream(activities);
+    std::vector<LaneRows> lanes;
+    for (auto first = streams.begin(); first != streams.end();) {
+        const auto last = std::find_if(first, streams.end(), [&](const LaneRows& each) {
+            return each.device != first->device;
+        });
+        lanes.push_back({first->device, std::nullopt, merged({first, last})});
+        std::move(first, last, std::back_inserter(lanes));
+        first = last;
     }
-    std::vector<LaneRows> found;
-    for (auto& [key, rows] : lanes) found.push_back({key.first, key.second, std::move(rows)});
-    return found;
+    return lanes;
 }
 
-Interval time_of(const ActivityRows& activities, std::span<const std::size_t> rows) {
-    Interval whole = activities.interval(rows.front());
-    for (const std::size_t row : rows) {
-        whole.end = std::max(whole.end, activities.interval(row).end);
-    }
+Interval time_of(std::span<const LaneRow> rows) {
+    Interval whole = rows.front().time;
+    for (const LaneRow& each : rows) whole.end = std::max(whole.end, each.time.end);
     return whole;
 }
 
-RunTimes run_times(const ActivityRows& activities, std::span<const std::size_t> rows,
-                   Interval window) {
+RunTimes run_times(std::span<const LaneRow> rows, Interval window) {
     RunTimes times;
-    std::vector<Edge> begins;
-    std::vector<Edge> ends;
-    begins.reserve(rows.size());
-    ends.reserve(rows.size());
-    for (const std::size_t row : rows) {
-        const Interval whole = activities.interval(row);
-        if (touches(whole, window)) ++times.count;
-        const Interval part = whole.within(window);
-        if (part.length() == 0) continue;
-        add_saturating(times.sum, part.length());
-        begins.push_back({part.begin, activities.work[row]});
-        ends.push_back({part.end, activities.work[row]});
-    }
-    const auto earlier = [](Edge a, Edge b) { return a.time < b.time; };
-    if (!std::is_sorted(ends.begin(), ends.end(), earlier)) {
-        std::sort(ends.begin(), ends.end(), earlier);
-    }
     Running running(times);
     std::int64_t now = window.begin;
-    auto begin = begins.begin();
-    for (auto end = ends.begin(); end != ends.end();) {
-        const bool begins_now = begin != begins.end() && begin->time <= end->time;
-        const Edge edge = begins_now ? *begin++ : *end++;
-        running.advance(edge.time - now);
-        running.change(edge.work, begins_now ? 1 : -1);
-        now = edge.time;
+    const auto advance_to = [&](std::int64_t time) {
+        running.advance(time - now);
+        now = time;
+    };
+    const auto later = [](Edge a, Edge b) { return a.time > b.time; };
+    std::priority_queue<Edge, std::vector<Edge>, decltype(later)> ends(later);
+    const auto end_next = [&] {
+        advance_to(ends.top().time);
+        running.change(ends.top().work, -1);
+        ends.pop();
+    };
+    for (const LaneRow& each : rows) {
+        if (touches(each.time, window)) ++times.count;
+        const Interval part = each.time.within(window);
+        if (part.length() == 0) continue;
+        add_saturating(times.sum, part.length());
+        while (!ends.empty() && ends.top().time <= part.begin) end_next();
+        advance_to(part.begin);
+        running.change(each.work, 1);
+        ends.push({part.end, each.work});
     }
+    while (!ends.empty()) end_next();
     return times;
-}
-
-std::vector<Gap> gaps(const ActivityRows& activities, std::span<const std::size_t> rows,
-                      Interval window) {
-    std::vector<Gap> found;
-    std::int64_t reached = window.begin;
-    for (const std::size_t row : rows) {
-        const Interval activity = activities.interval(row);
-        const Interval idle = Interval{reached, activity.begin}.within(window);
-        if (idle.length() > 0) found.push_back({idle, row});
-        reached = std::max(reached, activity.end);
-    }
-    const Interval rest = Interval{reached, window.end}.within(window);
-    if (rest.length() > 0) found.push_back({rest, std::nullopt});
-    return found;
 }
 
 std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& calls,
@@ -144,13 +172,15 @@ std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& ca
     Interval window;
     for (const auto& [device, stream, rows] : rows_by_lane(activities)) {
         if (!stream) {
-            const Interval whole = time_of(activities, rows);
+            const Interval whole = time_of(rows);
             window = sound(window_begin.value_or(whole.begin), window_end.value_or(whole.end));
         }
-        Lane lane{device, stream, window, run_times(activities, rows, window), {}};
-        for (const Gap& gap : gaps(activities, rows, window)) {
-            causes.add(gap.time, gap.next, lane.idle);
-        }
+        Lane lane{device, stream, window, run_times(rows, window), {}};
+        IdleCauses::Place place;
+        for_each_gap(rows, window, [&](Interval gap, std::optional<std::size_t> next) {
+            causes.add(gap, next, place, lane.idle);
+            return true;
+        });
         lanes.push_back(lane);
     }
     return lanes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,32 +33,43 @@ struct Lane {
     IdleTimes idle;
 };
 
-// A time in which nothing of a lane ran; `next` is the row that ended it, if any.
-struct Gap {
+// An activity, and its row in the table.
+struct LaneRow {
     Interval time;
-    std::optional<std::size_t> next;
+    std::uint32_t row;
+    std::uint8_t work;
 };
 
-// The rows of a device, or of one of its streams, in order of their begin.
+// The activities of a device, or of one of its streams, in order of their begin.
 struct LaneRows {
     std::int16_t device = 0;
     std::optional<std::uint32_t> stream;
-    std::vector<std::size_t> rows;
+    std::vector<LaneRow> rows;
 };
 
-// The rows of each device, followed by those of its streams, both ascending.
+// The activities of each device, followed by those of its streams, both ascending.
 [[nodiscard]] std::vector<LaneRows> rows_by_lane(const ActivityRows& activities);
 
-// From the first begin to the last end of rows in order of their begin, of which there are some.
-[[nodiscard]] Interval time_of(const ActivityRows& activities, std::span<const std::size_t> rows);
+// From the first begin to the last end of activities in order of their begin, of which there are
+// some.
+[[nodiscard]] Interval time_of(std::span<const LaneRow> rows);
 
-// What ran in the window, of rows in order of their begin.
-[[nodiscard]] RunTimes run_times(const ActivityRows& activities, std::span<const std::size_t> rows,
-                                 Interval window);
+// What ran in the window, of activities in order of their begin.
+[[nodiscard]] RunTimes run_times(std::span<const LaneRow> rows, Interval window);
 
-// The gaps between those rows, before the first and after the last, as far as in the window.
-[[nodiscard]] std::vector<Gap> gaps(const ActivityRows& activities,
-                                    std::span<const std::size_t> rows, Interval window);
+// Calls `take` with each time between those activities, before the first and after the last, as
+// far as in the window, and with the row that ended it, if any; until it returns false.
+template <typename Take>
+void for_each_gap(std::span<const LaneRow> rows, Interval window, Take&& take) {
+    std::int64_t reached = window.begin;
+    for (const LaneRow& each : rows) {
+        const Interval idle = Interval{reached, each.time.begin}.within(window);
+        if (idle.length() > 0 && !take(idle, std::optional<std::size_t>(each.row))) return;
+        reached = std::max(reached, each.time.end);
+    }
+    const Interval rest = Interval{reached, window.end}.within(window);
+    if (rest.length() > 0) take(rest, std::optional<std::size_t>());
+}
 
 // A lane for each device, followed by those of its streams, both ascending. An end of the window
 // that is not given is that of the device's activities.

@@ -3,11 +3,13 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings/bindings.hpp"
@@ -230,11 +232,31 @@ void bind_memory_state(nb::module_& m) {
             "apply_with_levels",
             [](state::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::size_t> last) {
-                return levels_dict(self.apply_with_levels(events.columns, first, events.end(last)));
+                state::MemoryLevels levels;
+                {
+                    const python::GilRelease released;
+                    levels = self.apply_with_levels(events.columns, first, events.end(last));
+                }
+                return levels_dict(std::move(levels));
             },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
             "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "
             "a level changed.")
+        .def(
+            "apply_and_find_peak",
+            [](state::MemoryState& self, const EventColumns& events, std::size_t first,
+               std::optional<std::int16_t> device)
+                -> std::optional<std::tuple<std::size_t, std::int64_t, std::int64_t>> {
+                const python::GilRelease unlocked;
+                const auto peak = self.apply_and_find_peak(events.columns, first,
+                                                           events.end(std::nullopt), device);
+                if (!peak) return std::nullopt;
+                return std::tuple(peak->rows, peak->allocated, peak->reserved);
+            },
+            "events"_a, "first"_a = 0, "device"_a = nb::none(),
+            "Apply the rows from `first` on and return when most bytes were allocated, on a device "
+            "or on all: how many rows had been applied, the bytes allocated and reserved then. "
+            "None, with some rows applied, if their times do not ascend.")
         .def(
             "levels",
             [](const state::MemoryState& self, std::int64_t time) {

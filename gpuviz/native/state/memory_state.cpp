@@ -1,5 +1,6 @@
 #include "state/memory_state.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace gpuviz::state {
@@ -15,6 +16,16 @@ Levels levels_of(const DeviceMemory& memory) noexcept {
     return {all(Quantity::requested_bytes),      all(Quantity::allocated_bytes),
             all(Quantity::active_bytes),         all(Quantity::reserved_bytes),
             all(Quantity::inactive_split_bytes), memory.largest_free(PoolKind::all)};
+}
+
+// Of address space only: what is not written to takes no memory.
+void reserve(MemoryLevels& table, std::size_t rows) {
+    table.time.reserve(rows);
+    table.device.reserve(rows);
+    for (auto* column : {&table.requested, &table.allocated, &table.active, &table.reserved,
+                         &table.inactive_split, &table.largest_free}) {
+        column->reserve(rows);
+    }
 }
 
 void append(MemoryLevels& table, std::int64_t time_ns, std::int16_t device, const Levels& levels) {
@@ -65,6 +76,7 @@ MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::si
     std::map<std::int16_t, Levels> before;
     for (const auto& [device, memory] : devices_) before[device] = levels_of(memory);
     MemoryLevels table;
+    reserve(table, last - std::min(first, last));
     for (std::size_t row = first; row < last; ++row) {
         if (!apply_row(events, row)) continue;
         const std::int16_t device = events.device[row];
@@ -75,6 +87,38 @@ MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::si
         append(table, events.time[row], device, levels);
     }
     return table;
+}
+
+std::optional<MemoryPeak> MemoryState::apply_and_find_peak(const MemoryColumns& events,
+                                                           std::size_t first, std::size_t last,
+                                                           std::optional<std::int16_t> device) {
+    const auto bytes_of = [](const DeviceMemory& memory, Quantity quantity) {
+        return memory.totals().of(quantity, PoolKind::all).current;
+    };
+    MemoryPeak peak{first, 0, 0};
+    for (const auto& [each, memory] : devices_) {
+        if (device && each != *device) continue;
+        peak.allocated += bytes_of(memory, Quantity::allocated_bytes);
+        peak.reserved += bytes_of(memory, Quantity::reserved_bytes);
+    }
+    MemoryPeak now = peak;
+    for (std::size_t row = first; row < last; ++row) {
+        if (row > first && events.time[row] < events.time[row - 1]) return std::nullopt;
+        if (device && events.device[row] != *device) {
+            apply_row(events, row);
+            continue;
+        }
+        const auto memory = devices_.find(events.device[row]);
+        const bool is_new = memory == devices_.end();
+        const auto allocated = is_new ? 0 : bytes_of(memory->second, Quantity::allocated_bytes);
+        const auto reserved = is_new ? 0 : bytes_of(memory->second, Quantity::reserved_bytes);
+        if (!apply_row(events, row)) continue;
+        const auto& after = is_new ? devices_.find(events.device[row])->second : memory->second;
+        now.allocated += bytes_of(after, Quantity::allocated_bytes) - allocated;
+        now.reserved += bytes_of(after, Quantity::reserved_bytes) - reserved;
+        if (now.allocated > peak.allocated) peak = {row + 1, now.allocated, now.reserved};
+    }
+    return peak;
 }
 
 void MemoryState::append_levels(std::int64_t time_ns, MemoryLevels& levels) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,13 @@ struct MemoryLevels {
     std::vector<std::int64_t> largest_free;
 };
 
+// When most bytes were allocated, on a device or on all together.
+struct MemoryPeak {
+    std::size_t rows;  // that had been applied by then, counted from the first row of the table
+    std::int64_t allocated;
+    std::int64_t reserved;
+};
+
 // The memory of every device after the events applied so far. For one thread at a time.
 class MemoryState {
   public:
@@ -54,6 +62,11 @@ class MemoryState {
     // Applies rows [first, last); one row of levels whenever a level changed.
     [[nodiscard]] MemoryLevels apply_with_levels(const MemoryColumns& events, std::size_t first,
                                                  std::size_t last);
+    // Applies rows [first, last); the first moment of the most allocated bytes, of one device if
+    // one is given. Nothing, and some rows are applied, if their times do not ascend.
+    [[nodiscard]] std::optional<MemoryPeak> apply_and_find_peak(const MemoryColumns& events,
+                                                                std::size_t first, std::size_t last,
+                                                                std::optional<std::int16_t> device);
     // Appends the levels of every device at a time.
     void append_levels(std::int64_t time_ns, MemoryLevels& levels) const;
     // What was applied so far existed before: it counts in no peak and no accumulated statistic.

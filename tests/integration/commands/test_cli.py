@@ -83,7 +83,7 @@ def test_info_prints_what_ran_on_the_gpu(gpuviz_command, tmp_path):
 
     assert "Kernels: 2" in lines
     assert "Copies: 1, 3.00 MiB" in lines
-    assert "Synchronizations: 1, the host blocked for 250 ms" in lines
+    assert "Synchronizations: 1, blocking the host for 250 ms" in lines
     assert "Device 0: busy 80 % of 1.00 s, 50 % of copying behind kernels" in lines
 
 
@@ -110,7 +110,7 @@ def test_report_replaces_a_file_only_when_forced(gpuviz_command, saved, tmp_path
     forced, _, _ = gpuviz_command("report", saved, "-o", page, "--force")
 
     assert (code, kept, forced) == (1, "mine", 0)
-    assert err == f"gpuviz: {page} exists; give another name, or --force to replace it.\n"
+    assert err == f"gpuviz: {page} exists; choose another name, or use --force to replace it.\n"
     assert "<html" in page.read_text()
 
 

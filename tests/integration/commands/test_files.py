@@ -60,7 +60,9 @@ def test_a_file_in_the_way_is_kept_unless_forced(folder):
     forced = run([GPUVIZ, "convert", "run.gpuviz", "mine.gpuviz", "--force"], folder)
 
     assert (refused.returncode, kept, forced.returncode) == (1, "mine", 0)
-    assert said(refused) == ["mine.gpuviz exists; give another name, or --force to replace it."]
+    assert said(refused) == [
+        "mine.gpuviz exists; choose another name, or use --force to replace it."
+    ]
     assert tables_of(folder / "mine.gpuviz") == tables_of(folder / "run.gpuviz")
 
 
@@ -87,7 +89,7 @@ def test_a_name_that_tells_no_format_is_answered_with_those_that_do(folder):
     done = run([GPUVIZ, "convert", "run.gpuviz", "run.xyz"], folder)
 
     assert done.returncode == 1
-    assert "run.xyz tells no format" in said(done)[0]
+    assert "run.xyz has no known suffix" in said(done)[0]
     assert ".pftrace" in said(done)[0]
 
 
@@ -141,7 +143,7 @@ def test_a_device_that_is_not_in_the_recording_is_answered_with_those_that_are(f
     done = run([GPUVIZ, "stats", "run.gpuviz", "--device", 7], folder)
 
     assert done.returncode == 1
-    assert said(done) == ["run.gpuviz has no device 7; it has 0."]
+    assert said(done) == ["run.gpuviz has no device 7; its devices are 0."]
 
 
 def test_info_for_programs_has_what_the_recording_has(folder):

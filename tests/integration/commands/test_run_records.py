@@ -14,7 +14,7 @@ from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outco
 WITH_CUPY = (
     "nothing was recorded: the program allocated nothing with CuPy"
     if has_driver()
-    else "not recorded: there is no NVIDIA driver here (libcuda.so.1 was not found)"
+    else "not recorded: no NVIDIA driver found (libcuda.so.1 is missing)"
 )
 TWO_STEPS = f"{SIMULATED}kept = [step(1234567), step(7654321)]\nprint('done')\n"
 
@@ -47,7 +47,7 @@ def test_a_program_is_recorded_beside_where_it_runs(folder):
     assert recording.kernels()["count"].to_pylist() == [2]
     [line] = said(done)
     assert line.startswith("wrote train.gpuviz (")
-    assert "3 memory events and 2 rows of GPU activity in " in line
+    assert "3 memory events and 2 GPU activities in " in line
 
 
 def test_call_stacks_begin_in_the_program_and_have_no_frame_of_gpuviz(folder):
@@ -233,7 +233,7 @@ def test_a_program_that_records_itself_does_so(folder):
     assert done.returncode == 0
     assert 2222 in requested(folder / "own.gpuviz")
     assert requested(folder / "self.gpuviz") == [1111]
-    assert said(done)[0] == "the program records itself: gpuviz run recorded until it began to"
+    assert said(done)[0] == "the program started its own recording: gpuviz run recorded until then"
 
 
 def test_a_program_that_recorded_itself_is_not_recorded_afterwards(folder):
@@ -273,7 +273,10 @@ def test_children_of_the_program_are_not_recorded(folder):
     ("program", "sentence"),
     [
         ("pass", "nothing was recorded: the program did not import CuPy"),
-        ("import gpuviz.simulation.gpu", "nothing was recorded: the program made no SimulatedGPU"),
+        (
+            "import gpuviz.simulation.gpu",
+            "nothing was recorded: the program created no SimulatedGPU",
+        ),
         ("import cupy", WITH_CUPY),
     ],
 )

@@ -1,21 +1,20 @@
 """Chrome's JSON against the recording's tables, and in Perfetto's reader."""
 
 import json
-import os
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 
 import gpuviz
 from gpuviz.formats.chrome_trace import write
+from tests.examples import examples
 from tests.integration.formats import plain_trace
 from tests.integration.formats.plain_trace import Slice
 from tests.integration.formats.trace_processor import answers
 from tests.unit.formats.any_recording import HOSTILE, any_recording, empty
 from tests.unit.recording.from_activities import Timeline
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(150 * SCALE)), deadline=None)
+EXAMPLES = examples(30)
 RECORDED = Path(gpuviz.__file__).parent / "commands" / "recordings"
 
 

@@ -1,20 +1,19 @@
 """Perfetto traces against the recording's tables, by Perfetto's messages and by its own reader."""
 
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gpuviz
 from gpuviz.formats.perfetto import write
+from tests.examples import examples
 from tests.integration.formats import perfetto_file, plain_trace
 from tests.integration.formats.trace_processor import answers
 from tests.unit.formats.any_recording import HOSTILE, any_recording, empty, with_memory
 from tests.unit.recording.from_activities import Timeline
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(150 * SCALE)), deadline=None)
+EXAMPLES = examples(30)
 RECORDED = Path(gpuviz.__file__).parent / "commands" / "recordings"
 NO_ERRORS = "select name, value from stats where value != 0 and severity != 'info'"
 

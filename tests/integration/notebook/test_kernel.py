@@ -22,7 +22,7 @@ def test_the_result_stands_under_the_cell_after_its_last_expression(kernel):
     last, result = outputs.bundles
     assert last == {"text/plain": "'last'"}
     assert set(result) == {"text/plain", "text/html"}
-    assert result["text/plain"].startswith("gpuviz: peak 1.00 MiB; 1.00 MiB stay allocated")
+    assert result["text/plain"].startswith("gpuviz: peak 1.00 MiB; 1.00 MiB still allocated")
     assert (outputs.status, outputs.streams, outputs.errors) == ("ok", "", [])
 
 
@@ -66,9 +66,7 @@ def test_a_wrong_argument_is_a_sentence_and_the_next_cell_runs(kernel):
     wrong = kernel.run("%%gpuviz --nope\n1")
     right = kernel.run("1")
 
-    assert wrong.streams == (
-        "UsageError: Unrecognized arguments: --nope. `%%gpuviz --help` tells what there is.\n"
-    )
+    assert wrong.streams == ("UsageError: Unrecognized arguments: --nope. See `%%gpuviz --help`.\n")
     assert (wrong.bundles, right.bundles) == ([], [{"text/plain": "1"}])
 
 

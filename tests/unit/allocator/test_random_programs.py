@@ -1,6 +1,3 @@
-import os
-
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -13,6 +10,7 @@ from hypothesis.stateful import (
 )
 
 from gpuviz import _core
+from tests.examples import examples
 from tests.unit.allocator.invariants import check
 
 MIB = 1 << 20
@@ -38,7 +36,6 @@ CONFIGURATIONS = st.sampled_from(
         "roundup_power2_divisions:[1:2,>:8],garbage_collection_threshold:0.9",
     ],
 )
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 
 
 class RandomPrograms(RuleBasedStateMachine):
@@ -148,9 +145,8 @@ class RandomPrograms(RuleBasedStateMachine):
         assert self.allocator.memory_snapshot() == []
 
 
-RandomPrograms.TestCase.settings = settings(
-    max_examples=max(1, int(60 * SCALE)),
+RandomPrograms.TestCase.settings = examples(
+    12,
     stateful_step_count=60,
-    deadline=None,
 )
 TestRandomPrograms = RandomPrograms.TestCase

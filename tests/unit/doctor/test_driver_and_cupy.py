@@ -72,7 +72,7 @@ def test_hidden_gpus_are_told_from_missing_ones(tmp_path, monkeypatch, visible):
     [_, finding] = driver.findings(machine)
 
     assert (finding.topic, finding.level) == ("GPUs", "problem")
-    assert finding.remedy == f"CUDA_VISIBLE_DEVICES={visible} hides every GPU: unset it."
+    assert finding.remedy == f"CUDA_VISIBLE_DEVICES={visible} hides all GPUs: unset it."
 
 
 def test_a_driver_is_told_with_its_versions_and_gpus(machine, monkeypatch):

@@ -103,8 +103,8 @@ def test_memory_is_told_by_process(machine, monkeypatch):
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [
-        ((), ", by processes that are not shown here"),
-        (((99, None),), ": process 99 (of another container or user) an unknown size"),
+        ((), ", by processes that are not visible here"),
+        (((99, None),), ": process 99 (in another container, or of another user) an unknown size"),
     ],
 )
 def test_a_full_gpu_is_a_warning(machine, processes, expected):
@@ -113,7 +113,7 @@ def test_a_full_gpu_is_a_warning(machine, processes, expected):
 
     assert finding.level == "warning"
     assert finding.found == f"18.0 GiB of 24.0 GiB used{expected}"
-    assert finding.meaning == "75 % is taken; 6.00 GiB is left."
+    assert finding.meaning == "75 % is in use; 6.00 GiB is free."
 
 
 def test_mig_and_compute_modes_are_told(machine):
@@ -143,7 +143,7 @@ def test_the_daemon_of_mps_is_seen_by_its_pipe(tmp_path, variable):
 
     assert before == []
     assert told(gpu_use.findings(machine, [], has_driver=True)) == [
-        ("MPS", "warning", "its daemon runs")
+        ("MPS", "warning", "the daemon is running")
     ]
 
 

@@ -51,7 +51,7 @@ def test_device_files_that_are_closed_are_a_warning(tmp_path, monkeypatch):
     [finding] = permissions.findings(machine)
 
     assert finding.level == "warning"
-    assert finding.found == "/dev/nvidia0 not open to this user"
+    assert finding.found == "/dev/nvidia0 not accessible to this user"
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_processes_that_have_loaded_cupti_are_named(tmp_path):
         (tmp_path / str(process) / "maps").write_text(maps)
         (tmp_path / str(process) / "cmdline").write_text("python\0train.py\0")
 
-    assert profiling.tools_of(tmp_path, [11, 12, 13]) == ["process 11 (python train.py) has CUPTI"]
+    assert profiling.tools_of(tmp_path, [11, 12, 13]) == ["process 11 (python train.py) uses CUPTI"]

@@ -55,7 +55,7 @@ def test_a_toolkit_that_is_not_there_is_told(tmp_path):
     environment = {"CUDA_PATH": f"{tmp_path}/none", "CUDA_HOME": str(tmp_path)}
 
     assert told(variables.findings(Machine(environment=environment))) == [
-        ("warning", f"CUDA_PATH={tmp_path}/none, no such folder")
+        ("warning", f"CUDA_PATH={tmp_path}/none, which does not exist")
     ]
 
 

@@ -2,23 +2,22 @@
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import gpuviz
 from gpuviz.errors import FormatError, RecordingExistsError
 from gpuviz.formats.arrow_directory import layout, read, write_arrow, write_parquet
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.formats.any_recording import any_recording, empty
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(40 * SCALE)), deadline=None)
+EXAMPLES = examples(8)
 RECORDED = Path(gpuviz.__file__).parent / "commands" / "recordings" / "fft_filter.gpuviz"
 WRITERS = pytest.mark.parametrize("write", [write_arrow, write_parquet])
 

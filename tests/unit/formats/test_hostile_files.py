@@ -6,19 +6,18 @@ import pickle
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from gpuviz import _core
 from gpuviz.errors import FormatError
 from gpuviz.formats import torch_snapshot
 from gpuviz.recording.recording import load
+from tests.examples import examples
 from tests.unit.formats.plain_snapshots import SNAPSHOTS, golden_snapshot, snapshot_bytes
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(
-    max_examples=max(1, int(150 * SCALE)),
-    deadline=None,
+EXAMPLES = examples(
+    30,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 LOG = b"Thread,Time,Action,Pointer,Size,Stream\n" + b"".join(

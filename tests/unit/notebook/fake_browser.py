@@ -2,6 +2,7 @@
 
 import comm.base_comm
 import pyarrow as pa
+import pyarrow.compute
 
 
 class FakeComm(comm.base_comm.BaseComm):
@@ -81,5 +82,16 @@ class FakeBrowser:
 
     def _append(self, tables, content, buffers):
         assert len(content["tables"]) == len(buffers)
-        for name, rows in zip(content["tables"], buffers, strict=True):
+        for header, rows in zip(content["tables"], buffers, strict=True):
+            name = header
+            if isinstance(header, dict):
+                name = header["name"]
+                _forget_from(tables, name, header["replace_from_ns"])
             tables.setdefault(name, []).append(pa.ipc.open_stream(rows).read_all())
+
+
+def _forget_from(tables, name, from_ns):
+    column = "recorded_time" if name == "stream_waits" else "time"
+    tables[name] = [
+        part.filter(pa.compute.less(part[column], from_ns)) for part in tables.get(name, [])
+    ]

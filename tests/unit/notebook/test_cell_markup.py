@@ -49,7 +49,7 @@ def test_the_text_says_the_same_as_the_html():
     html = re.sub(r"<style>.*?</style>", "", as_html(result), flags=re.DOTALL)
 
     words = re.sub(r"<[^>]*>", " ", html)
-    for number in ("12.0 MiB", "Stays allocated", "Out of memory", "4.00 MiB"):
+    for number in ("12.0 MiB", "Still allocated", "Out of memory", "4.00 MiB"):
         assert number in as_text(result)
         assert number in words
 
@@ -64,7 +64,7 @@ def test_a_line_without_source_has_no_empty_code():
 def test_of_a_recording_without_activities_no_cause_is_made_up():
     result = cell_result(make_recording(), (0, 1), streams=False, holders=Holders({}))
 
-    assert "unknown  nothing that ran on a GPU was recorded" in as_text(result)
+    assert "unknown  streams were not recorded" in as_text(result)
 
 
 def test_memory_from_before_is_not_counted_as_left():
@@ -90,7 +90,7 @@ def test_a_result_is_bounded_however_much_there_was():
 
     assert len(as_html(result).encode()) <= LARGEST
     assert "and 4,996 more lines" in as_text(result)
-    assert "32 more streams are not drawn" in svg(result.recording, 0, 500_000)
+    assert "32 more streams not shown" in svg(result.recording, 0, 500_000)
 
 
 def test_a_picture_has_a_lane_for_each_stream_with_what_ran_in_it():

@@ -1,12 +1,11 @@
 """The rules of a verdict, by hand and against trying each remedy on a picture of memory."""
 
-import os
 import re
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.out_of_memory.verdict import (
@@ -19,9 +18,9 @@ from gpuviz.recording.manifest import NOT_LIMITED, Manifest
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.stream_handle import stream_row
 from gpuviz.recording.tables import schemas
+from tests.examples import examples
 from tests.unit.recording.from_events import rows_table
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 GIB = 1 << 30
 UNIT = GIB // 2
 OWN = (1, 1)  # pool, stream
@@ -167,7 +166,7 @@ def least_live_by_trying(case):
     return min((s.count("a") for s in stretches if len(s) >= wanted), default=None)
 
 
-@settings(max_examples=int(400 * SCALE), deadline=None)
+@examples(80)
 @given(
     segments=SEGMENTS,
     wanted=st.integers(1, 14),

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz import _core, _testing
 from gpuviz.recording import tables
+from tests.examples import examples, share_of
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 COLUMN_TYPES = {
     field.name: np.dtype(np.int8 if field.name == "action" else field.type.to_pandas_dtype())
     for field in tables.schemas()["memory_events"]
@@ -48,7 +48,7 @@ def test_columns_hold_what_was_pushed_in_the_types_of_the_table():
     session.stop()
 
 
-@settings(max_examples=int(50 * SCALE), deadline=None)
+@examples(10)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=60))
 def test_stream_ids_count_each_pair_of_device_and_handle_once(pushes):
     session = _core.Session(ring_capacity=64)
@@ -125,7 +125,7 @@ def test_a_free_that_completed_at_once_is_two_rows_or_two_drops():
 def test_taking_while_threads_push_loses_and_repeats_nothing():
     session = _core.Session(interval_ms=0.5)
     session.start()
-    count = int(100_000 * SCALE)
+    count = share_of(20_000)
     sinks = [session.sink(device) for device in range(3)]
     pushers = [
         threading.Thread(target=_testing.push_many, args=(sink, count), kwargs={"device": device})

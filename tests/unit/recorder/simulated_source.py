@@ -49,7 +49,13 @@ class SimulatedSource:
 
     def devices(self):
         return [
-            {"id": device, "name": "simulated", "total_memory": CAPACITY, "kind": "simulated"}
+            {
+                "id": device,
+                "name": "simulated",
+                "uuid": "",
+                "total_memory": CAPACITY,
+                "kind": "simulated",
+            }
             for device in range(len(self.allocators))
         ]
 

@@ -1,15 +1,14 @@
 """``max_events``: the oldest events go, and the state afterwards is still right."""
 
-import os
 import random
 
 import pytest
 
 from gpuviz.recorder import pump
+from tests.examples import share_of
 from tests.unit.recorder.simulated_source import SimulatedSource
 from tests.unit.recorder.test_contents import blocks, current
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 SIZES = (1, 512, 1234, 100_000, 1 << 20, 3_000_000, 15_000_000, 40_000_000)
 
 
@@ -34,7 +33,7 @@ class Program:
                 self.source.allocators[0].empty_cache()
 
 
-@pytest.mark.parametrize("seed", range(max(1, int(5 * SCALE))))
+@pytest.mark.parametrize("seed", range(share_of(1)))
 @pytest.mark.parametrize("max_events", [1, 100, 1000])
 def test_the_state_after_dropped_events_is_the_allocators(new_recorder, seed, max_events):
     source = SimulatedSource(devices=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz.recorder import busy_times
 from gpuviz.recorder.busy_times import GrowingUnion
-from gpuviz.recorder.live_statistics import INTERVAL_NS, LiveStatistics
+from gpuviz.recorder.live_statistics import INTERVAL_NS, LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatus
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
@@ -56,15 +56,15 @@ def activities(draw, most=40):
     )
 
 
+def take(live, name, rows):
+    live.take(name, columns_of(name, rows))
+
+
 def split(draw, table):
-    """Return a table in batches of any sizes."""
+    """Return a table in parts of any sizes."""
     cuts = sorted(draw(st.lists(st.integers(0, table.num_rows), max_size=6)))
     bounds = [0, *cuts, table.num_rows]
-    return [
-        batch
-        for first, last in pairwise(bounds)
-        for batch in table.slice(first, last - first).combine_chunks().to_batches()
-    ]
+    return [table.slice(first, last - first) for first, last in pairwise(bounds)]
 
 
 def by_device(statistics):
@@ -75,8 +75,8 @@ def by_device(statistics):
 def test_batches_of_activities_add_up_to_the_overlap_of_the_whole(data):
     table = data.draw(activities())
     live = LiveStatistics()
-    for batch in split(data.draw, table):
-        live.take("activities", batch)
+    for part in split(data.draw, table):
+        take(live, "activities", part)
     devices = by_device(live.read(100, STATUS))
     lanes = {
         lane.device: lane for lane in Recording({"activities": table}, Manifest()).overlap().devices
@@ -102,11 +102,11 @@ def test_batches_of_events_add_up_to_the_memory_of_the_whole(data):
     initial = data.draw(st.integers(0, len(rows)))
     table = rows_table(rows)
     live = LiveStatistics()
-    for batch in split(data.draw, table.slice(0, initial)):
-        live.take("memory_events", batch)
+    for part in split(data.draw, table.slice(0, initial)):
+        take(live, "memory_events", part)
     live.begin()
-    for batch in split(data.draw, table.slice(initial)):
-        live.take("memory_events", batch)
+    for part in split(data.draw, table.slice(initial)):
+        take(live, "memory_events", part)
     tables = {"memory_events": table, **one_line_stacks(list(range(1, len(rows) + 1)))}
     recording = Recording(tables, Manifest(initial_events=initial))
 
@@ -138,10 +138,11 @@ def test_a_union_with_bounded_memory_never_misses_more_than_it_says(intervals, m
 def test_a_late_long_kernel_counts_as_a_whole_among_many_short_ones():
     live = LiveStatistics()
     short = [{"time": 10 * n, "end": 10 * n + 1, "kind": "kernel"} for n in range(10_000)]
-    for batch in rows_of("activities", short).to_batches(max_chunksize=1000):
-        live.take("activities", batch)
+    for first in range(0, len(short), 1000):
+        part = rows_of("activities", short[first : first + 1000])
+        take(live, "activities", part)
     late = rows_of("activities", [{"time": 5, "end": 99_999, "kind": "kernel"}])
-    live.take("activities", late.to_batches()[0])
+    take(live, "activities", late)
     (device,) = live.read(100_000, STATUS).devices
 
     assert device.busy_ns == 1 + 99_999 - 5
@@ -152,7 +153,7 @@ def test_a_late_long_kernel_counts_as_a_whole_among_many_short_ones():
 def test_a_batch_touches_only_what_it_can_change(before, monkeypatch):
     live = LiveStatistics()
     old = [{"time": 10 * n, "end": 10 * n + 5, "kind": "kernel"} for n in range(before)]
-    live.take("activities", rows_of("activities", old).to_batches()[0])
+    take(live, "activities", rows_of("activities", old))
     sizes = []
     merged = busy_times._merged
     monkeypatch.setattr(
@@ -161,7 +162,7 @@ def test_a_batch_touches_only_what_it_can_change(before, monkeypatch):
         lambda starts, ends: sizes.append(len(starts)) or merged(starts, ends),
     )
     new = [{"time": 10 * n, "end": 10 * n + 5, "kind": "kernel"} for n in range(before, before + 7)]
-    live.take("activities", rows_of("activities", new).to_batches()[0])
+    take(live, "activities", rows_of("activities", new))
 
     assert max(sizes) == 7
 
@@ -220,7 +221,7 @@ def test_how_busy_it_was_lately_is_of_the_last_second():
 
     def kernel(start, end):
         rows = rows_of("activities", [{"time": start, "end": end, "kind": "kernel"}])
-        live.take("activities", rows.to_batches()[0])
+        take(live, "activities", rows)
 
     kernel(0, second)
     for tenth in range(1, 31):
@@ -235,11 +236,9 @@ def test_how_busy_it_was_lately_is_of_the_last_second():
 
 def test_what_can_be_allocated_is_unknown_without_a_sample():
     live = LiveStatistics()
-    rows = [{"id": 0, "name": "gpu", "total_memory": 100, "kind": "cuda"}]
-    live.take("devices", rows_of("devices", rows).to_batches()[0])
+    live.take_total({0: 100})
     unknown = live.read(0, STATUS).devices[0].allocatable
-    sample = rows_of("device_memory", [{"time": 1, "device": 0, "used": 30}])
-    live.take("device_memory", sample.to_batches()[0])
+    live.take_used({0: 30})
 
     assert unknown is None
     assert live.read(1, STATUS).devices[0].allocatable == 70

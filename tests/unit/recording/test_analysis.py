@@ -1,12 +1,11 @@
 """Peak, sites, fragmentation and initial events, against the snapshot or a plain account."""
 
-import os
 from collections import Counter, defaultdict
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuviz._core import MemoryState
@@ -14,12 +13,12 @@ from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import memory_columns
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.recording.from_events import rows_table
 from tests.unit.recording.plain_memory import PlainMemory
 from tests.unit.recording.test_memory_state import any_events, consistent_events
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(100 * SCALE)), deadline=None)
+EXAMPLES = examples(20)
 LINES = 5
 
 

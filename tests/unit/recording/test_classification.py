@@ -1,21 +1,20 @@
 """The derived tables, against plain Python: one nanosecond, or one wait, after the other."""
 
-import os
 from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.analysis.classification import classify
 from gpuviz.recording.derived import schemas
+from tests.examples import examples
 from tests.unit.recording.any_timeline import CORRELATIONS, RECORDINGS, SYNC_IDS, TIMES
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_overlap import PlainOverlap
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(200 * SCALE)), deadline=None)
+EXAMPLES = examples(40)
 CAUSES = ("host", "dependency", "synchronization", "allocation", "unknown")
 
 

@@ -9,19 +9,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from gpuviz.errors import FormatError
 from gpuviz.recording.manifest import VERSION
 from gpuviz.recording.recording import Recording, load
 from gpuviz.recording.tables import schemas
+from tests.examples import examples
 from tests.unit.report.recordings import make_recording
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(
-    max_examples=max(1, int(150 * SCALE)),
-    deadline=None,
+EXAMPLES = examples(
+    30,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -1,11 +1,10 @@
 """Derived tables in files: kept, made anew where they do not fit, never believed against tables."""
 
-import os
 import zipfile
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from gpuviz.analysis.classification import DerivedTables, classify
 from gpuviz.errors import FormatError
@@ -13,13 +12,12 @@ from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.recording.derived import DERIVED_VERSION, marked, schemas
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording, load
+from tests.examples import examples
 from tests.unit.recording.any_timeline import RECORDINGS
 from tests.unit.recording.from_activities import Timeline
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(
-    max_examples=max(1, int(50 * SCALE)),
-    deadline=None,
+EXAMPLES = examples(
+    10,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -1,16 +1,14 @@
 """What is said of kernels, against plain Python and by hand."""
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import activity_rows, floor_median, groups, typical
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(100 * SCALE)), deadline=None)
+EXAMPLES = examples(20)
 KEYS = {"name": "text", "line": "site", "stack": "stack"}
 
 

@@ -1,23 +1,22 @@
 """The native core's account of memory, against one in plain Python."""
 
-import os
 from collections import Counter, defaultdict
 from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.state import memory_columns
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.recording.from_events import COUNTED, one_line_stacks, rows_table
 from tests.unit.recording.plain_memory import PlainMemory
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(120 * SCALE)), deadline=None)
+EXAMPLES = examples(24)
 
 PAGE = 4
 SPACE = 16 * PAGE

@@ -1,20 +1,18 @@
 """Overlap, against one nanosecond after the other in plain Python, and by hand."""
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz import _core
 from gpuviz.analysis.overlap import Overlap
+from tests.examples import examples
 from tests.unit.recording.any_timeline import RECORDINGS, TIMES
 from tests.unit.recording.from_activities import Timeline, only_device
 from tests.unit.recording.plain_overlap import PlainOverlap
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(200 * SCALE)), deadline=None)
+EXAMPLES = examples(40)
 
 SUMS = (
     *("sum_ns", "busy_ns", "kernel_ns", "copy_ns", "kernel_copy_ns", "kernel_kernel_ns"),

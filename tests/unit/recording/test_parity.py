@@ -1,18 +1,14 @@
 """A recording's numbers are those of the allocator that it recorded."""
 
-import os
-
 import pytest
-from hypothesis import settings
 from hypothesis.stateful import invariant, rule
 
 from gpuviz import _core
 from tests.conformance.golden import Golden
 from tests.conformance.test_recorded_programs import FILES
+from tests.examples import examples
 from tests.unit.allocator.test_random_programs import RandomPrograms
 from tests.unit.recording.from_events import counted, live_segments, recorded, recorded_segments
-
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 
 
 @pytest.mark.parametrize("path", [path for _, path in FILES], ids=[name for name, _ in FILES])
@@ -71,9 +67,8 @@ class RecordedPrograms(RandomPrograms):
         assert recorded(self.log, initial_events=self.before).memory_snapshot() == []
 
 
-RecordedPrograms.TestCase.settings = settings(
-    max_examples=max(1, int(30 * SCALE)),
+RecordedPrograms.TestCase.settings = examples(
+    6,
     stateful_step_count=40,
-    deadline=None,
 )
 TestRecordedPrograms = RecordedPrograms.TestCase

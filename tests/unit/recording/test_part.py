@@ -9,7 +9,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
@@ -17,12 +17,11 @@ from gpuviz.formats.last_flush import LAST_FLUSH
 from gpuviz.formats.part import PartWriter
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import load
+from tests.examples import examples
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(
-    max_examples=max(1, int(100 * SCALE)),
-    deadline=None,
+EXAMPLES = examples(
+    20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

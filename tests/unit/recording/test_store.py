@@ -5,16 +5,15 @@ import os
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.recorder.store import Store
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.test_memory_state import any_events
-
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 
 
 def fill(store, rows, size):
@@ -33,7 +32,7 @@ def whole(rows):
     return Recording(tables, Manifest())
 
 
-@settings(max_examples=max(1, int(80 * SCALE)), deadline=None)
+@examples(16)
 @given(rows=any_events(), size=st.integers(1, 5), most=st.integers(1, 12))
 def test_without_a_path_the_newest_events_and_the_state_before_them_are_kept(rows, size, most):
     store = Store(None, Manifest(), most)

@@ -1,16 +1,14 @@
 """What is said of the host's waiting, against plain Python and by hand."""
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import call_place, floor_median, groups, typical
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(100 * SCALE)), deadline=None)
+EXAMPLES = examples(20)
 KEYS = {"kind": "kind", "line": "site", "stack": "stack"}
 HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 KIND_OF_CALL = {

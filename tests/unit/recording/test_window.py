@@ -1,19 +1,17 @@
 """A stretch of a recording, against the whole."""
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
+from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.test_analysis import recording_of
 from tests.unit.recording.test_memory_state import any_events
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
-EXAMPLES = settings(max_examples=max(1, int(100 * SCALE)), deadline=None)
+EXAMPLES = examples(20)
 
 
 @EXAMPLES

@@ -1,16 +1,14 @@
 """Random programs on the simulated GPU against a scheduler in plain Python."""
 
-import os
-
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
 from gpuviz.recording import tables
+from tests.examples import examples
 from tests.unit.simulation.brute_force import BruteForce
 
-SCALE = float(os.environ.get("GPUVIZ_TEST_SCALE", "1"))
 KINDS = ["default", "blocking", "blocking", "non_blocking", "non_blocking"]
 PRIORITIES = [0, 0, -1, 0, -2]
 EVENTS = 3
@@ -203,7 +201,7 @@ class Expected:
         return *self.host.finish(), self.host.calls
 
 
-@settings(max_examples=int(400 * SCALE), deadline=None)
+@examples(80)
 @given(st.integers(0, 40).flatmap(lambda size: st.lists(operations, min_size=size, max_size=size)))
 def test_every_activity_event_and_call_of_a_program_is_when_the_rules_say(program):
     simulated, expected = Simulated(), Expected()

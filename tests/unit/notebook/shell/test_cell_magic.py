@@ -11,7 +11,7 @@ def test_the_last_expression_is_shown_and_stored_and_the_result_follows(shell):
 
     assert ran.result.result == 42
     assert shell.names["_"] == 42
-    assert ran.text.startswith("gpuviz: peak 1.00 MiB; 1.00 MiB stay allocated")
+    assert ran.text.startswith("gpuviz: peak 1.00 MiB; 1.00 MiB still allocated")
     assert Recorder.active() is None
 
 
@@ -84,7 +84,7 @@ def test_wrong_arguments_are_told_and_the_cell_does_not_run(shell):
     ran = shell.run("%%gpuviz --sumilated gpu\nx = 1")
 
     sentence = "Unrecognized arguments: --sumilated gpu. Did you mean `--simulated`? "
-    assert ran.stderr == f"UsageError: {sentence}`%%gpuviz --help` tells what there is.\n"
+    assert ran.stderr == f"UsageError: {sentence}See `%%gpuviz --help`.\n"
     assert "x" not in shell.names
 
 
@@ -127,7 +127,7 @@ def test_while_a_recorder_is_active_the_window_of_the_cell_is_measured_in_it(she
     shell.run("gpu.work_on_host(1e-3)")
     ran = shell.run("%%gpuviz\ngpu.work_on_host(1e-3)\nx = gpu.empty(1 << 20)")
 
-    assert "peak 6.00 MiB; 1.00 MiB stay allocated; took 1.05 ms" in ran.text
+    assert "peak 6.00 MiB; 1.00 MiB still allocated; took 1.05 ms" in ran.text
     assert "5.00 MiB before the cell" in ran.text
     assert "held by x" in ran.text
     assert "before = " not in ran.text
@@ -140,7 +140,7 @@ def test_a_gpu_that_the_active_recorder_does_not_see_is_refused(shell):
     seen = shell.run("%%gpuviz --simulated gpu\ny = gpu.empty(1 << 20)")
 
     assert refused.stderr == (
-        "UsageError: A recording of another GPU is in progress: `%gpuviz stop` first.\n"
+        "UsageError: A recording of another GPU is in progress; run `%gpuviz stop` first.\n"
     )
     assert "x" not in shell.names
     assert "1.00 MiB held by y" in seen.text
@@ -213,5 +213,5 @@ def test_a_report_is_only_replaced_by_force(shell, tmp_path):
     forced = shell.run(f"%%gpuviz --simulated gpu --report {path} --force\ny = gpu.empty(512)")
 
     assert first.stderr == forced.stderr == ""
-    assert f"{path} exists; give another name, or --force to replace it." in refused.stderr
+    assert f"{path} exists; choose another name, or use --force to replace it." in refused.stderr
     assert gpuviz.load(path).peak().bytes == (1 << 20) + 512

@@ -118,7 +118,7 @@ def test_an_error_is_told_in_the_dashboard(shell, dashboard):
     shell.run("recorder = gpuviz.record(device=gpu); recorder.start()")
     dashboard.refresh()
 
-    assert "The program itself has started this recorder" in press(dashboard, "Clear")
+    assert "The program itself started this recording" in press(dashboard, "Clear")
 
 
 def test_a_dashboard_of_one_recorder_shows_that_one(shell):

@@ -84,16 +84,16 @@ def test_clearing_goes_on_with_an_empty_recording(shell):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("stop", "No recording is in progress: `%gpuviz start` first."),
-        ("clear up", "Unrecognized arguments: up. `%gpuviz --help` tells what there is."),
-        ("report", "The following arguments are required: FILE. `%gpuviz report --help`"),
-        ("report a.html", "Nothing has been recorded yet: `%gpuviz start` first."),
+        ("stop", "No recording is in progress; run `%gpuviz start` first."),
+        ("clear up", "Unrecognized arguments: up. See `%gpuviz --help`."),
+        ("report", "The following arguments are required: FILE. See `%gpuviz report --help`"),
+        ("report a.html", "Nothing has been recorded yet; run `%gpuviz start` first."),
         ("start --simulated nope", "--simulated takes the name of a gpuviz.SimulatedGPU; nope is"),
         ("start --simulated gpuviz", "gpuviz is a module"),
-        ("start 'run.gpuviz", "The arguments cannot be read (No closing quotation)"),
+        ("start 'run.gpuviz", "Cannot parse the arguments (No closing quotation)"),
         ("start --observe --simulated gpu", "A simulated GPU has gpuviz's caching allocator"),
         ("fly", "'fly' (choose from "),
-        ("strat", "Did you mean `start`? `%gpuviz --help` tells what there is."),
+        ("strat", "Did you mean `start`? See `%gpuviz --help`."),
         ("start --no-stakcs", "Unrecognized arguments: --no-stakcs. Did you mean `--no-stacks`?"),
         ("--report x.html", "Unrecognized arguments: --report x.html. Did you mean `report`?"),
     ],
@@ -110,7 +110,9 @@ def test_a_second_start_is_refused(shell):
     shell.run("%gpuviz start --simulated gpu")
     ran = shell.run("%gpuviz start --simulated gpu")
 
-    assert ran.stderr == "UsageError: A recording is already in progress: `%gpuviz stop` first.\n"
+    assert (
+        ran.stderr == "UsageError: A recording is already in progress; run `%gpuviz stop` first.\n"
+    )
 
 
 @pytest.mark.parametrize("line", ["", "--help", "start --help", "cell --help"])
@@ -144,7 +146,7 @@ def test_a_recorder_of_the_program_itself_is_found(shell):
     cleared = shell.run("%gpuviz clear")
     shell.run("%gpuviz stop")
 
-    assert "The program itself has started this recorder" in cleared.stderr
+    assert "The program itself started this recording" in cleared.stderr
     assert not shell.names["recorder"].is_recording
 
 

@@ -1,0 +1,242 @@
+"""The derived tables of a recording, for those who follow it while it is recorded."""
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.classification import classify
+from gpuviz.analysis.columns import plain
+from gpuviz.recording.derived import ROWS
+from gpuviz.recording.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+# That many activities, and those since the last time, are classified again.
+OVERLAP_ROWS = 1000
+# What launched them came before them.
+_CALLS_PER_ACTIVITY = 3
+# Of the activities that are classified again, the older half only helps the younger.
+_FINAL = 0.5
+# Classifying may take this share of the time, and is done this often, in seconds.
+MOST_OF_TIME = 0.003
+SHORTEST_S, LONGEST_S = 0.9, 5.0
+_FIRST_NS = -(2**62)
+_TAILS = ("activities", "api_calls", "synchronizations")
+_TIMES = {"host_waits": "time", "stream_waits": "recorded_time"}
+
+
+class LiveClassification:
+    """Classifies the newest rows again and again, at a cost that their number bounds.
+
+    What lies before a time that only grows is final, also where a row that becomes known later
+    would have changed it. Waits that become known later are added all the same. A row number that
+    is not known is -1, as all are once the recording has dropped its oldest rows.
+
+    Args:
+        has_all_rows: Returns whether the recording has dropped none of its rows.
+
+    Attributes:
+        from_ns: Rows of idle time before this will not change; none lies across it.
+    """
+
+    def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
+        self._has_all_rows = has_all_rows
+        self._tails: dict[str, _Tail] = {}
+        self._strings: list[pa.RecordBatch] = []
+        self._has_news = False
+        self._due_s = 0.0
+        self.from_ns = _FIRST_NS
+
+    def take(self, table: str, batch: "pa.RecordBatch") -> None:
+        """Take the next rows of a table."""
+        if table == "strings":
+            self._strings.append(batch)
+        elif table in self._tails:
+            self._tails[table].append(batch)
+            self._has_news = True
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it knows the rows from which to go on."""
+        return bool(self._tails)
+
+    def forget(self) -> None:
+        """Know nothing until the next `restart`."""
+        self._tails = {}
+        self._has_news = False
+
+    def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
+        """Take all rows so far in place of those known; returns as `whole`."""
+        empty = schemas()
+        known = {name: tables.get(name, empty[name].empty_table()) for name in (*_TAILS, "strings")}
+        self._strings = list(known["strings"].to_batches())
+        self._tails = {name: _Tail(known[name]) for name in _TAILS}
+        self._has_news = False
+        self.from_ns = _FIRST_NS
+        derived = self._numbered(classify(tables))
+        self._finish()
+        return self._split(derived)
+
+    def whole(self, tables: "Tables") -> "dict[str, pa.Table]":
+        """Return the derived tables of all rows, in which nothing lies across `from_ns`."""
+        return self._split(self._numbered(classify(tables)))
+
+    def is_due(self) -> bool:
+        """Return whether the new rows may be classified: seldom where that takes long."""
+        return self._has_news and time.monotonic() >= self._due_s
+
+    def update(self) -> "dict[str, pa.Table]":
+        """Return what is new: rows from `from_ns` on, as it was, and waits that came too late."""
+        if not self._has_news:
+            return {}
+        self._has_news = False
+        began = time.thread_time()
+        firsts = {name: tail.first for name, tail in self._tails.items()}
+        found = classify(self._rows())
+        late = {name: self._is_new(name, found[name]) for name in _TIMES}
+        derived = self._numbered(found, firsts)
+        new = {"idle_gaps": _clipped(derived["idle_gaps"], self.from_ns)}
+        for name, column in _TIMES.items():
+            times = plain(derived[name][column])
+            new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
+        self._finish()
+        took = time.thread_time() - began
+        self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
+        return self._split(new)
+
+    def _numbered(
+        self, derived: "Tables", firsts: "Mapping[str, int] | None" = None
+    ) -> "dict[str, pa.Table]":
+        """Return derived tables with row numbers of whole tables, -1 where these are not known."""
+        known = dict.fromkeys(_TAILS, 0) if firsts is None else firsts
+        known = known if self._has_all_rows() else {}
+        return {name: _renumbered(name, table, known) for name, table in derived.items()}
+
+    def _rows(self) -> "dict[str, pa.Table]":
+        import pyarrow as pa
+
+        known = schemas()
+        tables = {name: tail.table(known[name]) for name, tail in self._tails.items()}
+        return {**tables, "strings": pa.Table.from_batches(self._strings, known["strings"])}
+
+    def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
+        """Return which waits come from rows that were not there the last time."""
+        import numpy as np
+
+        if name == "stream_waits":
+            return plain(table["wait"]) >= self._tails["synchronizations"].known
+        waits, calls = plain(table["synchronization"]), plain(table["call"])
+        is_new: NDArray[Any] = np.where(
+            waits >= 0,
+            waits >= self._tails["synchronizations"].known,
+            calls >= self._tails["api_calls"].known,
+        )
+        return is_new
+
+    def _finish(self) -> None:
+        """Keep what the next time needs, and decide from when on it may change rows."""
+        for name, tail in self._tails.items():
+            tail.trim(OVERLAP_ROWS * (_CALLS_PER_ACTIVITY if name == "api_calls" else 1))
+        ended_ns = max(tail.ended_ns for tail in self._tails.values())
+        if ended_ns > _FIRST_NS:
+            begins = plain(self._rows()["activities"]["time"])
+            middle = int(begins[int(_FINAL * (len(begins) - 1))]) if len(begins) else _FIRST_NS
+            self.from_ns = max(self.from_ns, middle, ended_ns)
+
+    def _split(self, derived: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
+        return {**derived, "idle_gaps": _split(derived["idle_gaps"], self.from_ns)}
+
+
+class _Tail:
+    """The newest batches of a table.
+
+    Attributes:
+        first: The row number of the first of their rows.
+        known: How many of them were there at the last `trim`.
+        ended_ns: When the last of the rows before them ended.
+    """
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._batches = deque(table.to_batches())
+        self._rows = table.num_rows
+        self.first = 0
+        self.known = 0
+        self.ended_ns = _FIRST_NS
+
+    def append(self, batch: "pa.RecordBatch") -> None:
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+
+    def trim(self, most_rows: int) -> None:
+        while self._rows > most_rows:
+            oldest = self._batches.popleft()
+            dropped = min(oldest.num_rows, self._rows - most_rows)
+            if dropped < oldest.num_rows:
+                self._batches.appendleft(oldest.slice(dropped))
+            self._rows -= dropped
+            self.first += dropped
+            ends = oldest.slice(0, dropped)["end"].to_numpy()
+            self.ended_ns = max(self.ended_ns, int(ends.max(initial=_FIRST_NS)))
+        self.known = self._rows
+
+    def table(self, schema: "pa.Schema") -> "pa.Table":
+        import pyarrow as pa
+
+        batches = [batch.cast(schema) for batch in self._batches]
+        return pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
+
+
+def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
+    """Return a derived table with row numbers of whole tables, -1 where these are not known."""
+    import numpy as np
+    import pyarrow as pa
+
+    for of, column, target in ROWS:
+        if of != name:
+            continue
+        rows = plain(table[column])
+        first = firsts.get(target)
+        numbers = np.full_like(rows, -1) if first is None else np.where(rows < 0, -1, rows + first)
+        place = table.schema.get_field_index(column)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array(numbers, field.type))
+    return table
+
+
+def _clipped(gaps: "pa.Table", from_ns: int) -> "pa.Table":
+    """Return the idle time from a time on."""
+    import numpy as np
+
+    later = gaps.filter(plain(gaps["end"]) > from_ns)
+    return _with_times(later, time=np.maximum(plain(later["time"]), from_ns))
+
+
+def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
+    """Return idle time in which no row lies across a time; by lane and time as before."""
+    import numpy as np
+    import pyarrow as pa
+
+    starts, ends = plain(gaps["time"]), plain(gaps["end"])
+    across = (starts < at_ns) & (at_ns < ends)
+    if not across.any():
+        return gaps
+    earlier = _with_times(gaps, end=np.where(across, at_ns, ends))
+    rows = np.flatnonzero(across)
+    later = _with_times(gaps.take(rows), time=np.full(len(rows), at_ns))
+    order = np.argsort(np.concatenate([np.arange(len(starts)), rows]), kind="stable")
+    return pa.concat_tables([earlier, later]).unify_dictionaries().take(order)
+
+
+def _with_times(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
+    import pyarrow as pa
+
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), pa.array(values, pa.int64()))
+    return table

@@ -1,0 +1,170 @@
+"""Derived tables that are kept up batch by batch, against those of all rows."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuviz.analysis.classification import classify
+from gpuviz.recorder import live_classification
+from gpuviz.recorder.live_classification import LiveClassification
+from gpuviz.recording.tables import schemas
+from tests.unit.recording.any_timeline import RECORDINGS
+from tests.unit.recording.from_activities import Timeline
+
+TABLES = ("activities", "api_calls", "synchronizations")
+TIMES = {"host_waits": "time", "idle_gaps": "time", "stream_waits": "recorded_time"}
+
+
+class Page:
+    """Takes derived tables as a browser does: rows from a time on are replaced."""
+
+    def __init__(self, live, tables):
+        self.live = live
+        self.rows = {name: rows.to_pylist() for name, rows in live.restart(tables).items()}
+
+    def update(self):
+        from_ns = self.live.from_ns
+        for name, rows in self.live.update().items():
+            kept = [row for row in self.rows[name] if row[TIMES[name]] < from_ns]
+            self.rows[name] = kept + rows.to_pylist()
+
+
+def empty_tables():
+    return {name: schema.empty_table() for name, schema in schemas().items()}
+
+
+def in_order(rows):
+    return sorted(tuple(str(value) for value in row.values()) for row in rows)
+
+
+def joined(gaps):
+    """Return idle time by lane, parts of one cause that lie side by side as one."""
+    lanes = defaultdict(list)
+    for gap in sorted(gaps, key=lambda gap: (gap["device"], gap["stream"], gap["time"])):
+        lane = lanes[gap["device"], gap["stream"]]
+        what = (gap["cause"], gap["activity"])
+        if lane and lane[-1][1:] == (gap["time"], what):
+            lane[-1] = (lane[-1][0], gap["end"], what)
+        else:
+            lane.append((gap["time"], gap["end"], what))
+    return dict(lanes)
+
+
+@settings(deadline=None)
+@given(RECORDINGS, st.data())
+def test_as_long_as_all_rows_are_at_hand_nothing_differs(recording, data):
+    tables = recording.tables
+    live = LiveClassification()
+    page = Page(live, empty_tables())
+    for batch in tables["strings"].to_batches():
+        live.take("strings", batch)
+    counts = dict.fromkeys(TABLES, 0)
+    for _ in range(data.draw(st.integers(1, 4))):
+        for name in TABLES:
+            rows = data.draw(st.integers(0, tables[name].num_rows - counts[name]))
+            for batch in tables[name].slice(counts[name], rows).combine_chunks().to_batches():
+                live.take(name, batch)
+            counts[name] += rows
+        page.update()
+    for name in TABLES:
+        for batch in tables[name].slice(counts[name]).combine_chunks().to_batches():
+            live.take(name, batch)
+    page.update()
+    whole = classify(tables)
+
+    for name in ("host_waits", "stream_waits"):
+        assert in_order(page.rows[name]) == in_order(whole[name].to_pylist())
+    assert joined(page.rows["idle_gaps"]) == joined(whole["idle_gaps"].to_pylist())
+
+
+def steady(steps):
+    """A program that waits in each of its steps, one kernel a step, on one stream."""
+    made = Timeline()
+    for step in range(steps):
+        at, correlation = 100 * step, step + 1
+        made.call(at, at + 5, "cuLaunchKernel", correlation=2 * correlation, line=1)
+        made.kernel(at + 10, at + 60, correlation=2 * correlation)
+        made.call(at + 5, at + 70, "cuStreamSynchronize", correlation=2 * correlation + 1, line=2)
+        made.synchronization(
+            "stream_synchronize", at + 6, at + 69, stream=1, correlation=2 * correlation + 1
+        )
+    return made.recording().tables
+
+
+@pytest.mark.parametrize("batch_rows", [7, 25, 400])
+def test_a_long_recording_is_classified_from_its_tail_as_from_all_of_it(batch_rows, monkeypatch):
+    monkeypatch.setattr(live_classification, "OVERLAP_ROWS", 20)
+    steps = 400
+    tables = steady(steps)
+    sizes = []
+    monkeypatch.setattr(
+        live_classification,
+        "classify",
+        lambda rows: sizes.append(rows["api_calls"].num_rows) or classify(rows),
+    )
+    live = LiveClassification()
+    page = Page(live, empty_tables())
+    for batch in tables["strings"].to_batches():
+        live.take("strings", batch)
+    for first in range(0, steps, batch_rows):
+        for name in TABLES:
+            each = 2 * batch_rows if name == "api_calls" else batch_rows
+            start = 2 * first if name == "api_calls" else first
+            for batch in tables[name].slice(start, each).combine_chunks().to_batches():
+                live.take(name, batch)
+        page.update()
+    whole = classify(tables)
+
+    assert max(sizes) <= 2 * batch_rows + 60
+    assert in_order(page.rows["host_waits"]) == in_order(whole["host_waits"].to_pylist())
+    assert joined(page.rows["idle_gaps"]) == joined(whole["idle_gaps"].to_pylist())
+
+
+def test_a_long_wait_that_becomes_known_late_is_added(monkeypatch):
+    monkeypatch.setattr(live_classification, "OVERLAP_ROWS", 20)
+    tables = steady(100)
+    live = LiveClassification()
+    page = Page(live, tables)
+    late = Timeline()
+    late.call(5, 9_990, "cuCtxSynchronize", correlation=9999, thread=2)
+    late.synchronization("context_synchronize", 6, 9_989, correlation=9999)
+    rows = late.recording().tables
+    for name in ("api_calls", "synchronizations"):
+        for batch in rows[name].to_batches():
+            live.take(name, batch)
+    page.update()
+    page.update()
+    waits = [row for row in page.rows["host_waits"] if row["kind"] == "context_synchronize"]
+
+    assert [(row["time"], row["end"]) for row in waits] == [(6, 9_989)]
+    assert waits[0]["synchronization"] == 100
+    assert len(page.rows["host_waits"]) == 101
+
+
+def test_idle_time_is_cut_where_it_may_change_and_never_lies_double():
+    tables = steady(1200)
+    live = LiveClassification()
+    page = Page(live, tables)
+    for rows in (page.rows["idle_gaps"], live.whole(tables)["idle_gaps"].to_pylist()):
+        assert all(row["end"] <= live.from_ns or row["time"] >= live.from_ns for row in rows)
+        lane = sorted((row["time"], row["end"]) for row in rows if row["stream"] == 0)
+        assert all(before[1] <= after[0] for before, after in pairwise(lane))
+
+
+def test_row_numbers_are_unknown_once_the_oldest_rows_were_dropped():
+    live = LiveClassification(lambda: False)
+    page = Page(live, steady(3))
+
+    assert {row["synchronization"] for row in page.rows["host_waits"]} == {-1}
+    assert {row["activity"] for row in page.rows["idle_gaps"]} == {-1}
+
+
+def test_without_new_rows_nothing_is_classified():
+    live = LiveClassification()
+    live.restart(steady(3))
+
+    assert not live.is_due()
+    assert live.update() == {}
