@@ -54,6 +54,7 @@ class Compilation:
             made = json.loads(known.read_text())
             if made["key"] == self.key(made["files"]):
                 return target
+        known.unlink(missing_ok=True)
         listed = self.folder / f"{name}.d"
         run([COMPILER, *self.flags, "-MMD", "-MF", listed, "-c", together, "-o", target])
         files = listed.read_text().replace("\\\n", " ").split()[1:]
