@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpuviz.commands.help import SETTINGS, Group, click
+import click
+
+from gpuviz.commands.help import Group
 from gpuviz.commands.options import (
     FILE,
     FORMATS,
@@ -25,7 +27,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 @click.group(
     cls=Group,
-    context_settings=SETTINGS,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
     "options; likewise zsh_source and fish_source.",
 )
@@ -190,7 +192,8 @@ def main() -> NoReturn:
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
+        error.show(sys.stdout if is_help else None)
         sys.exit(error.exit_code)
     except click.Abort:
         _fail("interrupted", _BY_SIGNAL + signal.SIGINT)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 SNAPSHOT = Path(__file__).parents[1] / "unit" / "formats" / "data" / "pipeline.pickle"
-SHOWN_MS = 15_000
+SHOWN_MS = 60_000
 
 
 class Runs:

@@ -89,13 +89,12 @@ def notebook(
 
 
 def counts(page: Page, view: int = 0) -> tuple[int, int]:
-    """Return how many memory events and activities a view has."""
-    text = page.locator(".gpuviz-live__counts").nth(view).inner_text()
-    events = re.search(r"([\d,]+) memory events", text)
-    activities = re.search(r"([\d,]+) activities", text)
+    """Return how many memory events and activities a view has drawn."""
+    drawn = page.locator(".gpuviz-live__counts").nth(view)
+    events, activities = (drawn.get_attribute(f"data-{name}") for name in ("events", "activities"))
     assert events is not None
     assert activities is not None
-    return int(events[1].replace(",", "")), int(activities[1].replace(",", ""))
+    return int(events), int(activities)
 
 
 def state(page: Page) -> str:

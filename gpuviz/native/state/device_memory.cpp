@@ -14,8 +14,6 @@ namespace {
 // Above any address of a device; what lies below it sums up to less than 2**63.
 constexpr std::uint64_t highest_end = std::uint64_t{1} << 62;
 
-std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
-
 bool can_merge(const Block& left, std::uint64_t left_address, const Block& right,
                std::uint64_t right_address) noexcept {
     if (left.state != BlockState::inactive || right.state != BlockState::inactive) return false;
