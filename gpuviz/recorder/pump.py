@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # While somebody watches; longer where a drain takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
-CLOCKS_INTERVAL_NS = 1_000_000_000
 MOST_OF_TIME = 0.008
+CLOCKS_INTERVAL_NS = 1_000_000_000
 # Between two samples of the devices' memory.
 SAMPLE_NS = 450_000_000
 
@@ -49,10 +49,12 @@ class Pace:
         self._shortest_s = shortest_s
         self._longest_s = longest_s
         self._mean_s = 0.0
+        self._last_s = 0.0
 
     def took(self, seconds: float) -> None:
-        """Take into account what a piece of work took."""
-        self._mean_s += (seconds - self._mean_s) / 4
+        """Take into account what a piece of work took; one that took long by chance is not."""
+        self._mean_s += (min(seconds, self._last_s) - self._mean_s) / 4
+        self._last_s = seconds
 
     @property
     def interval_s(self) -> float:

@@ -47,15 +47,15 @@ print("COST" + json.dumps([watched, share(8)]) + "END")
 WATCH = """
 window.drawn = [];
 const note = () => {
-  const text = document.querySelector(".gpuviz-live__counts")?.textContent ?? "";
-  const events = Number((/([\\d,]+) memory events/.exec(text)?.[1] ?? "0").replaceAll(",", ""));
+  const events = Number(document.querySelector(".gpuviz-live__counts")?.dataset.events ?? "0");
   if (events > (window.drawn.at(-1)?.[1] ?? 0)) {
     const entry = [0, events];
     window.drawn.push(entry);
     requestAnimationFrame(() => requestAnimationFrame(() => { entry[0] = Date.now(); }));
   }
 };
-new MutationObserver(note).observe(document.body, { subtree: true, childList: true });
+const drawn = { subtree: true, childList: true, attributeFilter: ["data-events"] };
+new MutationObserver(note).observe(document.body, drawn);
 """
 
 Row = tuple[str, str, str, bool]

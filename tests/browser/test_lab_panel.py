@@ -16,12 +16,13 @@ from tests.browser.lab import (
     prompt,
     run_cell,
     running_lab,
+    wait_until_run,
     write_notebook,
 )
 
 pytestmark = pytest.mark.browser
 
-LOAD, START, PROGRAM, ONE_CELL, ADD = range(5)
+LOAD, START, PROGRAM, ONE_CELL, ADD, STATUS = range(6)
 CELLS = [
     "import time, gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()",
     "%gpuviz start --simulated gpu",
@@ -34,6 +35,7 @@ while time.monotonic() - began < 12:
 """,
     "one = gpu.empty(3 << 20)\none.nbytes",
     "1 + 1",
+    "%gpuviz status",
 ]
 
 
@@ -125,8 +127,89 @@ def test_a_cell_is_profiled_as_it_stands_and_the_dashboard_opens_beside_it(page)
     cell.get_by_text("Peak allocated").wait_for(timeout=20_000)
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
     dashboard = page.locator(".gpuviz-dashboard-tab")
-    dashboard.get_by_text("Levels over time").wait_for(timeout=20_000)
+    dashboard.get_by_text("Memory over time").wait_for(timeout=20_000)
 
     assert cell.locator(".cm-content").inner_text() == CELLS[ONE_CELL]
     assert "3145728" in cell.inner_text()
     assert dashboard.bounding_box()["x"] > cell.bounding_box()["x"]
+
+
+def numbers_of_the_dashboard(page):
+    """Return value and detail of each number by name."""
+    texts = page.locator(".gpuviz-numbers__number").evaluate_all(
+        "all => all.map(each => [...each.children].map(part => part.textContent))"
+    )
+    return {name: (value, detail) for name, value, detail in texts}
+
+
+def numbers_of_the_panel(card):
+    texts = card.locator("dl").evaluate(
+        "list => [...list.querySelectorAll('dt')].map(name => ["
+        " name.textContent, name.nextSibling.firstChild.textContent.trim(),"
+        " name.nextSibling.lastChild.textContent])"
+    )
+    return {name: (value, detail) for name, value, detail in texts}
+
+
+def all_numbers(page, card):
+    return (
+        numbers_of_the_dashboard(page),
+        numbers_of_the_panel(card),
+        page.locator(".gpuviz-status").inner_text(),
+        page.locator(".gpuviz-live__counts").first.inner_text(),
+    )
+
+
+def test_panel_dashboard_status_bar_and_status_show_the_same_numbers(page):
+    card = gpu_panel(page)
+    for cell in (LOAD, START, ONE_CELL):
+        run_cell(page, cell)
+        wait_until_run(page, cell)
+    page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
+    page.locator(".gpuviz-numbers__value").first.wait_for(timeout=20_000)
+    page.locator(".gpuviz-live__counts").get_by_text("allocated").wait_for(timeout=20_000)
+    card.get_by_role("button", name="Stop").click()
+    card.get_by_text("Not recording").wait_for(timeout=10_000)
+    run_cell(page, STATUS)
+    wait_until_run(page, STATUS)
+    status = page.locator(".jp-CodeCell").nth(STATUS).locator(".jp-OutputArea-output").inner_text()
+    elapsed = re.match(r"Recording stopped after (.*)", status)[1]
+    page.locator(".gpuviz-live__counts").get_by_text(elapsed).wait_for(timeout=10_000)
+    dashboard, panel, bar, live = all_numbers(page, card)
+    allocated, peak = dashboard["Allocated"][0], dashboard["Allocated"][1].removeprefix("peak ")
+
+    assert dashboard["Recorded"][0] == elapsed
+    assert set(panel) == {"Allocated", "Reserved", "GPU busy"}
+    assert panel.items() <= dashboard.items()
+    assert bar == f"GPU {allocated} / {peak}"
+    assert live == f"{elapsed} · {allocated} allocated, peak {peak} · {dashboard['Recorded'][1]}"
+    for name, (value, detail) in dashboard.items():
+        if name != "Recorded":
+            assert re.search(rf"{name} +{re.escape(value)}( \({re.escape(detail)}\))?\n", status)
+    assert allocated == "3.00 MiB"
+
+
+def test_the_numbers_move_together_while_a_cell_runs(page):
+    gpu_panel(page)
+    for cell in (LOAD, START):
+        run(page, cell)
+    page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
+    page.locator(".gpuviz-numbers__value").first.wait_for(timeout=20_000)
+    run_cell(page, PROGRAM)
+    # All in one moment of the page; that is not in the middle of what comes from the kernel.
+    same = """() => {
+      const text = (element) => element?.textContent ?? "";
+      const dashboard = text([...document.querySelectorAll(".gpuviz-numbers__value")][1]);
+      const panel = text(document.querySelector(".gpuviz-card__numbers dd")?.firstChild).trim();
+      const live = text(document.querySelector(".gpuviz-live__counts"));
+      const bar = text(document.querySelector(".gpuviz-status"));
+      window.agreed ??= new Set();
+      const isSame = dashboard === panel && live.includes(`${dashboard} allocated`);
+      if (dashboard.includes("MiB") && isSame && bar.startsWith(`GPU ${dashboard}`)) {
+        window.agreed.add(dashboard);
+      }
+      return window.agreed.size >= 3;
+    }"""
+    page.wait_for_function(same, polling=50, timeout=20_000)
+
+    assert prompt(page, PROGRAM) == "[*]:"

@@ -228,7 +228,7 @@ def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unkno
 
     text = page.locator("[data-part=fragmentation]").inner_text()
 
-    assert "Not known: this allocator does not tell its segments." in text
+    assert "Unknown: this allocator does not expose its segments." in text
     assert page.locator("[data-part=fragmentation] table").count() == 0
 
 

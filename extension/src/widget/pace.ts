@@ -13,6 +13,7 @@ export class Pace {
   #isWanted = false;
   #waiting: number | undefined;
   #restUntilMs = 0;
+  #tookMs = 0;
 
   constructor(seen: HTMLElement, update: () => void) {
     this.#update = update;
@@ -53,7 +54,9 @@ export class Pace {
     const begin = performance.now();
     this.#update();
     const tookMs = performance.now() - begin;
-    // What is drawn is painted after this: about as much again.
-    this.#restUntilMs = begin + Math.max((1 + REST) * tookMs, SHORTEST_MS);
+    // One that took long by chance, as the first one does, is no reason to wait.
+    const usualMs = Math.min(tookMs, this.#tookMs);
+    this.#tookMs = tookMs;
+    this.#restUntilMs = begin + Math.max(tookMs + REST * usualMs, SHORTEST_MS);
   }
 }
