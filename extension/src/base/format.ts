@@ -41,7 +41,7 @@ export function formatShare(share: number): string {
   return `${percent.toFixed(percent >= 10 || percent === 0 ? 0 : 1)} %`;
 }
 
-const TIME_UNITS = [
+export const TIME_UNITS = [
   { name: "s", ns: 1e9 },
   { name: "ms", ns: 1e6 },
   { name: "µs", ns: 1e3 },

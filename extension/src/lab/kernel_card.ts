@@ -3,6 +3,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import type { Actions, Outcome } from "./actions.ts";
 import { formatDuration } from "../base/format.ts";
+import { element } from "../view/dom.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
@@ -14,9 +15,9 @@ export class KernelCard {
   #kernel: LinkedKernel;
   readonly #title = document.createElement("h3");
   readonly #words: TranslationBundle;
-  readonly #status = paragraph("gpuviz-card__status");
+  readonly #status = element("p", "gpuviz-card__status");
   readonly #numbers = document.createElement("dl");
-  readonly #said = paragraph("gpuviz-card__said");
+  readonly #said = element("p", "gpuviz-card__said");
   readonly #spark;
   readonly #buttons = document.createElement("div");
   readonly #actions: Actions;
@@ -153,28 +154,15 @@ function statusText(link: KernelLink, words: TranslationBundle): string {
 
 function numbers({ numbers: shown = [] }: KernelState): HTMLElement[] {
   return shown.flatMap(([name, value, detail]) => {
-    const term = document.createElement("dt");
-    const number = document.createElement("dd");
-    const small = document.createElement("small");
-    term.textContent = name;
-    number.textContent = value;
-    small.textContent = detail;
-    number.append(" ", small);
-    return [term, number];
+    const number = element("dd", "", value);
+    number.append(" ", element("small", "", detail));
+    return [element("dt", "", name), number];
   });
 }
 
-function paragraph(className: string): HTMLParagraphElement {
-  const created = document.createElement("p");
-  created.className = className;
-  return created;
-}
-
 function button(label: string, act: () => void): HTMLButtonElement {
-  const created = document.createElement("button");
+  const created = element("button", "jp-mod-styled jp-Button", label);
   created.type = "button";
-  created.className = "jp-mod-styled jp-Button";
-  created.textContent = label;
   created.addEventListener("click", act);
   return created;
 }

@@ -3,6 +3,7 @@ import "./style.css";
 import type { ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
+import { element } from "../view/dom.ts";
 import type { Actions } from "./actions.ts";
 import { type Teller, unionOf } from "./device_union.ts";
 import { KernelCard } from "./kernel_card.ts";
@@ -78,7 +79,7 @@ export class PanelView {
     }
     const cards = running.flatMap(({ link }) => this.#cards.get(link.kernelId)?.node ?? []);
     const none = [paragraph(this.#words.__("No running kernels."))];
-    const title = heading(this.#words.__("Kernels"));
+    const title = element("h2", "", this.#words.__("Kernels"));
     this.#kernels.replaceChildren(title, ...(cards.length > 0 ? cards : none));
     this.#showDevices();
   }
@@ -107,7 +108,7 @@ export class PanelView {
     const devices = totalsList(unionOf(tellers, server), server?.machine, this.#words);
     const none = paragraph(this.#words.__("No NVIDIA GPU detected."));
     const contents = devices.length > 0 || server === undefined ? devices : [none];
-    const title = heading(this.#words.__("GPU memory, all processes"));
+    const title = element("h2", "", this.#words.__("GPU memory, all processes"));
     this.#devices.replaceChildren(...(contents.length > 0 ? [title, ...contents] : []));
   }
 
@@ -138,15 +139,6 @@ export class PanelView {
   }
 }
 
-function heading(text: string): HTMLElement {
-  const created = document.createElement("h2");
-  created.textContent = text;
-  return created;
-}
-
 function paragraph(text: string): HTMLElement {
-  const created = document.createElement("p");
-  created.className = "gpuviz-panel__none";
-  created.textContent = text;
-  return created;
+  return element("p", "gpuviz-panel__none", text);
 }

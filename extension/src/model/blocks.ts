@@ -114,12 +114,6 @@ export class Blocks extends columnsOf({
   }
 }
 
-export function findBlocks(events: MemoryEvents): Blocks {
-  const blocks = new Blocks();
-  blocks.extend(events);
-  return blocks;
-}
-
 /** Whether the block exists (in use, or its free still pending) after the event at `row`. */
 export function isActiveAfter(blocks: Blocks, block: number, row: number): boolean {
   const end = blocks.freeCompleted[block] ?? NO_EVENT;

@@ -4,11 +4,10 @@ import { test } from "node:test";
 import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
 import { barPieces } from "./bar_rects.ts";
 import { packBars } from "./bars.ts";
-import { findBlocks, isPendingAfter } from "./blocks.ts";
+import { isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { freeBytes, segmentsAfter } from "./moment.ts";
-import { findSegments } from "./segments.ts";
 
 interface State {
   readonly segments: ReadonlyMap<number, number>;
@@ -31,8 +30,8 @@ function stateAfter(rows: readonly EventRow[], count: number): State {
 test("the segments and blocks at any moment equal a replay up to it", () => {
   const rows = randomProgram(11, 250);
   const events = eventsOf(rows);
-  const blocks = findBlocks(events);
-  const segments = findSegments(events);
+  const blocks = new DeviceTimeline(events).blocks;
+  const segments = new DeviceTimeline(events).segments;
   rows.forEach((_, row) => {
     const expected = stateAfter(rows, row + 1);
     const found = segmentsAfter(events, segments, blocks, row);
@@ -54,8 +53,13 @@ test("the segments and blocks at any moment equal a replay up to it", () => {
 test("the bars hold every byte of every segment once, in blocks and gaps", () => {
   const rows = randomProgram(5, 120);
   const events = eventsOf(rows);
-  const blocks = findBlocks(events);
-  const segments = segmentsAfter(events, findSegments(events), blocks, rows.length - 1);
+  const blocks = new DeviceTimeline(events).blocks;
+  const segments = segmentsAfter(
+    events,
+    new DeviceTimeline(events).segments,
+    blocks,
+    rows.length - 1,
+  );
   const layout = packBars(segments);
   const pieces = barPieces(segments, layout, blocks);
   const bytes = (isFree: boolean): number =>
@@ -77,9 +81,12 @@ test("neighbouring mapped ranges of one stream are one segment, allocated ones a
     { timeNs: 3, action: Action.segmentAlloc, address: 5100, size: 100 },
     { timeNs: 4, action: Action.segmentUnmap, address: 1050, size: 50 },
   ]);
-  const segments = findSegments(events);
+  const segments = new DeviceTimeline(events).segments;
   const ranges = (row: number): number[][] =>
-    segmentsAfter(events, segments, findBlocks(events), row).map(({ from, to }) => [from, to]);
+    segmentsAfter(events, segments, new DeviceTimeline(events).blocks, row).map(({ from, to }) => [
+      from,
+      to,
+    ]);
 
   assert.deepEqual(ranges(1), [[1000, 1200]]);
   assert.deepEqual(ranges(4), [

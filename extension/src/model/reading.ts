@@ -2,7 +2,6 @@ import { nextTask } from "../base/next_task.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
 import type { RecordingFile } from "../wire/recording_file.ts";
 import type { GrowingRecording } from "./growing_recording.ts";
-import { Work } from "./work.ts";
 
 /** Tables that other tables refer to; they are small, and are read first. */
 const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
@@ -34,7 +33,7 @@ export async function* readInto(
   recording: GrowingRecording,
   file: RecordingFile,
 ): AsyncGenerator<number> {
-  const small = Work.tableNames.filter((name) => !LARGE.some((large) => large === name));
+  const small = recording.work.tableNames.filter((name) => !LARGE.some((large) => large === name));
   for (const name of [...NAMED_FIRST, ...small]) {
     recording.append(await file.tableIfAny(name));
   }

@@ -83,12 +83,6 @@ export class Segments extends columnsOf({
   }
 }
 
-export function findSegments(events: MemoryEvents): Segments {
-  const segments = new Segments();
-  segments.extend(events);
-  return segments;
-}
-
 /** The place of the first range that ends after an address; ranges are apart and ascend. */
 function firstEndingAfter(open: readonly OpenRange[], address: number): number {
   let low = 0;

@@ -80,17 +80,6 @@ export class Work {
     threads: this.threads,
   };
 
-  static readonly tableNames = [
-    "strings",
-    "threads",
-    "launch_configurations",
-    "activities",
-    "api_calls",
-    "synchronizations",
-    "ranges",
-    "launch_blocks",
-    "overheads",
-    "memory_operations",
-    "device_memory",
-  ] as const;
+  /** The tables that are taken. */
+  readonly tableNames: readonly string[] = Object.keys(this.#tables);
 }

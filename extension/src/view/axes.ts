@@ -1,16 +1,9 @@
-import { CLOCK_FROM_NS, formatBytes, formatClock } from "../base/format.ts";
+import { CLOCK_FROM_NS, formatBytes, formatClock, TIME_UNITS } from "../base/format.ts";
 import { binaryTicks, clockTicks, decimalTicks, toPixel, type Scale } from "../base/scale.ts";
 import type { Drawing } from "./plot.ts";
 
 const TICK_SPACING_X_PX = 110;
 const TICK_SPACING_Y_PX = 36;
-
-const AXIS_UNITS = [
-  { name: "s", ns: 1e9 },
-  { name: "ms", ns: 1e6 },
-  { name: "µs", ns: 1e3 },
-  { name: "ns", ns: 1 },
-] as const;
 
 /** Labelled time ticks below the plot area, with vertical grid lines. */
 export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): void {
@@ -19,7 +12,7 @@ export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): voi
   const farthest = Math.max(Math.abs(scale.from), Math.abs(scale.to));
   const isLong = farthest >= CLOCK_FROM_NS;
   const ticks = (isLong ? clockTicks : decimalTicks)(scale.from, scale.to, most);
-  const unit = AXIS_UNITS.find((candidate) => farthest >= candidate.ns) ?? AXIS_UNITS[3];
+  const unit = TIME_UNITS.find((candidate) => farthest >= candidate.ns) ?? TIME_UNITS[3];
   const step = (ticks[1] ?? scale.to) - (ticks[0] ?? scale.from);
   const digits = Math.min(Math.max(Math.ceil(Math.log10(unit.ns / step) - 1e-9), 0), 9);
   context.textBaseline = "top";

@@ -22,25 +22,10 @@ interface LevelStyle {
 
 /** In the order of painting; dashes keep lines apart that lie on each other. */
 export const LEVEL_STYLES: readonly LevelStyle[] = [
-  {
-    name: "reserved",
-    dashPx: [],
-    line: (t) => t.reserved,
-    fill: (t) => t.reservedFill,
-  },
-  {
-    name: "allocated",
-    dashPx: [],
-    line: (t) => t.allocated,
-    fill: (t) => t.allocatedFill,
-  },
+  { name: "reserved", dashPx: [], line: (t) => t.reserved, fill: (t) => t.reservedFill },
+  { name: "allocated", dashPx: [], line: (t) => t.allocated, fill: (t) => t.allocatedFill },
   { name: "active", dashPx: [7, 5], line: (t) => t.active, fill: undefined },
-  {
-    name: "requested",
-    dashPx: [2, 3],
-    line: (t) => t.requested,
-    fill: undefined,
-  },
+  { name: "requested", dashPx: [2, 3], line: (t) => t.requested, fill: undefined },
 ];
 
 /** The levels as step lines; a pixel column shows every level that occurs in it. */
