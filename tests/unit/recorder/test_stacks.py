@@ -171,7 +171,7 @@ def test_a_command_shows_its_program_and_nothing_of_gpuviz(program):
 
     [row], frames = FrameResolver().resolve([stack])
 
-    assert row == {"id": 1, "frames": [1, 2, 3]}
+    assert row == {"id": 1, "frames": [1, 2, 3], "user_frame": 2}
     assert [frame["name"] for frame in frames] == ["empty", "work", "<module>"]
 
 
@@ -182,7 +182,7 @@ def test_a_stack_without_the_user_has_no_frames():
     ]
 
     assert FrameResolver().resolve([stack, []]) == (
-        [{"id": 1, "frames": []}, {"id": 2, "frames": []}],
+        [{"id": n, "frames": [], "user_frame": 0} for n in (1, 2)],
         [],
     )
 
