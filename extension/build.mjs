@@ -46,9 +46,6 @@ const suppliedByJupyterLab = {
   },
 };
 
-/** Functions that a page calls in hundreds of places, which a name of one letter makes shorter. */
-const OFTEN = ["max", "min", "floor", "round"];
-
 const options = {
   bundle: true,
   target: "es2022",
@@ -59,16 +56,10 @@ const options = {
   sourcemap: values.watch ? "inline" : false,
 };
 
-const pageOptions = {
-  ...options,
-  define: Object.fromEntries(OFTEN.map((name) => [`Math.${name}`, `math_${name}`])),
-  banner: { js: `const ${OFTEN.map((name) => `math_${name}=Math.${name}`)};` },
-};
-
 const pages = [
-  { ...pageOptions, entryPoints: { report: "src/report/index.ts" } },
+  { ...options, entryPoints: { report: "src/report/index.ts" } },
   {
-    ...pageOptions,
+    ...options,
     entryPoints: { widget: "src/widget/index.ts" },
     plugins: [paletteOfWidget],
   },

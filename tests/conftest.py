@@ -1,6 +1,7 @@
 """The profiles of Hypothesis, and what a user installs, built once for all tests."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,13 @@ ROOT = Path(__file__).parent.parent
 register_profiles()
 # Modules decide when they are imported; `--hypothesis-profile` is read before that.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+# Begun with `&` or by nohup, a process ignores these signals, and so do the programs it starts;
+# programs start with the default of a signal that has a handler here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +51,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return next(folder.glob("*.whl"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let two workers share out modules, but build the wheel on one of them only."""
+    for item in items:
+        needed = getattr(item, "fixturenames", ())
+        group = "wheel" if "wheel" in needed else str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

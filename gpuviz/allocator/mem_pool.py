@@ -9,17 +9,17 @@ from gpuviz.allocator.non_copyable import NonCopyable
 
 
 class MemPool(NonCopyable):
-    """Memory of its own for what is allocated on one device inside `use_mem_pool`.
+    """A private pool for the allocations on one device inside `use_mem_pool`.
 
-    It goes back to the device when the object is gone and no array uses it.
+    Its memory is released when the pool is deleted and no array uses it.
 
     Args:
         device: Its ordinal; CuPy's current device by default.
-        use_on_oom: Let other allocations have this memory rather than fail.
-        no_split: Serve each request from a segment of its own.
+        use_on_oom: Let other allocations use this memory before they fail.
+        no_split: Serve each request from its own segment.
 
     Raises:
-        DeviceUnavailableError: There is no usable driver.
+        DeviceUnavailableError: A usable driver is missing.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class MemPool(NonCopyable):
 
 @contextmanager
 def use_mem_pool(pool: MemPool) -> Iterator[None]:
-    """Let this thread's allocations on the pool's device come from it inside the ``with`` block.
+    """Serve this thread's allocations on the pool's device from the pool in a ``with`` block.
 
-    Pools nest; the innermost serves. Arrays may outlive the block.
+    Pools nest; the innermost is used. Arrays may outlive the block.
     """
     allocator = caching_allocator(pool.device)
     _, number = pool.id

@@ -1,7 +1,7 @@
 """torch.cuda's memory functions over the caching allocator of this process.
 
-There is one `gpuviz._core.CachingAllocator` for each device, made at first use, which lives as long
-as the process, since arrays may. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`.
+Each device has one `gpuviz._core.CachingAllocator`, created at first use and kept until the process
+ends, like its arrays. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`.
 """
 
 import gc
@@ -45,13 +45,13 @@ def cuda_driver() -> _core.CudaDriver:
     """Return the CUDA driver.
 
     Raises:
-        DeviceUnavailableError: There is no driver, it is too old, or it finds no GPU.
+        DeviceUnavailableError: The driver is missing or too old, or there is no GPU.
     """
     try:
         return _core.CudaDriver.open()
     except _core.DeviceError as error:
         raise DeviceUnavailableError(
-            f"{error} Loading recordings, reports and `gpuviz demo` work without one.",
+            f"{error} Loading recordings, reports and `gpuviz demo` work without a GPU.",
         ) from None
 
 
@@ -60,10 +60,10 @@ def _open_device(device: int) -> _core.Device:
 
 
 def caching_allocator(device: int) -> _core.CachingAllocator:
-    """Return the caching allocator of a device, made at the first call.
+    """Return the caching allocator of a device; the first call creates it.
 
     Raises:
-        DeviceUnavailableError: There is no usable driver.
+        DeviceUnavailableError: A usable driver is missing.
         ValueError: ``GPUVIZ_ALLOC_CONF`` has an unknown key or a bad value.
     """
     allocator = _process.allocators.get(device)
@@ -77,19 +77,19 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
 
 
 def _collect_garbage(allocator: _core.CachingAllocator) -> bool:
-    """Free arrays in reference cycles, as CuPy's own pool does before it gives up."""
+    """Free arrays in reference cycles, as CuPy's own pool does before it fails."""
     before = allocator.memory_stats()["active.all.freed"]
     gc.collect()
     return allocator.memory_stats()["active.all.freed"] != before
 
 
 def caching_allocators() -> dict[int, _core.CachingAllocator]:
-    """Return the caching allocators made so far, by device."""
+    """Return the existing caching allocators, by device."""
     return dict(_process.allocators)
 
 
 def set_new_allocator_hook(hook: Callable[[int, _core.CachingAllocator], None] | None) -> None:
-    """Call ``hook(device, allocator)`` for every allocator there is and for each new one."""
+    """Call ``hook(device, allocator)`` for every existing and every new allocator."""
     _process.on_new = hook
     if hook is not None:
         for device, allocator in caching_allocators().items():
@@ -100,7 +100,7 @@ def chosen_device(device: int | None) -> int:
     """Return ``device``, or CuPy's current device for None.
 
     Raises:
-        DeviceUnavailableError: There is no CuPy or no usable driver to ask.
+        DeviceUnavailableError: CuPy or a usable driver is missing.
     """
     if device is not None:
         return device
@@ -110,12 +110,12 @@ def chosen_device(device: int | None) -> int:
 
 
 def _reported_device(device: int | None) -> int:
-    """Return the same, but 0 where nothing has been allocated and any device tells the same."""
+    """Return the same, but 0 if nothing has been allocated on any device."""
     return chosen_device(device) if _process.allocators else device or 0
 
 
 def set_empty_cache(call: Callable[[_core.CachingAllocator], None] | None) -> None:
-    """Let `empty_cache` make ``call``, which knows where it is made; the allocator's for None."""
+    """Replace the call that `empty_cache` makes; None restores the allocator's own."""
     _process.empty_cache = call
 
 
@@ -190,7 +190,7 @@ def memory_snapshot(device: int | None = None) -> list[dict[str, Any]]:
 
 
 def reset_peak_memory_stats(device: int | None = None) -> None:
-    """Let every peak start again from the current value."""
+    """Reset every peak to the current value."""
     allocator = _existing(device)
     if allocator is not None:
         allocator.reset_peak_stats()
@@ -204,7 +204,7 @@ def reset_accumulated_memory_stats(device: int | None = None) -> None:
 
 
 def empty_cache() -> None:
-    """Give all cached memory that no array uses back to the devices; waits for pending frees."""
+    """Release all cached memory that no array uses to the devices; waits for pending frees."""
     for allocator in caching_allocators().values():
         (_process.empty_cache or _core.CachingAllocator.empty_cache)(allocator)
 
@@ -213,16 +213,16 @@ def mem_get_info(device: int | None = None) -> tuple[int, int]:
     """Return the free and the total memory of a device in bytes, other processes included.
 
     Raises:
-        DeviceUnavailableError: There is no usable driver.
+        DeviceUnavailableError: A usable driver is missing.
     """
     return caching_allocator(chosen_device(device)).device.memory_info()
 
 
 def list_gpu_processes(device: int | None = None) -> str:
-    """Return which processes use a device's memory, one line each, for a person to read.
+    """Return the processes that use a device's memory as text, one line each.
 
     Raises:
-        DeviceUnavailableError: There is no usable driver.
+        DeviceUnavailableError: A usable driver is missing.
     """
     ordinal = chosen_device(device)
     lines = [
@@ -233,7 +233,7 @@ def list_gpu_processes(device: int | None = None) -> str:
 
 
 def set_per_process_memory_fraction(fraction: float, device: int | None = None) -> None:
-    """Limit what the allocator may hold to a fraction of the device's memory; 1.0 lifts it.
+    """Limit the allocator to a fraction of the device's memory; 1.0 removes the limit.
 
     Raises:
         TypeError: ``fraction`` is not a float.
@@ -253,13 +253,14 @@ def get_per_process_memory_fraction(device: int | None = None) -> float:
 
 
 def set_allocator_settings(settings: str) -> None:
-    """Change the allocator's settings, for all devices, from now on.
+    """Change the allocator's settings for all devices.
 
     Args:
         settings: ``key:value,...`` as in ``PYTORCH_CUDA_ALLOC_CONF``, for example
-            ``"expandable_segments:True"``. As in torch, options that are not named stay, but
-            ``max_split_size_mb``, ``max_non_split_rounding_mb``, ``roundup_power2_divisions`` and
-            ``garbage_collection_threshold``, which go back to their defaults.
+            ``"expandable_segments:True"``. As in torch, options that are not named keep their
+            values, except ``max_split_size_mb``, ``max_non_split_rounding_mb``,
+            ``roundup_power2_divisions`` and ``garbage_collection_threshold``, which return to their
+            defaults.
 
     Raises:
         ValueError: An unknown key or a bad value; the message names it.
@@ -271,5 +272,5 @@ def set_allocator_settings(settings: str) -> None:
 
 
 def get_allocator_settings() -> str:
-    """Return the settings that differ from their defaults, as one text."""
+    """Return the settings that differ from their defaults, as text."""
     return settings_text(_process.current_settings())

@@ -15,18 +15,18 @@ def caching_allocator_alloc(
     device: int | None = None,
     stream: "cupy.cuda.Stream | int | None" = None,
 ) -> int:
-    """Return the address of ``size`` bytes, to be freed by `caching_allocator_delete`; 0 for 0.
+    """Allocate ``size`` bytes and return their address; free it with `caching_allocator_delete`.
 
     Args:
-        size: Bytes.
+        size: Bytes; 0 returns the address 0.
         device: Its ordinal; CuPy's current device by default.
-        stream: On which the memory is used, CuPy's or a raw handle; the current one by default.
+        stream: The stream that uses the memory, CuPy's or a raw handle; the current one by default.
 
     Raises:
         ValueError: ``size`` is negative.
         TypeError: ``stream`` is neither a stream nor an integer.
-        MemoryError: The device, or its share, is full.
-        DeviceUnavailableError: There is no CuPy or no usable driver.
+        MemoryError: The device, or the allowed fraction of it, is full.
+        DeviceUnavailableError: CuPy or a usable driver is missing.
     """
     if size < 0:
         raise ValueError(f"Invalid memory size: {size}. It must be 0 bytes or more.")
@@ -47,7 +47,7 @@ def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
 
 
 def caching_allocator_delete(address: int) -> None:
-    """Free what `caching_allocator_alloc` returned, on whichever device it is; 0 does nothing.
+    """Free memory of `caching_allocator_alloc`, on any device; the address 0 does nothing.
 
     Raises:
         ValueError: No live allocation begins at ``address``.

@@ -6,9 +6,9 @@ MIB = 1 << 20
 
 
 def settings_text(settings: _core.AllocatorSettings) -> str:
-    """Return the options that differ from their defaults, as one ``key:value,...`` text.
+    """Return the options that differ from their defaults, as ``key:value,...``.
 
-    Parsed over the defaults it gives the same settings, whatever texts led to them.
+    Parsing the text returns equal settings.
     """
     defaults = _core.AllocatorSettings.parse("")
     options = {
@@ -24,7 +24,7 @@ def settings_text(settings: _core.AllocatorSettings) -> str:
         "large_segment_size_mb": defaults.large_segment_size // MIB,
         "expandable_segments": False,
         "max_split_size_mb": defaults.max_split_size // MIB,
-        # Follows the segment size unless it is named.
+        # Equals the segment size unless it is set.
         "max_non_split_rounding_mb": settings.large_segment_size // MIB,
         "garbage_collection_threshold": 0.0,
         "per_process_memory_fraction": None,

@@ -8,26 +8,28 @@ from gpuviz.recording.stream_handle import known_handle
 if TYPE_CHECKING:
     import cupy
 
-# By handle and class: a wrapper of a handle must not take the place of the stream that owns it.
-# When memory is freed an event is recorded on each; the driver crashes on one that is gone.
+# By handle and class: a wrapper of a handle must not replace the stream that owns it. A free
+# records an event on each; the driver crashes on a destroyed stream.
 _kept_streams: dict[tuple[int, type], Any] = {}
 
 
 def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
-    """Keep an array's memory until ``stream`` is done with what it has queued by the array's free.
+    """Delay the reuse of an array's memory until ``stream`` has finished its work.
 
-    Needed when another stream uses the array than the one it was made on, the only one known to
-    the allocator. The memory must come from gpuviz's allocator; a view counts for the whole. The
-    stream is not destroyed before the process ends; an ``ExternalStream`` must live as long.
+    Needed if the array is used on another stream than the one on which it was allocated, which is
+    the only one that the allocator knows. Once the array is freed, its memory is reused only after
+    the work that ``stream`` has queued by then. The memory must come from gpuviz's allocator; a
+    view stands for its whole array. The stream is kept until the process ends; an
+    ``ExternalStream`` must live as long.
 
     Raises:
-        ValueError: The memory is not gpuviz's, so nothing would hold it back.
+        ValueError: The memory does not come from gpuviz's allocator.
     """
     memory = array.data.mem
     allocator = caching_allocators().get(memory.device_id)
     if allocator is None or not allocator.owns(memory.ptr):
         raise ValueError(
-            "record_stream needs memory of gpuviz's allocator; this array was made before "
+            "record_stream needs memory of gpuviz's allocator; this array was allocated before the "
             "recording, or by another allocator",
         )
     _kept_streams[stream.ptr, type(stream)] = stream

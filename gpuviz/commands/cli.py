@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpuviz.commands.help import SETTINGS, Group, click
+import click
+
+from gpuviz.commands.help import Group
 from gpuviz.commands.options import (
     FILE,
     FORMATS,
@@ -25,7 +27,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 @click.group(
     cls=Group,
-    context_settings=SETTINGS,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
     "options; likewise zsh_source and fish_source.",
 )
@@ -190,14 +192,18 @@ def main() -> NoReturn:
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
+        error.show(sys.stdout if is_help else None)
         sys.exit(error.exit_code)
     except click.Abort:
         _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
-    except GpuvizError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except Exception as error:
+        _end_as_signalled(error)
+        if isinstance(error, GpuvizError):
+            _fail(str(error))
+        if isinstance(error, OSError):
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(0)
@@ -215,6 +221,17 @@ def _end(_number: int, _frame: object) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
     # An exception, so that no partial file is left.
     sys.exit(_BY_SIGNAL + signal.SIGTERM)
+
+
+def _end_as_signalled(error: BaseException) -> None:
+    """Exit if a signal came first: a library may fail when it cleans up after one."""
+    before = error.__context__
+    while before is not None:
+        if isinstance(before, KeyboardInterrupt):
+            _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
+        if isinstance(before, SystemExit):
+            sys.exit(before.code)
+        before = before.__context__
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:

@@ -1,9 +1,11 @@
 """Commands whose help and usage rich_click draws; it is imported only where they are drawn."""
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-__all__ = ["SETTINGS", "Command", "Group", "click"]
+import click
+
+if TYPE_CHECKING:
+    from rich_click import RichCommand, RichContext
 
 _STYLE = {
     "text_paragraph_linebreaks": "\n\n",
@@ -11,35 +13,60 @@ _STYLE = {
     "style_options_panel_border": "dim",
     "style_commands_panel_border": "dim",
 }
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+_SAME = (
+    "name",
+    "params",
+    "help",
+    "epilog",
+    "short_help",
+    "options_metavar",
+    "add_help_option",
+    "hidden",
+    "deprecated",
+)
 
-if TYPE_CHECKING or len(sys.argv) == 1 or not {"-h", "--help"}.isdisjoint(sys.argv):
-    import rich_click as click
-    from rich_click import RichCommand as Command
-    from rich_click import RichGroup as Group
 
-    SETTINGS["rich_help_config"] = _STYLE
-else:
-    import click
+class Command(click.Command):
+    """A command that starts sooner than one of rich_click's."""
 
-    class _Context(click.Context):
-        """What draws the usage that stands above the error in it."""
+    def get_usage(self, ctx: click.Context) -> str:
+        """Return the line that stands above the error in a command line."""
+        formatter = _drawing(ctx).make_formatter()
+        formatter.write_usage(ctx.command_path, " ".join(self.collect_usage_pieces(ctx)))
+        return formatter.getvalue().rstrip("\n")
 
-        def get_usage(self) -> str:
-            from rich_click import RichContext
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help on one screen."""
+        drawing = _drawing(ctx)
+        return drawing.command.get_help(drawing)
 
-            formatter = RichContext(self.command, rich_help_config=_STYLE).make_formatter()
-            pieces = self.command.collect_usage_pieces(self)
-            formatter.write_usage(self.command_path, " ".join(pieces))
-            return formatter.getvalue().rstrip("\n")
 
-    class Command(click.Command):
-        """A command that starts sooner than one of rich_click's."""
+class Group(Command, click.Group):
+    """A group of such commands."""
 
-        context_class = _Context
+    command_class = Command
 
-    class Group(click.Group):
-        """A group of such commands."""
 
-        context_class = _Context
-        command_class = Command
+def _drawing(ctx: click.Context) -> "RichContext":
+    """Return a context like this one whose command draws itself."""
+    from rich_click import RichContext
+
+    return RichContext(
+        _drawn(ctx.command),
+        info_name=ctx.command_path,
+        help_option_names=ctx.help_option_names,
+        rich_help_config=_STYLE,
+    )
+
+
+def _drawn(command: click.Command) -> "RichCommand":
+    from rich_click import RichCommand, RichGroup
+
+    same = {name: getattr(command, name) for name in _SAME}
+    if not isinstance(command, click.Group):
+        return RichCommand(**same)
+    return RichGroup(
+        **same,
+        commands={name: _drawn(each) for name, each in command.commands.items()},
+        subcommand_metavar=command.subcommand_metavar,
+    )

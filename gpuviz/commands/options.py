@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 from click.shell_completion import CompletionItem
 
-from gpuviz.commands.help import Command, click
+from gpuviz.commands.help import Command
 from gpuviz.formats import exports
 
 # Readers and writers check files; their errors are more precise than click's.

@@ -34,7 +34,7 @@ def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Reco
     if format is None:
         format = _format_of(path)  # noqa: A001
     if format not in FORMATS:
-        raise ValueError(f"no format {format!r}; there are {_listed()}")
+        raise ValueError(f"unknown format {format!r}; choose one of {_listed()}")
     module, function, _ = FORMATS[format]
     found: Writer = getattr(import_module(f"gpuviz.formats.{module}"), function)
     return found
@@ -46,7 +46,7 @@ def _format_of(path: "Path") -> str:
             return name
     found = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
     raise ValueError(
-        f"{path} has {found}, which stands for no format; pass format=..., one of {_listed()}; "
+        f"{path} has {found}, which is not that of a format; pass format=..., one of {_listed()}; "
         "Recording.save writes .gpuviz and Recording.report HTML",
     )
 

@@ -56,10 +56,10 @@ class PartWriter:
             self.directory.mkdir()
         except FileExistsError:
             raise RecordingExistsError(
-                f"{self.directory} exists; it came to be meanwhile"
+                f"{self.directory} exists; it was created in the meantime"
             ) from None
         except OSError as error:
-            raise SpoolError(f"{self.directory}: cannot be made ({error})") from error
+            raise SpoolError(f"{self.directory}: cannot be created ({error})") from error
         try:
             self.describe(manifest)
         except SpoolError:
@@ -117,7 +117,7 @@ class PartWriter:
         except OSError as error:
             self._keep_in_memory()
             raise SpoolError(
-                f"{self.directory}: cannot be written ({error}); recording goes on in memory",
+                f"{self.directory}: cannot be written ({error}); the recording continues in memory",
             ) from error
 
     def tables(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
@@ -206,8 +206,8 @@ def read(directory: Path) -> Recording:
         torn = _read_table(directory, name, flushed.tables.get(name, Written(0, 0, 0)))
         if torn.lost_bytes:
             notes.append(
-                f"{name + TABLE_SUFFIX}: the last {torn.lost_bytes} bytes are half a batch, "
-                "left out."
+                f"{name + TABLE_SUFFIX}: the last {torn.lost_bytes} bytes are an incomplete "
+                "batch and were left out."
             )
         if torn.table is not None:
             tables[name] = torn.table
@@ -264,9 +264,9 @@ def _last_flush(directory: Path) -> LastFlush:
 
 
 def _end_note(manifest: "Manifest", flushed: LastFlush) -> str:
-    note = "The recording was not finished: its program was killed, or still runs."
+    note = "The recording is unfinished: its program was killed, or is still running."
     if not flushed.unix_ns:
-        return note + " Nothing says when it was last written."
+        return note + " The time of the last write is unknown."
     seconds = (flushed.unix_ns - manifest.start_unix_ns) / 1e9
     return (
         f"{note} What happened after the last write, {seconds:.1f} s after the start, is missing."
@@ -278,6 +278,6 @@ def _check_free(path: Path, directory: Path) -> None:
         raise RecordingExistsError(f"{path} exists; remove it or record to another path")
     if directory.exists() or directory.is_symlink():
         raise RecordingExistsError(
-            f"{directory} exists: a recording to {path.name} is running or was cut off; load it "
-            f'with gpuviz.load("{directory}"), then remove it, or record to another path',
+            f"{directory} exists: a recording to {path.name} is in progress or was interrupted; "
+            f'load it with gpuviz.load("{directory}"), then remove it, or record to another path',
         )

@@ -28,7 +28,7 @@ _ACTION_NAMES = {
     "deallocate": _FREES,
     "allocate failure": (_OOM,),
 }
-_NO_SEGMENTS = "RMM's log has the blocks that were asked for; what RMM reserves it does not tell."
+_NO_SEGMENTS = "RMM's log contains requested blocks only; the memory that RMM reserves is unknown."
 
 
 class RowError(ValueError):
@@ -115,9 +115,11 @@ class LogRows:
         times = self._columns["time"]
         notes = [_NO_SEGMENTS]
         if self._before:
-            notes.append(f"{len(self._before)} blocks were allocated before RMM's log began.")
+            notes.append(
+                f"{len(self._before)} blocks were allocated before the start of RMM's log."
+            )
         if self._empty:
-            notes.append(f"{self._empty} lines of RMM's log are about 0 bytes and left out.")
+            notes.append(f"{self._empty} lines of RMM's log have 0 bytes and were left out.")
         return Manifest(
             created=datetime.fromtimestamp(start / 1e9, UTC).isoformat() if self._is_unix else "",
             start_unix_ns=start if self._is_unix else 0,

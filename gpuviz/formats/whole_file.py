@@ -59,7 +59,7 @@ def check_free(path: "Path", *, overwrite: bool) -> None:
     """
     if not overwrite and (path.exists() or path.is_symlink()):
         raise RecordingExistsError(
-            f"{path} exists and is not overwritten; choose another name or pass overwrite=True",
+            f"{path} exists; choose another name or pass overwrite=True",
         )
 
 
@@ -68,7 +68,7 @@ def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
     try:
         os.link(unfinished, path)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
     except OSError:
         _move_without_links(unfinished, path)
 
@@ -77,7 +77,7 @@ def _move_without_links(unfinished: "Path", path: "Path") -> None:
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from None
+        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
     try:
         unfinished.replace(path)
     except OSError:

@@ -67,7 +67,7 @@ def _move(unfinished: "Path", path: "Path", replaced: "Path") -> None:
         if replaced.exists():
             replaced.rename(path)
         elif path.exists():
-            raise RecordingExistsError(f"{path} exists; it came to be meanwhile") from error
+            raise RecordingExistsError(f"{path} exists; it was created in the meantime") from error
         raise
 
 

@@ -13,17 +13,17 @@ from gpuviz import _core
 if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class CuptiTracing:
-    """GPU activities of this process, whoever causes them; see `gpuviz.recorder.tracer.Tracer`.
+    """GPU activities of this process, of any library; see `gpuviz.recorder.tracer.Tracer`.
 
-    Where CUPTI cannot be used the recording goes on without activities, and the user is told why:
-    by a ``RuntimeWarning``, once a process, and by `notes`.
+    If CUPTI is not available, the recording continues without activities; a ``RuntimeWarning``,
+    once per process, and `notes` give the reason.
 
     Args:
-        cuda_major: The major version of the CUDA runtime in use, whose CUPTI is preferred.
+        cuda_major: The major version of the CUDA runtime in use, which determines that of CUPTI.
         options: What to record.
     """
 
@@ -34,22 +34,22 @@ class CuptiTracing:
         self._problem = ""
 
     def begin(self, session: _core.Session) -> None:
-        """Record activities into the session from now on, if that is possible."""
+        """Start recording activities into the session, if possible."""
         try:
             self._tracer = self._started(session)
         except RuntimeError as error:
-            self._problem = f"Only memory is recorded, no streams: {error}"
-            if self._problem not in _told:
-                _told.add(self._problem)
+            self._problem = f"Only memory is recorded, streams are not: {error}"
+            if self._problem not in _warned:
+                _warned.add(self._problem)
                 warnings.warn(self._problem, RuntimeWarning, stacklevel=2)
 
     def end(self) -> None:
-        """Return when all that the GPU has completed is recorded."""
+        """Stop; returns when everything that the GPU has completed is recorded."""
         if self._tracer is not None:
             self._tracer.stop()
 
     def flush(self) -> None:
-        """Let what is complete reach the session now."""
+        """Send completed activities to the session now."""
         if self._tracer is not None:
             self._tracer.flush()
 
@@ -60,15 +60,15 @@ class CuptiTracing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know, in sentences."""
+        """Messages for the user, in sentences."""
         if self._tracer is None:
             return (self._problem,) if self._problem else ()
         if self._tracer.launches and not self._tracer.records:
-            return ("Another tool took over CUPTI's buffers: GPU activities are missing.",)
+            return ("Another tool took over CUPTI's buffers; GPU activities are missing.",)
         return ()
 
     def abandon(self) -> None:
-        """In the child of a fork: CUDA cannot be used there."""
+        """Deactivate the tracer in the child of a fork, where CUDA cannot be used."""
         if self._tracer is not None:
             self._tracer.abandon_after_fork()
 
@@ -88,11 +88,11 @@ class CuptiTracing:
 def find_cupti(cuda_major: int) -> Path:
     """Return the path of libcupti of a CUDA major version.
 
-    One that the process has loaded already comes first: a second one would be refused. Then where
-    CUDA's wheels and ``cuda-pathfinder`` have it, then the toolkit's folders.
+    A library that the process has already loaded comes first, because a second one would fail. Then
+    ``cuda-pathfinder``, CUDA's wheels, and the folders of the CUDA toolkit are searched.
 
     Raises:
-        RuntimeError: There is none; the text says what to install.
+        RuntimeError: CUPTI is not installed; the text names the package to install.
     """
     name = f"libcupti.so.{cuda_major}"
     for path in (*_loaded(), *_of_pathfinder(name), *_of_wheels(name), *_of_toolkits(name)):

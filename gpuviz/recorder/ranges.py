@@ -21,17 +21,17 @@ _get_ident = threading.get_ident
 
 
 class range:  # noqa: A001, N801 - the name that CUDA's users know
-    """A named stretch of the program: what happens in it is recorded as being in it.
+    """A named part of the program; events in it refer to it.
 
-    Use it in ``with``, or as a decorator of a function or an ``async def`` function, while
-    recording or not. Ranges nest; one object may be entered again, and by several threads at once.
-    Inside coroutines, each ``with`` should make an object of its own.
+    Use it in a ``with`` block, or as a decorator of a function or an ``async def`` function, with
+    or without a recording. Ranges nest; an object may be entered repeatedly, and by several threads
+    at once. Inside coroutines, each ``with`` should create its own object.
 
     Args:
-        name: Shown wherever the range is.
-        stream: A CuPy stream on which the range is measured too, from the end of the work that is
-            queued before it to the end of what is queued within. It is then an activity of its own;
-            where CUPTI records streams, the launches within tell the same, and there is none.
+        name: Name of the range.
+        stream: A CuPy stream on which to measure the range as an activity as well, from the end of
+            the work queued before it to the end of the work queued within. It has no effect if
+            CUPTI records streams, since the launches within the range are known then.
 
     Raises:
         TypeError: ``name`` is not a str, or ``stream`` no stream.
@@ -79,7 +79,7 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
                 measured.end()
 
     def __call__(self, function: Function) -> Function:
-        """Return the function with each of its calls in a range of this name and stream."""
+        """Return a function whose calls are ranges of this name and stream."""
         import inspect
 
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -135,7 +135,7 @@ BeginOnStream = Callable[[bytes, Any], "StreamRange | None"]
 
 
 def record_into(session: _core.Session | None, begin_on_stream: BeginOnStream | None) -> None:
-    """Let every range begin in this session from now on; None: in none.
+    """Record all ranges into this session from now on; None for no session.
 
     Ranges with a stream are passed to ``begin_on_stream``, their name as UTF-8, unless it is None.
     """

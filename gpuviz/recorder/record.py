@@ -28,39 +28,40 @@ def record(  # noqa: PLR0913 - each is a switch of its own
     graph_nodes: bool = True,
     max_events: int = DEFAULT_MAX_EVENTS,
 ) -> Recorder:
-    """Return a recorder of what CuPy does to GPU memory and streams.
+    """Return a recorder of CuPy's GPU memory and streams.
 
-    Use it in ``with``, or `start` it. Without CUPTI memory alone is recorded, and a warning says
-    so.
+    Use it in a ``with`` block, or call `start`. Without CUPTI only memory is recorded, with a
+    warning.
 
     Args:
-        path: Where the recording goes while it is made, a new ``.gpuviz`` file. Without one the
-            newest ``max_events`` events are kept in memory.
-        device: Record this simulated GPU, and not CuPy.
-        allocator: ``"caching"`` puts gpuviz's own allocator under CuPy; arrays made before stay
-            valid and count as memory outside. ``"observe"`` leaves the program's allocator in
-            place (CuPy's MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
-        streams: Whether to record the GPU activities of the process, whoever launched them.
+        path: A new ``.gpuviz`` file, written while recording. Without a path, the newest
+            ``max_events`` events are kept in memory.
+        device: Record this simulated GPU instead of CuPy.
+        allocator: ``"caching"`` installs gpuviz's own allocator under CuPy; existing arrays stay
+            valid and count as other memory. ``"observe"`` keeps the program's allocator (CuPy's
+            MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
+        streams: Whether to record the GPU activities of the process, of any library.
         stacks: Whether to record the Python call stacks of events and launches.
         launch_sites: Whether to record which call caused each activity.
-        launch_blocks: Whether to record which blocks of memory each launch got pointers to.
+        launch_blocks: Whether to record to which blocks of memory each launch received pointers.
         api_calls: Whether to record every CUDA driver call, not only launches, copies and
             synchronizations.
-        graph_nodes: Whether a CUDA graph shows its kernels one by one, or each launch as a whole.
-        max_events: How many events may wait in memory, at 64 bytes each, and how many activities.
+        graph_nodes: Whether to record the kernels of a CUDA graph one by one, or each launch as a
+            whole.
+        max_events: How many events, at 64 bytes each, and how many activities are kept in memory.
 
     Raises:
-        ValueError: An argument is not one of those above.
+        ValueError: An argument has none of these values.
         TypeError: ``device`` is not a `SimulatedGPU`.
-        DeviceUnavailableError: There is no CuPy.
+        DeviceUnavailableError: CuPy is not installed.
     """
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
     check_max_events(max_events)
     if device is not None and not hasattr(device, "tracer"):
         raise TypeError(
-            f"device must be a gpuviz.SimulatedGPU, got {device!r}; leave it out to record what "
-            "CuPy does on every GPU",
+            f"device must be a gpuviz.SimulatedGPU, got {device!r}; omit it to record CuPy on all "
+            "GPUs",
         )
     options = TracerOptions(
         launch_sites=launch_sites,
@@ -82,7 +83,7 @@ def _source(device: "SimulatedGPU | None", allocator: AllocatorMode, *, stacks: 
     if device is not None:
         if allocator != "caching":
             raise ValueError(
-                "A simulated GPU has gpuviz's caching allocator and no other: leave out "
+                "A simulated GPU always uses gpuviz's caching allocator; omit "
                 f"allocator={allocator!r}",
             )
         return device.source()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 64
-_ABANDONED = "This process is a fork of the one that records; ask the recorder there"
+_ABANDONED = "This process is a fork of the recording one; use the recorder there"
 
 
 class Recorder:
@@ -47,14 +47,14 @@ class Recorder:
     reference: it records until `stop`, or until the interpreter exits.
 
     Attributes:
-        before_start: Called with each recorder that is started, before anything else happens; it
-            may stop another one. For whoever records in the background.
+        before_start: Called with each recorder before it starts; it may stop another recorder.
+            Meant for background recordings.
     """
 
     before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
 
     _active: "Recorder | None" = None
-    # Held from the first to the last step of every start and stop in this process.
+    # Held during every start and stop in this process.
     _lifecycle = threading.RLock()
 
     def __init__(  # noqa: PLR0913 - what a recording is made of
@@ -93,18 +93,18 @@ class Recorder:
         return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
 
     def start(self) -> None:
-        """Begin recording.
+        """Start recording.
 
         Raises:
             RecorderError: This recorder has been started before, or another one is active.
-            RecordingExistsError: There is a file at the path already.
-            SpoolError: The path's folder does not exist or cannot be written.
-            DeviceUnavailableError: There is no CuPy, no GPU or no usable driver.
+            RecordingExistsError: The path already exists.
+            SpoolError: The path's folder does not exist or is not writable.
+            DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.
         """
         with Recorder._lifecycle:
             if self._store is not None:
                 raise RecorderError(
-                    "This recorder has been started before; make another with record()",
+                    "This recorder has been started before; create a new one with record()",
                 )
             if Recorder.before_start is not None:
                 Recorder.before_start(self)
@@ -157,18 +157,18 @@ class Recorder:
         set_failure_listener(self._post_mortem.explain)
 
     def stop(self) -> Recording:
-        """End recording, restore what was there before, and return the recording.
+        """Stop recording, restore the previous allocator, and return the recording.
 
-        A disk that failed is told by one ``RuntimeWarning``.
+        Issues one ``RuntimeWarning`` if events could not be written to disk.
 
         Raises:
-            RecorderError: It does not record.
+            RecorderError: The recorder is not active.
         """
         with Recorder._lifecycle:
             if self._is_abandoned:
                 raise RecorderError(_ABANDONED)
             if self._store is None or self._pump is None or Recorder._active is not self:
-                raise RecorderError("This recorder does not record; start() it first")
+                raise RecorderError("This recorder is not active; call start() first")
             Recorder._active = None
             set_failure_listener(None)
             atexit.unregister(self._stop_at_exit)
@@ -190,7 +190,7 @@ class Recorder:
         return recording
 
     def __enter__(self) -> Self:
-        """Begin recording."""
+        """Start recording."""
         self.start()
         return self
 
@@ -200,38 +200,38 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End recording, also when the block raised."""
+        """Stop recording, even if the block raised an exception."""
         if Recorder._active is self:
             self.stop()
 
     @classmethod
     def active(cls) -> "Recorder | None":
-        """Return the recorder that records in this process now, None if none does."""
+        """Return the active recorder of this process, or None."""
         return cls._active
 
     @property
     def elapsed_ns(self) -> int:
-        """Where the recording is on its own time axis, its length once stopped; 0 before."""
+        """Time since the start of the recording; its duration once stopped, 0 before."""
         if self._store is None:
             return 0
         return self._duration_ns or self._clock_ns()
 
     @property
     def is_recording(self) -> bool:
-        """Whether it records now."""
+        """Whether the recorder is active."""
         return Recorder._active is self
 
     @property
     def recording(self) -> Recording:
-        """The recording; while it goes on, what was recorded until now.
+        """The recording; while recording, everything up to now.
 
         Raises:
-            RecorderError: It has not been started.
+            RecorderError: The recorder has not been started.
         """
         if self._is_abandoned:
             raise RecorderError(_ABANDONED)
         if self._store is None or self._pump is None:
-            raise RecorderError("Nothing is recorded yet: start() the recorder first")
+            raise RecorderError("Nothing has been recorded yet; call start() first")
         self._tracer.flush()
         return self._drained()
 
@@ -243,18 +243,18 @@ class Recorder:
 
     @property
     def out_of_memory_pages(self) -> tuple[Path, ...]:
-        """The pages written about requests for memory that failed, the first failure's first."""
+        """Paths of the pages about failed requests for memory, in the order of the failures."""
         return tuple(self._post_mortem.pages)
 
     def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
-        """Give a listener everything that is recorded, until now and from now on, while it is.
+        """Send a listener everything recorded up to now, and everything from now on.
 
         Args:
-            listener: Is called with each message, from any thread; it must not block.
+            listener: Called with each message, from any thread; it must not block.
             since: The number of the last message that it has; -1 if none.
 
         Returns:
-            What ends it; to be called any number of times.
+            A function that ends the subscription; it may be called repeatedly.
         """
         if self._pump is not None:
             self._pump.drain()
@@ -265,14 +265,14 @@ class Recorder:
 
     @property
     def statistics(self) -> RecorderStatistics:
-        """The numbers that all views show: at most a second old while somebody follows them."""
+        """The numbers that all views show; at most a second old while a listener follows them."""
         return self._statistics.latest or self.read_statistics()
 
     def read_statistics(self) -> RecorderStatistics:
-        """Return the numbers as of now; all who follow them get the same.
+        """Return the current numbers, and pass them to all listeners.
 
         Raises:
-            RecorderError: This process is a fork of the one that records.
+            RecorderError: This process is a fork of the recording one.
         """
         if self._is_abandoned:
             raise RecorderError(_ABANDONED)
@@ -285,13 +285,13 @@ class Recorder:
         return self._new_statistics(self.elapsed_ns)
 
     def follow_statistics(self, listener: "Callable[[], None]") -> "Callable[[], None]":
-        """Call a listener whenever `statistics` changed, about once a second while it records.
+        """Call a listener whenever `statistics` changes, about once a second while recording.
 
         Args:
-            listener: Is called from any thread; it must neither block nor raise.
+            listener: Called from any thread; it must neither block nor raise.
 
         Returns:
-            What ends it; to be called any number of times.
+            A function that ends this; it may be called repeatedly.
         """
         return self._statistics.follow(listener)
 
@@ -319,7 +319,7 @@ class Recorder:
         return self._store is None or self._store.dropped_oldest_activities == 0
 
     def status(self) -> RecorderStatus:
-        """Return counts, sizes and costs as of now."""
+        """Return the current counts, sizes and costs."""
         store = self._store
         return RecorderStatus(
             recording=self.is_recording,
@@ -386,7 +386,7 @@ class Recorder:
             self.stop()
 
     def _abandon(self) -> None:
-        """Forget everything in the child of a fork, where the recorder's threads do not exist."""
+        """Deactivate the recorder in the child of a fork, which lacks its threads."""
         self._is_abandoned = True
         self._tracer.abandon()
         self._ranges.abandon_after_fork()
@@ -394,7 +394,7 @@ class Recorder:
 
 
 def _abandon_active() -> None:
-    # A thread that does not exist in the child may hold the old one.
+    # A thread that does not exist in the child may hold the old lock.
     Recorder._lifecycle = threading.RLock()  # noqa: SLF001
     if Recorder._active is not None:  # noqa: SLF001
         Recorder._active._abandon()  # noqa: SLF001

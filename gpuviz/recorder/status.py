@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecorderStatus:
-    """What a recorder has done so far.
+    """Counts, sizes and costs of a recorder.
 
     Attributes:
-        recording: Whether it records now.
-        streams: Whether GPU activities are, or were, recorded too; `notes` tell why not.
+        recording: Whether the recorder is active.
+        streams: Whether GPU activities are, or were, recorded; `notes` give the reason if not.
         events: Memory events recorded.
         activities: GPU activities recorded: kernels, copies, memsets, graph launches.
-        dropped: Events lost to a full queue, or that could not be stored.
-        dropped_activities: Rows of activities and of CUDA calls that were lost.
-        dropped_oldest: Events given up to stay within ``max_events``.
+        dropped: Events dropped because a queue was full, or that could not be stored.
+        dropped_activities: Rows of activities and of CUDA calls that were dropped.
+        dropped_oldest: Events discarded to stay within ``max_events``.
         bytes_in_memory: Bytes held by queues, columns and call stacks.
         bytes_on_disk: Bytes written so far; 0 without a path.
-        own_cost_ns: CPU time of the recorder's two threads, and an estimate of what recording took
-            within the program: the events times the cost of one, measured when recording started.
-        notes: What the user should know, in sentences.
+        own_cost_ns: CPU time of the recorder's two threads, plus an estimate of the time spent in
+            the program: the number of events times the cost of one, measured at the start.
+        notes: Messages for the user, in sentences.
     """
 
     recording: bool
@@ -42,23 +42,23 @@ class DeviceStatistics:
     Attributes:
         device: Ordinal.
         allocated: Bytes allocated.
-        allocated_peak: The most bytes allocated at one time since the recording began.
+        allocated_peak: The maximum of allocated bytes since the start of the recording.
         reserved: Bytes of the known segments.
         free: Bytes of all free blocks in them.
         inactive_split: Bytes of free blocks in partly used segments; see `Fragmentation`.
         largest_free: Bytes of the largest free block.
-        unused: Bytes of the device that no process uses, by the latest sample; None if unknown.
+        unused: Free bytes of the device, from the latest sample; None if unknown.
         activities: GPU activities, without ranges on streams.
-        start_ns: When the first of them began.
-        end_ns: When the last of them ended.
+        start_ns: Start of the first activity.
+        end_ns: End of the last activity.
         busy_ns: Time in which at least one ran.
         kernel_ns: Time in which at least one kernel ran.
         copy_ns: Time in which at least one copy ran.
         kernel_copy_ns: Time in which both did.
-        uncounted_ns: None of the times above is off by more: an activity became known so late that
-            the busy times around its begin had been summed up. Nearly always 0.
-        lately_busy: Share of the last second for which the activities that became known in it ran;
-            None if none was ever recorded.
+        uncounted_ns: Upper bound of the error of the times above. Activities that arrive after the
+            busy times around them have been summed up are not counted; nearly always 0.
+        lately_busy: Share of the last second in which activities that arrived in it ran; None if
+            none was ever recorded.
     """
 
     device: int
@@ -91,38 +91,38 @@ class DeviceStatistics:
 
     @property
     def allocatable(self) -> int | None:
-        """The most bytes that one allocation could get now; None if unknown."""
+        """The largest allocation that would succeed now, in bytes; None if unknown."""
         if self.unused is None:
             return None
         return max(self.largest_free, self.unused + self.cached_whole)
 
     @property
     def window_ns(self) -> int:
-        """Time from the begin of the first activity to the end of the last."""
+        """Time from the start of the first activity to the end of the last."""
         return self.end_ns - self.start_ns
 
     @property
     def busy(self) -> float | None:
-        """Share of that time in which at least one ran; None if none was recorded."""
+        """Share of that time in which an activity ran; None if none was recorded."""
         if not self.activities:
             return None
         return self.busy_ns / self.window_ns if self.window_ns else 0.0
 
     @property
     def hidden_copies(self) -> float:
-        """Share of the copies' time in which a kernel ran as well."""
+        """Share of the copy time in which a kernel ran as well."""
         return self.kernel_copy_ns / self.copy_ns if self.copy_ns else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecorderStatistics:
-    """All numbers of a recorder at one time: every view shows those of the same object.
+    """All numbers of a recorder at one time; every view shows the same object.
 
     Attributes:
         time_ns: That time, on the time axis of the recording.
-        events: Memory events until then, without those that describe what existed before.
-        status: Sizes and costs, and counts that may be a moment ahead.
-        devices: The devices that were seen, ascending.
+        events: Memory events up to that time, without initial events.
+        status: Sizes, costs and counts; counts may be slightly ahead.
+        devices: The devices in use, in ascending order.
     """
 
     time_ns: int
@@ -132,12 +132,12 @@ class RecorderStatistics:
 
     @property
     def dropped(self) -> int:
-        """Events and rows of activities that were lost."""
+        """Dropped events and rows of activities."""
         return self.status.dropped + self.status.dropped_activities
 
     @property
     def activities(self) -> int:
-        """GPU activities until then, without ranges on streams."""
+        """GPU activities up to that time, without ranges on streams."""
         return sum(device.activities for device in self.devices)
 
     @property

@@ -46,7 +46,8 @@ class Store:
     def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
         if path is not None and not path.parent.is_dir():
             raise SpoolError(
-                f"{path}: there is no folder {path.parent}; make it, or record to another path",
+                f"{path}: the folder {path.parent} does not exist; create it, or record "
+                "to another path",
             )
         self._part = None if path is None else PartWriter(path, manifest)
         self._max_events = max_events

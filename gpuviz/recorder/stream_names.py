@@ -13,20 +13,20 @@ Key = tuple[int, int]
 
 
 class StreamNames:
-    """Names by device and handle, until the stream behind the handle is destroyed."""
+    """Names by device and handle, until the stream is destroyed."""
 
     def __init__(self) -> None:
         self._names: dict[Key, str] = {}
         self._session: _core.Session | None = None
 
     def begin(self, session: _core.Session) -> None:
-        """Name the streams of this session from now on, and those that were named before."""
+        """Use the names in this session, including those given before."""
         self._session = session
         for (device, handle), name in tuple(self._names.items()):
             _core.name_stream(session, device, handle, name)
 
     def end(self) -> None:
-        """Name no more streams there, and forget those that it saw destroyed."""
+        """Stop using the names in the session, and remove those of destroyed streams."""
         session, self._session = self._session, None
         if session is not None:
             last = {(device, handle): ended for _, device, handle, *_, ended in session.streams()}
@@ -35,17 +35,17 @@ class StreamNames:
                     self._names.pop(key, None)
 
     def abandon_after_fork(self) -> None:
-        """Name no more streams there, and do not ask it."""
+        """Detach from the session without using it."""
         self._session = None
 
     def remember(self, key: Key, name: str) -> None:
-        """Use a name from now on."""
+        """Add a name."""
         self._names[key] = name
         if self._session is not None:
             _core.name_stream(self._session, *key, name)
 
     def forget(self, key: Key, name: str) -> None:
-        """Give later recordings no such name; what the active one has stays."""
+        """Remove a name for later recordings; the active one keeps it."""
         if self._names.get(key) == name:
             del self._names[key]
 
@@ -54,18 +54,19 @@ names = StreamNames()
 
 
 def name_stream(stream: "cupy.cuda.Stream | int", name: str, *, device: int | None = None) -> None:
-    """Call a stream ``name`` in the active recording and in later ones.
+    """Name a stream in the active recording and in later ones.
 
-    The name lasts as long as the stream; where that is a raw handle, until it is named again.
+    The name is kept as long as the stream exists; for a raw handle, until it is named again.
 
     Args:
-        stream: CuPy's, or a raw handle.
-        name: Shown wherever the stream is; empty: by its handle again.
-        device: The stream's ordinal; the stream's own, or CuPy's current device, by default.
+        stream: A CuPy stream or a raw handle.
+        name: The name to show; empty to show the handle again.
+        device: Ordinal of the stream's device; the stream's own, or CuPy's current device, by
+            default.
 
     Raises:
         TypeError: ``stream`` is neither a stream nor an integer, or ``name`` is not a str.
-        DeviceUnavailableError: The device is not given, and there is no CuPy or no usable driver.
+        DeviceUnavailableError: No device is given, and CuPy or a usable driver is missing.
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a str, got {name!r}")

@@ -15,7 +15,7 @@ NOT_LIMITED = UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is true of a recording as a whole.
+    """Facts about a recording as a whole.
 
     Attributes:
         created: Wall-clock time of time 0, in ISO 8601.
@@ -28,25 +28,25 @@ class Manifest:
         process_start_ns: When it began, since the host's start, to 10 ms; 0 if unknown. Process ids
             are used again: the two together are not.
         duration_ns: From the start to the end of the recording.
-        complete: Whether the recording was stopped in order.
+        complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
         simulated: Whether events come from a simulated device.
-        label: A sentence to show wherever the recording is shown; may be empty.
-        events: Memory events recorded, those dropped not counted.
-        dropped: Events lost to full buffers.
+        label: A sentence shown with the recording; may be empty.
+        events: Memory events recorded, without dropped ones.
+        dropped: Events dropped because buffers were full.
         dropped_oldest: Events discarded to keep memory bounded.
-        dropped_activities: Rows of activities and of CUDA calls that were lost.
+        dropped_activities: Rows of activities and of CUDA calls that were dropped.
         dropped_oldest_activities: Such rows that were discarded to keep memory bounded.
-        initial_events: That many first rows of ``memory_events`` describe what existed before.
-        own_cost_ns: Time that recording itself took.
+        initial_events: Number of first rows of ``memory_events`` that describe existing memory.
+        own_cost_ns: Overhead of the recording.
         memory_stats: The live allocator's final statistics, by device.
-        failures: What the allocator told of the first requests that failed, by
+        failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 for what is not limited or not known.
-        notes: Sentences on what is missing or unusual.
-        tables: Rows of each table in the file; empty if the writer did not say.
+        notes: Sentences on missing or unusual data.
+        tables: Rows of each table in the file; empty if unknown.
         derived_version: Of the derived tables in the file; 0 if there are none.
-        extra: Keys of newer versions, kept as they are.
+        extra: Keys of newer versions, kept unchanged.
     """
 
     version: int = VERSION
@@ -128,7 +128,8 @@ def _check_version(version: Any) -> None:
         raise ValueError(f'expected "version" to be a positive integer, found {version!r}')
     if version > VERSION:
         raise ValueError(
-            f"the file has version {version}, this gpuviz reads up to {VERSION}: update gpuviz",
+            f"the file has version {version}, but this gpuviz reads versions up to "
+            f"{VERSION}; update gpuviz",
         )
 
 

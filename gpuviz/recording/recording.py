@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 Moment = int | Literal["peak", "end"] | None
-"""A time in ns, ``peak`` (most bytes allocated), or ``end`` (None is the same)."""
+"""A time in ns, ``peak`` (the maximum of allocated bytes), or ``end`` (like None)."""
 
 
 def load(path: str | os.PathLike[str]) -> "Recording":
-    """Return the recording in a file or a folder, whose content tells which format it has.
+    """Return the recording in a file or folder; the format is detected by its content.
 
-    Read are ``.gpuviz`` files, ``.gpuviz.part`` folders, HTML reports, PyTorch's memory snapshots
-    (pickles, of which nothing is executed), RMM's CSV logs, and exported Arrow or Parquet folders.
+    Supported are ``.gpuviz`` files, ``.gpuviz.part`` folders, HTML reports, PyTorch memory
+    snapshots (pickles, of which nothing is executed), RMM CSV logs, and Arrow or Parquet folders.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        FormatError: The file is damaged, foreign, or of a newer version; the text names the part.
+        FileNotFoundError: The file does not exist.
+        FormatError: The file is damaged, unknown or too new; the text names the part.
     """
     from gpuviz.formats.detection import read
 
@@ -43,18 +43,18 @@ def load(path: str | os.PathLike[str]) -> "Recording":
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Recording:
-    """What was recorded: immutable Arrow tables, and questions about them.
+    """A recording: immutable Arrow tables, and analyses of them.
 
     Times are nanoseconds since the recording's start, sizes are bytes.
 
     Args:
-        tables: The tables of ``gpuviz.recording.tables``; absent ones are taken as empty.
-        manifest: What is true of the recording as a whole.
+        tables: The tables of ``gpuviz.recording.tables``; missing ones are empty.
+        manifest: Facts about the recording as a whole.
         derived: What `gpuviz.recording.derived.marked` returned for these tables; anything else is
             left out, and made anew when it is asked for.
 
     Raises:
-        NonconformingTableError: A table has other columns, types or ids than expected.
+        NonconformingTableError: A table has unexpected columns, types or ids.
     """
 
     tables: "Mapping[str, pa.Table]"
@@ -94,10 +94,10 @@ class Recording:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
 
-        The file appears whole or not at all.
+        The file is written completely or not at all.
 
         Raises:
-            RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+            RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
         from gpuviz.formats import gpuviz
@@ -115,20 +115,20 @@ class Recording:
     ) -> Path:
         """Write the recording as one HTML file that opens offline, and return its path.
 
-        The file embeds what it shows of the recording: `load` gives it back.
+        The file embeds the recording that it shows: `load` returns it.
 
         Args:
-            path: Where the file goes.
-            overwrite: Whether to replace what is at ``path``.
+            path: Path of the file.
+            overwrite: Whether to replace an existing file.
             redact: Whether to remove names, paths, source lines and the command line, also from the
-                embedded recording; numbers stay, and the page says so.
+                embedded recording; numbers are kept, and the page states it.
             window: Begin and end of the time to show, in ns; see `window`.
-            max_size: The most bytes that the file may have. Links from launches to blocks go first,
-                then CUDA calls with their stacks, then time far from the peak; the page says so.
+            max_size: Maximum size in bytes. Links from launches to blocks are removed first,
+                then CUDA calls with their stacks, then time far from the peak; the page states it.
 
         Raises:
-            RecordingExistsError: There is a file at ``path`` and ``overwrite`` is false.
-            ValueError: The window is not in the recording, or ``max_size`` is too small for it.
+            RecordingExistsError: ``path`` exists and ``overwrite`` is False.
+            ValueError: The window is outside the recording, or ``max_size`` is too small.
         """
         from gpuviz.report.page import write_report
 
@@ -148,12 +148,12 @@ class Recording:
         Args:
             path: A file; for ``arrow`` and ``parquet`` a folder.
             format: ``perfetto``, ``chrome_trace``, ``torch_snapshot``, ``arrow`` or ``parquet``;
-                if None, the one that has the suffix of ``path``.
-            overwrite: Whether to replace what is at ``path``.
+                if None, the one with the suffix of ``path``.
+            overwrite: Whether to replace an existing file or folder.
 
         Raises:
-            ValueError: There is no such format, or none with that suffix; the text lists them.
-            RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+            ValueError: The format or suffix is unknown; the text lists the known ones.
+            RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
         from gpuviz.formats.exports import writer
@@ -165,7 +165,7 @@ class Recording:
         """Return a table by name, a derived one or ``memory_levels`` too.
 
         Raises:
-            KeyError: There is no such table; the text lists those there are.
+            KeyError: The table does not exist; the text lists the tables.
         """
         if name == "memory_levels":
             return self.memory_levels
@@ -173,7 +173,7 @@ class Recording:
             return self.derived[name]
         if name not in self.tables:
             names = ", ".join(sorted([*self.tables, *self.derived, "memory_levels"]))
-            raise KeyError(f"no table {name!r} in the recording; there are {names}")
+            raise KeyError(f"the recording has no table {name!r}; its tables are {names}")
         return self.tables[name]
 
     def memory_stats(self, device: int | None = None) -> dict[str, int]:
@@ -190,7 +190,7 @@ class Recording:
         """Return segments and their blocks in the shape of ``torch.cuda.memory_snapshot()``.
 
         Args:
-            at: The moment; the end if None. Events of exactly that time have happened.
+            at: The moment; the end if None. Events at exactly that time are included.
             device: Ordinal; all devices if None.
         """
         from gpuviz.analysis.snapshot import snapshot
@@ -204,11 +204,11 @@ class Recording:
         at: Moment = "peak",
         device: int | None = None,
     ) -> "pa.Table":
-        """Return bytes and counts by the place that allocated, most live bytes first.
+        """Return bytes and counts by call site, most live bytes first.
 
         Args:
-            by: One row for each call stack, or for each line of the user's.
-            at: The moment that ``live_bytes`` and ``live_count`` are of.
+            by: One row for each call stack, or for each line of the user's program.
+            at: The moment of ``live_bytes`` and ``live_count``.
             device: Ordinal; all devices if None.
         """
         from gpuviz.analysis.sites import sites
@@ -216,7 +216,7 @@ class Recording:
         return sites(self, by, at, device)
 
     def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
-        """Return where reserved memory went that is not in use, at a moment.
+        """Return how unused reserved memory is distributed, at a moment.
 
         Args:
             at: The moment; the end if None.
@@ -227,13 +227,13 @@ class Recording:
         return fragmentation(self, at, device)
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
-        """Return the requests for memory that failed, what each met, and why."""
+        """Return the failed requests for memory, with the reason and the state of memory."""
         from gpuviz.out_of_memory.failures import out_of_memory
 
         return out_of_memory(self)
 
     def peak(self, device: int | None = None) -> "Peak":
-        """Return when most bytes were allocated, and how many.
+        """Return time and size of the peak of allocated bytes.
 
         Args:
             device: Ordinal; the sum of all devices if None.
@@ -251,8 +251,8 @@ class Recording:
         """Return busy time, overlap and the causes of idle time, by device and by stream.
 
         Args:
-            device: Ordinal; all devices that have activities if None.
-            start: Begin of the window in ns; each device's first activity if None.
+            device: Ordinal; all devices with activities if None.
+            start: Start of the window in ns; each device's first activity if None.
             end: End of the window in ns; the end of each device's last activity if None.
         """
         from gpuviz.analysis.overlap import overlap
@@ -260,19 +260,19 @@ class Recording:
         return overlap(self, device, start, end)
 
     def window(self, start: int, end: int) -> "Recording":
-        """Return what happened after ``start`` and until ``end``, in ns, on the same time axis.
+        """Return the part of the recording after ``start`` and until ``end``, in ns.
 
-        What lived at ``start`` counts as what existed before, as at the start of a recording.
+        The time axis stays the same. Blocks that exist at ``start`` become initial events.
         """
         from gpuviz.analysis.window import window
 
         return window(self, start, end)
 
     def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
-        """Return counts and times of kernels, and what launched them, most time first.
+        """Return counts, times and launch sites of kernels, most time first.
 
         Args:
-            by: One row for each name, line of the user's, or call stack.
+            by: One row for each name, line of the user's program, or call stack.
         """
         from gpuviz.analysis.kernels import kernels
 
@@ -282,17 +282,17 @@ class Recording:
         """Return counts, bytes, times and bandwidth of copies, most time first.
 
         Args:
-            by: One row for each kind and memory of the host, or of these for each line or stack.
+            by: One row for each kind and host memory, or for each of these and line or stack.
         """
         from gpuviz.analysis.copies import copies
 
         return copies(self, by)
 
     def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
-        """Return how often and how long the host was blocked, and by what, most time first.
+        """Return how often, how long and by what the host was blocked, most time first.
 
         Args:
-            by: One row for each kind and CUDA call, or of these for each line or stack.
+            by: One row for each kind and CUDA call, or for each of these and line or stack.
         """
         from gpuviz.analysis.synchronizations import synchronizations
 
@@ -300,7 +300,7 @@ class Recording:
 
     @property
     def memory_levels(self) -> "pa.Table":
-        """The totals of each device, one row whenever one of them changed."""
+        """The memory totals of each device, one row per change."""
         return self._levels_and_end[0]
 
     @property
@@ -316,7 +316,7 @@ class Recording:
 
     @cached_property
     def memory_columns(self) -> "MemoryColumns":
-        """The memory events as the native core reads them."""
+        """The memory events in the form of the native core."""
         from gpuviz.analysis.state import memory_columns
 
         return memory_columns(self.tables["memory_events"])
@@ -330,7 +330,7 @@ class Recording:
 
     @cached_property
     def duration_ns(self) -> int:
-        """Nanoseconds from the start to the end of the recording, and of all that is in it."""
+        """Duration of the recording in ns, including activities that end later."""
         import pyarrow.compute as pc
 
         columns = (("memory_events", "time"), ("activities", "end"), ("api_calls", "end"))
@@ -339,26 +339,26 @@ class Recording:
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """The ordinals of the devices that were seen, ascending."""
+        """The ordinals of the devices in the recording, in ascending order."""
         columns = (("devices", "id"), ("memory_events", "device"), ("activities", "device"))
         seen = (self.tables[table][column].unique().to_pylist() for table, column in columns)
         return tuple(sorted(set[int]().union(*seen)))
 
     @property
     def dropped(self) -> int:
-        """Events and activities that are missing: lost, or discarded as the oldest."""
+        """Number of missing events and activities: dropped, or discarded as the oldest."""
         manifest = self.manifest
         activities = manifest.dropped_activities + manifest.dropped_oldest_activities
         return manifest.dropped + manifest.dropped_oldest + activities
 
     @property
     def is_complete(self) -> bool:
-        """Whether the recording was stopped in order and no event is missing."""
+        """Whether the recording was stopped properly and no event is missing."""
         return self.manifest.complete and self.dropped == 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader of any number of this recording should know."""
+        """Notes on what the recording lacks, in sentences."""
         from gpuviz.analysis.notes import notes
 
         return notes(self.manifest)
@@ -373,5 +373,5 @@ class Recording:
             return self.devices[0] if self.devices else 0
         if device not in self.devices:
             there_are = ", ".join(map(str, self.devices)) or "none"
-            raise ValueError(f"device {device} is not in the recording; devices: {there_are}")
+            raise ValueError(f"the recording has no device {device}; its devices are {there_are}")
         return device

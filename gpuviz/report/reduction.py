@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Of the bytes allowed: what a page is tried for, and what it need not come closer to.
-_AIM, _ENOUGH = 0.97, 0.94
+# Of the bytes left for the archive: what is tried for, and what it need not come closer to.
+_AIM, _ENOUGH = 0.96, 0.92
 _MOST_PARTS = 8
 # Base64 has 4 letters for 3 bytes.
 _LETTERS = 4 / 3
@@ -168,7 +168,7 @@ def _around_peak(shown: Shown, search: "_Search", write: "Callable[[Shown], P]",
         if best is not None:
             best.close()
         best = page
-        if page.size >= largest * _ENOUGH:
+        if search.is_near(page):
             break
     return best or _smallest(write(part(0)), largest)
 
@@ -188,7 +188,8 @@ class _Search:
     """Looks for the share of the time whose page is as large as it may be.
 
     As regula falsi does, with the changes of the Illinois method: between a share that fits and one
-    that does not, where their bytes tell, and nearer to the one that stayed if one stays.
+    that does not, where their bytes tell, and nearer to the one that stayed if one stays. Where
+    bytes come in few steps that leads nowhere, and the last attempts halve what is between them.
 
     Args:
         page: Of all the time, which does not fit.
@@ -204,21 +205,32 @@ class _Search:
         self._sizes = [_LETTERS * names, _LETTERS * sum(tables.values())]
         self._weights = [1.0, 1.0]
         self._last: bool | None = None
+        self._attempts = 0
 
     def next_share(self) -> float:
         """Return the share to try."""
-        aim = self._largest * _AIM - self._around
+        aim = self._room * _AIM
         missing = max(aim - self._sizes[0], 0) * self._weights[0]
         over = max(self._sizes[1] - aim, 0) * self._weights[1]
-        slope = missing / (missing + over) if missing + over else 0.5
+        is_lost = self._attempts >= _MOST_PARTS // 2 or not missing + over
+        slope = 0.5 if is_lost else missing / (missing + over)
         low, high = self._shares
         return low + (high - low) * min(max(slope, 0.02), 0.98)
+
+    @property
+    def _room(self) -> int:
+        return self._largest - self._around
+
+    def is_near(self, page: WrittenPage) -> bool:
+        """Return whether a page that fits is hardly smaller than it may be."""
+        return _LETTERS * page.archive_size >= self._room * _ENOUGH
 
     def learn(self, share: float, page: WrittenPage, *, fits: bool) -> None:
         """Take what the page of a share came to."""
         letters = _LETTERS * page.archive_size
         if letters <= self._largest:
             self._around = page.size - int(letters)
+        self._attempts += 1
         side = int(not fits)
         self._shares[side], self._sizes[side], self._weights[side] = share, letters, 1.0
         if self._last == fits:

@@ -231,7 +231,7 @@ def live_headline(
         *_live_work(statistics, device),
         Number("Dropped events", format_count(statistics.dropped), _oldest(status.dropped_oldest)),
         Number(
-            "Own cost",
+            "Overhead",
             format_duration(status.own_cost_ns),
             f"{format_share(statistics.own_cost)} of time",
         ),

@@ -24,7 +24,7 @@ _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
 _COUNTS = 1 << 32
 
-# A child of a fork must not find one locked by a thread that does not exist there.
+# In the child of a fork none may be locked by a thread that does not exist there.
 _natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
 _forking: list[_core.SimulatedGpu] = []
 _new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
@@ -50,11 +50,11 @@ os.register_at_fork(
 
 
 class SimulatedArray(NonCopyable):
-    """Memory of a `SimulatedGPU`, freed when the last reference to it goes; it has no contents.
+    """Memory of a `SimulatedGPU` without contents, freed with the last reference to it.
 
     Attributes:
-        nbytes: Its size in bytes.
-        ptr: Its address.
+        nbytes: Size in bytes.
+        ptr: Address.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class SimulatedArray(NonCopyable):
 
 
 class SimulatedGPU(NonCopyable):
-    """A GPU that exists in software only: memory, streams, kernels and copies, on any machine.
+    """A GPU in software, on any machine: memory, streams, kernels and copies.
 
-    Write a program for it as one would for CuPy, and record it as one would record CuPy::
+    Its interface is similar to CuPy's, and it is recorded in the same way::
 
         gpu = gpuviz.SimulatedGPU(memory=16 << 30)
         with gpuviz.record(device=gpu) as recorder:
@@ -94,22 +94,22 @@ class SimulatedGPU(NonCopyable):
                 gpu.launch("scale", reads=[x], writes=[y], duration=200e-6)
             stream.synchronize()
 
-    Memory comes from gpuviz's caching allocator. Work takes the time that it says or that a real
-    GPU of that kind would need: copies run at the speed of PCIe 5 (55 GB/s from and to pinned
-    memory, 8 GB/s pageable), one at a time in each direction, beside kernels; kernels run side by
-    side while their shares of the GPU have room. Streams, events and the default stream order them
-    as CUDA does, and what waits in CUDA really waits here, so that a live view moves as usual.
+    Memory comes from gpuviz's caching allocator. Kernels take the given time. Copies run at the
+    speed of PCIe 5 (55 GB/s from and to pinned memory, 8 GB/s pageable), one at a time in each
+    direction, concurrently with kernels; kernels run concurrently while their shares of the GPU
+    fit. Streams, events and the default stream order work as in CUDA, and waits take real time, so
+    that live views behave as usual.
 
-    Any thread may use it. Each has a current stream of its own.
+    Any thread may use it. Each thread has its own current stream.
 
     Args:
-        memory: Its size in bytes.
+        memory: Size of the memory in bytes.
         settings: Of the caching allocator, as for `gpuviz.set_allocator_settings`.
-        real_time: Let waiting take time. Otherwise a clock of its own moves only while the program
-            waits: it ends at once, and is the same each time.
+        real_time: Whether waiting takes real time. Otherwise a simulated clock advances only while
+            the program waits, so that programs finish immediately and deterministically.
 
     Raises:
-        ValueError: ``settings`` has an unknown key or a bad value, or there is no memory.
+        ValueError: ``settings`` has an unknown key or a bad value, or ``memory`` is 0.
     """
 
     def __init__(
@@ -134,24 +134,24 @@ class SimulatedGPU(NonCopyable):
             hook(self)
 
     def __del__(self) -> None:
-        # The allocator gives its memory back when it goes, which would wait for all work.
+        # The allocator releases its memory on deletion, which would wait for all work.
         if hasattr(self, "_native"):
             self._native.abandon()
 
     def Stream(  # noqa: N802 - as cupy.cuda.Stream
         self, *, non_blocking: bool = False, priority: int = 0
     ) -> SimulatedStream:
-        """Return a new stream, destroyed when the last reference to it goes.
+        """Return a new stream, destroyed with the last reference to it.
 
         Args:
-            non_blocking: Do not wait for the default stream, nor let it wait.
-            priority: Kernels of streams with lower numbers get free room first.
+            non_blocking: Do not synchronize with the default stream.
+            priority: Kernels of streams with lower numbers run first.
         """
         handle = self._native.create_stream(non_blocking, priority)
         return SimulatedStream(self._native, self._current, handle, owned=True)
 
     def Event(self) -> SimulatedEvent:  # noqa: N802 - as cupy.cuda.Event
-        """Return a new event, not recorded yet."""
+        """Return a new event."""
         return SimulatedEvent(self._native, self._current)
 
     @property
@@ -161,14 +161,14 @@ class SimulatedGPU(NonCopyable):
 
     @property
     def null_stream(self) -> SimulatedStream:
-        """The legacy default stream, which waits for all blocking streams, and they for it."""
+        """The legacy default stream, which synchronizes with all blocking streams."""
         return self._current.null
 
     def empty(self, nbytes: int) -> SimulatedArray:
         """Return an array of ``nbytes``, allocated on the current stream.
 
         Raises:
-            OutOfMemoryError: The device is full, also after every retry (a ``MemoryError``).
+            OutOfMemoryError: The device is full, even after every retry (a ``MemoryError``).
         """
         if nbytes < 0:
             raise ValueError(f"nbytes must be at least 0, got {nbytes}")
@@ -190,19 +190,19 @@ class SimulatedGPU(NonCopyable):
         """Run a kernel on the current stream; the host does not wait.
 
         Args:
-            name: As it will be shown.
-            duration: In seconds, 1e-9 to 1e9.
-            reads: The arrays it reads.
-            writes: The arrays it writes; in both: it does both.
-            share: How much of the GPU it fills, above 0 and at most 1. Kernels on different
-                streams run side by side while their shares fit.
+            name: Name of the kernel.
+            duration: Duration in seconds, 1e-9 to 1e9.
+            reads: The arrays that it reads.
+            writes: The arrays that it writes; an array may be in both.
+            share: The share of the GPU that it occupies, above 0 and at most 1. Kernels on
+                different streams run concurrently while their shares fit.
             grid: Up to three numbers of blocks.
             block: Up to three numbers of threads.
-            registers: Of a thread.
-            shared_memory: Dynamic shared memory of a block, in bytes.
+            registers: Registers per thread.
+            shared_memory: Dynamic shared memory per block, in bytes.
 
         Raises:
-            ValueError: A number is not as above.
+            ValueError: A number is out of range.
         """
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
@@ -224,17 +224,17 @@ class SimulatedGPU(NonCopyable):
         """Copy from the host into ``array`` on the current stream.
 
         Args:
-            array: What is written, all of it.
-            pinned: The host's memory is pinned: the host goes on at once. From pageable memory it
-                waits until the copy is done, unless that is small (64 KiB).
-            blocking: Copy on the default stream and wait in any case, as ``cudaMemcpy``.
+            array: The array to write completely.
+            pinned: Whether the host memory is pinned, so that the host continues immediately. For
+                pageable memory it waits for the copy, unless that is small (64 KiB).
+            blocking: Copy on the default stream and always wait, like ``cudaMemcpy``.
         """
         self._copy("host_to_device", array.nbytes, None, array, pinned=pinned, blocking=blocking)
 
     def copy_to_host(
         self, array: SimulatedArray, *, pinned: bool = False, blocking: bool = False
     ) -> None:
-        """Copy ``array`` to the host on the current stream; as `copy_to_device`."""
+        """Copy ``array`` to the host on the current stream; see `copy_to_device`."""
         self._copy("device_to_host", array.nbytes, array, None, pinned=pinned, blocking=blocking)
 
     def copy(self, source: SimulatedArray, destination: SimulatedArray) -> None:
@@ -245,7 +245,7 @@ class SimulatedGPU(NonCopyable):
         """
         if source.nbytes != destination.nbytes:
             raise ValueError(
-                f"source and destination must be of one size, got {source.nbytes} and "
+                f"source and destination must have the same size, got {source.nbytes} and "
                 f"{destination.nbytes} bytes",
             )
         self._copy("device_to_device", source.nbytes, source, destination)
@@ -256,11 +256,11 @@ class SimulatedGPU(NonCopyable):
         self._native.fill(self.current_stream.ptr, array.ptr, array.nbytes)
 
     def synchronize(self) -> None:
-        """Wait until all streams have done their work."""
+        """Wait until all streams have finished."""
         self._native.synchronize_device()
 
     def work_on_host(self, duration: float) -> None:
-        """Let the host do something else for ``duration`` seconds, while the GPU goes on."""
+        """Keep the host busy for ``duration`` seconds while the GPU continues."""
         duration_ns = _nanoseconds("duration", duration)
         if self._real_time:
             time.sleep(duration)
@@ -268,24 +268,24 @@ class SimulatedGPU(NonCopyable):
             self._native.wait_until(self._native.now_ns + duration_ns)
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
-        """Keep the memory of ``array``, once freed, until ``stream`` has passed this point."""
+        """Delay the reuse of the memory of ``array`` until ``stream`` has passed this point."""
         if array.ptr:
             self._allocator.record_stream(array.ptr, stream.ptr)
 
     def empty_cache(self) -> None:
-        """Give memory that no array uses back to the device, which waits until it is idle."""
+        """Release memory that no array uses; waits until the device is idle."""
         self._native.empty_cache(self._allocator)
 
     def memory_stats(self) -> dict[str, int]:
-        """Return the allocator's statistics, as `gpuviz.memory_stats`."""
+        """Return the allocator's statistics, like `gpuviz.memory_stats`."""
         return self._allocator.memory_stats()
 
     def source(self) -> SimulatedSource:
-        """Return what records its memory, for one recording."""
+        """Return a source of its memory events for one recording."""
         return SimulatedSource(self._native, self._allocator, real_time=self._real_time)
 
     def tracer(self, options: "TracerOptions") -> SimulatedTracer:
-        """Return what records its streams, for one recording."""
+        """Return a tracer of its streams for one recording."""
         return SimulatedTracer(self._native, options)
 
     def _copy(  # noqa: PLR0913 - what a copy has
@@ -344,5 +344,5 @@ def _accesses(
 
 
 def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:
-    """Call ``hook`` with each `SimulatedGPU` that is made from now on."""
+    """Call ``hook`` with each new `SimulatedGPU`."""
     _new_gpu_hooks.append(hook)

@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 
 
 def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = None) -> Recording:
-    """Return a recording of the same operations on the allocator over a simulated device.
+    """Repeat the memory operations of a recording on a simulated device; return the new recording.
 
     Sizes, streams, call stacks, threads and, at ``speed`` 1, times are those of ``recording``;
-    addresses and segments are the allocator's own. At ``speed`` 1 the recording's GPU activities
-    and ranges stay beside them.
+    addresses and segments are the allocator's own. At ``speed`` 1 the recorded GPU activities and
+    ranges are kept.
 
     Args:
-        recording: Whose allocations, frees, stream uses and calls of empty_cache are repeated.
-        speed: 2 halves the pauses between operations; 0 leaves them out.
+        recording: The recording whose allocations, frees, stream uses and calls of empty_cache are
+            repeated.
+        speed: 2 halves the pauses between operations; 0 removes them.
         settings: As for `gpuviz.set_allocator_settings`; the recording's own by default.
 
     Raises:
         ValueError: ``speed`` is negative, ``settings`` has an unknown key or a bad value, or the
-            recording has events of a device or stream that it does not describe.
+            recording lacks the description of a device or stream that its events use.
     """
     if not speed >= 0:  # also true of NaN
         raise ValueError(f"speed must be at least 0, got {speed}")

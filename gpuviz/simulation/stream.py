@@ -125,18 +125,20 @@ class SimulatedStream(NonCopyable):
     def check_not_capturing(self, what: str) -> None:
         """Raise a RuntimeError, which names ``what`` is asked for, while kernels are collected."""
         if self._captured is not None:
-            raise RuntimeError(f"A simulated graph has kernels only: end_capture() before {what}")
+            raise RuntimeError(
+                f"A simulated graph contains kernels only; call end_capture() before {what}"
+            )
 
     def begin_capture(self) -> None:
         """Collect the kernels launched here from now on for a graph, instead of running them."""
         if self._captured is not None:
-            raise RuntimeError("This stream captures already; end_capture() first")
+            raise RuntimeError("This stream is already capturing; call end_capture() first")
         self._captured = []
 
     def end_capture(self) -> "SimulatedGraph":
         """Return a graph of the kernels launched here since `begin_capture`."""
         if self._captured is None:
-            raise RuntimeError("This stream captures nothing; begin_capture() first")
+            raise RuntimeError("This stream is not capturing; call begin_capture() first")
         kernels, self._captured = self._captured, None
         return SimulatedGraph(self._native, self._current, kernels)
 

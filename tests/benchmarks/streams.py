@@ -59,6 +59,17 @@ def activities_only() -> AbstractContextManager[Any]:
     return recording(launch_sites=False, launch_blocks=False)
 
 
+@contextmanager
+def after_a_recording():
+    """Record something, and let what follows be measured without a recording."""
+    import cupy
+
+    with recording():
+        cupy.zeros(ELEMENTS, cupy.float32).sum()
+        cupy.cuda.Device().synchronize()
+    yield
+
+
 def launch_seconds() -> float:
     """Return the seconds of one elementwise launch in a tight loop."""
     import cupy
@@ -81,6 +92,7 @@ PAIRS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], f
     "bare": (bare_cupti, launch_seconds),
     "activities": (activities_only, launch_seconds),
     "everything": (recording, launch_seconds),
+    "after": (after_a_recording, launch_seconds),
     "bare kmeans": (bare_cupti, kmeans_seconds),
     "kmeans": (recording, kmeans_seconds),
 }
@@ -122,6 +134,7 @@ def rows() -> list[Row]:
         ("a launch, activities recorded", "bare + 10 %", text, activities <= 1.1 * bare),
         ratio_row("the same against no CUPTI", None, activities, found["activities"][0]),
         ratio_row("a launch, everything on", 1.5, *reversed(found["everything"])),
+        ratio_row("a launch after a recording", 1.08, *reversed(found["after"])),
         ratio_row("k-means, CUPTI alone", None, *reversed(found["bare kmeans"]), unit="s"),
         ratio_row("k-means, everything on", 1.01, *reversed(found["kmeans"]), unit="s"),
     ]

@@ -112,7 +112,7 @@ def test_the_dashboard_moves_is_zoomed_and_finds_a_line_while_a_cell_runs_ten_se
     while_running = prompt(notebook, PROGRAM)
     button(notebook, "Stop").click()
     wait_until_run(notebook, PROGRAM)
-    wait_for_state(notebook, "Recording has ended")
+    wait_for_state(notebook, "Recording stopped")
 
     batches, numbers, pictures = (len(set(each)) for each in zip(*seen, strict=True))
     assert (batches, pictures) == (3, 3)

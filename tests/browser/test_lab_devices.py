@@ -97,7 +97,7 @@ def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
     shown.nth(1).wait_for(timeout=20_000)
     meter = shown.nth(0).locator("meter")
 
-    assert panel.get_by_text("No kernel runs.").is_visible()
+    assert panel.get_by_text("No running kernels.").is_visible()
     assert shown.locator("h3").all_inner_texts() == ["NVIDIA H100 80GB HBM3", "NVIDIA L4"]
     assert meter.get_attribute("aria-label") == "53.0 GiB of 80.0 GiB in use"
     assert meter.evaluate("meter => meter.value / meter.max") == pytest.approx(53 / 80)
@@ -217,7 +217,7 @@ def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, asked, dev
 def test_a_machine_without_a_driver_has_no_gpu(page, lab, devices):
     devices.tell(failure="no driver")
     panel = open_panel(page, lab)
-    panel.get_by_text("The driver tells of no GPU").wait_for(timeout=20_000)
+    panel.get_by_text("No NVIDIA GPU detected").wait_for(timeout=20_000)
 
     assert panel.locator(".gpuviz-device").count() == 0
 
@@ -234,7 +234,7 @@ def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
     write_notebook(tmp_path, "alone.ipynb", CELLS)
     with running_lab(tmp_path) as url:
         panel = open_panel(page, url)
-        panel.get_by_text("No kernel runs.").wait_for(timeout=20_000)
+        panel.get_by_text("No running kernels.").wait_for(timeout=20_000)
         page.wait_for_timeout(1000)
         at_first = panel.locator(".gpuviz-device").count()
         open_notebook(page, url, "alone.ipynb")

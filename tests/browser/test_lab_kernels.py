@@ -197,7 +197,7 @@ def test_a_kernel_that_stays_dead_is_said_to_be(pages, tmp_path):
         card.get_by_text("The kernel died.").wait_for(timeout=30_000)
         shown = card.get_by_role("button").count()
         page.keyboard.press("Escape")
-        page.locator("#gpuviz-panel").get_by_text("No kernel runs.").wait_for(timeout=30_000)
+        page.locator("#gpuviz-panel").get_by_text("No running kernels.").wait_for(timeout=30_000)
         palette(page, "Restart Kernel…")
         card.get_by_text("gpuviz is not loaded").wait_for(timeout=30_000)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 SNAPSHOT = Path(__file__).parents[1] / "unit" / "formats" / "data" / "pipeline.pickle"
-SHOWN_MS = 15_000
+SHOWN_MS = 60_000
 
 
 class Runs:
@@ -108,7 +108,7 @@ def test_the_extension_is_enabled():
         text=True,
         check=True,
     ).stderr
-    line = next(line for line in listed.splitlines() if "gpuviz" in line)
+    line = next(line for line in listed.splitlines() if line.split()[:1] == ["gpuviz"])
 
     assert "enabled" in line
     assert "OK" in line
@@ -117,7 +117,7 @@ def test_the_extension_is_enabled():
 def test_a_double_click_shows_a_recording(page):
     for path in RECORDINGS:
         file(page, path.name).dblclick()
-        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
 
         assert tab(page).get_by_text("Streams over time").count() == 1
         assert tab(page).locator("canvas").count() > 3
@@ -150,7 +150,7 @@ def test_a_torch_snapshot_opens_by_open_with_and_by_no_double_click(page):
     ways = open_with(page, "snapshot.pickle")
     assert ways.first.inner_text() != "GPU Timeline"
     ways.filter(has_text="GPU Timeline").click()
-    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
 
     assert tab(page).get_by_text("Segment map over time").count() == 1
     assert tab(page).locator("canvas").count() > 2
@@ -158,7 +158,7 @@ def test_a_torch_snapshot_opens_by_open_with_and_by_no_double_click(page):
 
 def test_a_snapshot_by_another_name_is_known_by_its_content(page):
     file(page, "snapshot.gpuviz").dblclick()
-    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
 
     assert tab(page).get_by_role("alert").count() == 0
 
@@ -191,7 +191,7 @@ def test_the_server_is_asked_only_for_what_the_browser_cannot_show(page):
     shown = []
     for name in ("current.gpuviz", "snapshot.gpuviz", "old.gpuviz"):
         file(page, name).dblclick()
-        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
         shown.append(tab(page).locator(".gpuviz-recording__counts").inner_text())
 
     assert asked == ["snapshot.gpuviz", "old.gpuviz"]
@@ -209,7 +209,7 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
         page = chromium.new_page(viewport={"width": 1400, "height": 900})
         page.goto(f"{url}/lab?reset")
         file(page, "old.gpuviz").dblclick(timeout=60_000)
-        tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
         open_with(page, "snapshot.pickle").filter(has_text="GPU Timeline").click()
         alert = tab(page).get_by_role("alert").filter(has_text="snapshot.pickle")
         alert.wait_for(timeout=SHOWN_MS)
@@ -221,20 +221,20 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
 
 def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
     open_with(page, "run.html").filter(has_text="GPU Timeline").click()
-    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
     file(page, RECORDINGS[1].name).dblclick()
     page.wait_for_function("document.querySelectorAll('.gpuviz-recording').length === 2")
-    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
 
     assert page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab").count() >= 2
 
 
 def test_a_reloaded_page_brings_recordings_back(page, lab):
     file(page, RECORDINGS[2].name).dblclick()
-    tab(page).get_by_text("Levels over time").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
     # JupyterLab saves its workspace a moment after it changed.
     page.wait_for_timeout(3000)
     page.goto(f"{lab}/lab")
 
-    tab(page).get_by_text("Levels over time").wait_for(timeout=60_000)
+    tab(page).get_by_text("Memory over time").wait_for(timeout=60_000)
     assert RECORDINGS[2].name in page.locator(".lm-DockPanel-tabBar").first.inner_text()

@@ -135,7 +135,7 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
     while_running = prompt(notebook, PROGRAM)
     run_cell(notebook, STOP)
     wait_until_run(notebook, STOP)
-    wait_for_state(notebook, "Recording has ended")
+    wait_for_state(notebook, "Recording stopped")
 
     assert list(events) == sorted(set(events))
     assert list(activities) == sorted(set(activities))
@@ -176,7 +176,7 @@ def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(no
     two = notebook.get_by_text("recording True watched 2 widgets 2").count()
     run_cell(notebook, STOP)
     wait_until_run(notebook, STOP)
-    wait_for_state(notebook, "Recording has ended")
+    wait_for_state(notebook, "Recording stopped")
     notebook.wait_for_timeout(500)
     first, second = counts(notebook, 0), counts(notebook, 1)
     run_cell(notebook, COUNT)

@@ -194,7 +194,7 @@ def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, t
     page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
 
     notice = page.locator("#gpuviz-notice").inner_text()
-    assert notice.startswith("The charts and tables cannot be drawn: The member ")
+    assert notice.startswith("Cannot draw charts and tables: The member ")
     assert page.locator(".gpuviz-number").first.is_visible()
 
 
@@ -205,5 +205,5 @@ def test_a_moment_without_known_segments_says_so(page, tmp_path):
 
     text = page.locator(".gpuviz-moment").inner_text()
 
-    assert "3.00 MiB allocated in 1 block; this allocator does not tell its segments" in text
+    assert "3.00 MiB allocated in 1 block; this allocator does not expose its segments" in text
     assert level(page, "reserved") == "unknown"

@@ -140,7 +140,7 @@ def test_what_a_fragment_has_no_meaning_for_is_told_and_the_rest_is_shown(page, 
         assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
     notice = page.locator("#gpuviz-notice").inner_text()
     assert notice.startswith("This link's “")
-    assert notice.endswith("” leads to nothing in this recording.")
+    assert notice.endswith("” cannot be found in this recording.")
     assert shown(page) == "all 600 µs shown"
 
 

@@ -63,7 +63,7 @@ def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp
         tuple(row[name] for name in columns) for row in copies
     )
 
-    columns = ("total_ns", "count", "median_ns", "max_ns")
+    columns = ("total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns")
     waits = recorded.synchronizations("line").to_pylist()
     assert numbers(cells(page, "synchronizations")) == Counter(
         tuple(row[name] for name in columns) for row in waits
@@ -228,7 +228,7 @@ def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unkno
 
     text = page.locator("[data-part=fragmentation]").inner_text()
 
-    assert "Not known: this allocator does not tell its segments." in text
+    assert "Unknown: this allocator does not expose its segments." in text
     assert page.locator("[data-part=fragmentation] table").count() == 0
 
 

@@ -165,7 +165,7 @@ def test_a_selected_cell_shows_what_it_launched(page, streams, tmp_path):
     page.mouse.click(x, in_first_row)
 
     assert selected.inner_text().startswith("In [1]")
-    assert "What it launched: 69" in selected.inner_text()
+    assert "Launches in it: 69" in selected.inner_text()
 
 
 def test_a_search_finds_names_lines_and_addresses_and_selects_them(page, streams, tmp_path):

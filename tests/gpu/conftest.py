@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SKIPPED = pytest.StashKey[int]()
+ROOT = FOLDER.parents[1]
 
 
 @cache
@@ -23,22 +23,16 @@ def missing() -> str:
     return "" if importlib.util.find_spec("cupy") else "no CuPy"
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config,
-    items: list[pytest.Item],
-) -> None:
-    here = [item for item in items if FOLDER in item.path.parents]
-    for item in here:
-        item.add_marker(pytest.mark.gpu)
-        if missing():
-            item.add_marker(pytest.mark.skip(reason=missing()))
-    config.stash[SKIPPED] = len(here) if missing() else 0
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.gpu)
+            if missing():
+                item.add_marker(pytest.mark.skip(reason=missing()))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter,
-    config: pytest.Config,
-) -> None:
-    count = config.stash.get(SKIPPED, 0)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    count = sum(FOLDER in (ROOT / report.location[0]).parents for report in skipped)
     if count:
         terminalreporter.write_line(f"{count} GPU tests skipped: {missing()}")

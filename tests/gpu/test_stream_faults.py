@@ -49,7 +49,7 @@ print(recorder.status().streams, *recorder.status().notes)
 print(recorder.recording.table("memory_events").num_rows > 50, again.status().streams)
 print(any("cupy_add" in event.key for event in other.key_averages()))
 """)
-    assert lines[0].startswith("1 Only memory is recorded, no streams: CUPTI serves one tool")
+    assert lines[0].startswith("1 Only memory is recorded, streams are not: CUPTI serves one tool")
     assert lines[1].startswith("False Only memory is recorded")
     assert lines[2] == "True False"
     assert lines[3] == "True"

@@ -30,7 +30,7 @@ CPP = {
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
     | {"simulation", "replay", "formats", "python", "cupy"},
-    "testing": {"device", "record", "allocator", "cupti", "replay", "python"},
+    "testing": {"record", "cupti", "python"},
 }
 # Those that may include the headers of Python and nanobind.
 CPP_PYTHON = {"python", "cupy", "bindings", "testing"}

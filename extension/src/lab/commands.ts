@@ -23,7 +23,7 @@ const CATEGORY = "GPU";
 /** All that gpuviz does in JupyterLab, as commands in the palette, the menus and the toolbar. */
 export const commands: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:commands",
-  description: "Starts, stops and shows recordings of GPU memory by commands.",
+  description: "Commands that start, stop and show GPU recordings.",
   autoStart: true,
   requires: [IKernelLinks, ISettings],
   optional: [

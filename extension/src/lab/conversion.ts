@@ -26,7 +26,7 @@ export async function convertedUrl(
   const path = pathOnServer(downloadUrl, server.baseUrl);
   if (path === undefined) {
     throw new Error(
-      words.__("Only files of the Jupyter server can be converted: copy it there first."),
+      words.__("Only files on the Jupyter server can be converted; copy the file there first."),
     );
   }
   const ask = URLExt.join(server.baseUrl, PATH) + URLExt.objectToQueryString({ path });

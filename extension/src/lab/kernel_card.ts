@@ -98,7 +98,7 @@ export class KernelCard {
   async #run(action: (kernel: LinkedKernel) => Promise<Outcome>): Promise<void> {
     const { link } = this.#kernel;
     if (link.isBusy && !link.answersWhileBusy) {
-      this.#said.textContent = this.#words.__("Waits until the running cell has ended.");
+      this.#said.textContent = this.#words.__("Waiting for the running cell to end.");
     }
     try {
       this.#tell(await action(this.#kernel));
@@ -127,14 +127,14 @@ function statusText(link: KernelLink, words: TranslationBundle): string {
   switch (link.status) {
     case "waiting":
       return link.isBusy
-        ? words.__("The kernel is busy; it will answer when its cell has ended.")
-        : words.__("Asking the kernel …");
+        ? words.__("The kernel is busy; waiting for its cell to end.")
+        : words.__("Connecting to the kernel …");
     case "absent":
       return words.__("gpuviz is not loaded.");
     case "unfit":
-      return words.__("This kernel's gpuviz cannot be spoken to. %1", link.complaint);
+      return words.__("Cannot connect to gpuviz in this kernel. %1", link.complaint);
     case "foreign":
-      return words.__("No Python: nothing to record.");
+      return words.__("Not a Python kernel.");
     case "dead":
       return words.__("The kernel died.");
     case "disconnected":
@@ -142,7 +142,7 @@ function statusText(link: KernelLink, words: TranslationBundle): string {
     case "present":
       if (state === undefined) {
         return link.isBusy && !link.answersWhileBusy
-          ? words.__("This kernel tells nothing while a cell runs.")
+          ? words.__("This kernel sends no updates while a cell runs.")
           : words.__("gpuviz is loaded.");
       }
       return state.recording

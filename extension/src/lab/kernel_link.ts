@@ -121,7 +121,7 @@ export class KernelLink {
       throw new Error(
         ename === "ModuleNotFoundError"
           ? this.#words.__(
-              "The kernel's environment has no gpuviz. Run `%pip install gpuviz` in a cell.",
+              "gpuviz is not installed in the kernel's environment. Run `%pip install gpuviz` in a cell.",
             )
           : `${ename}: ${evalue}`,
       );

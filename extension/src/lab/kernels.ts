@@ -9,7 +9,7 @@ export const IKernelLinks = new Token<KernelLinks>("gpuviz:IKernelLinks");
 
 export const kernels: JupyterFrontEndPlugin<KernelLinks> = {
   id: "gpuviz:kernels",
-  description: "Speaks with the gpuviz of running kernels.",
+  description: "Connects to gpuviz in running kernels.",
   autoStart: true,
   provides: IKernelLinks,
   optional: [ITranslator],

@@ -77,7 +77,7 @@ export class PanelView {
       }
     }
     const cards = running.flatMap(({ link }) => this.#cards.get(link.kernelId)?.node ?? []);
-    const none = [paragraph(this.#words.__("No kernel runs."))];
+    const none = [paragraph(this.#words.__("No running kernels."))];
     const title = heading(this.#words.__("Kernels"));
     this.#kernels.replaceChildren(title, ...(cards.length > 0 ? cards : none));
     this.#showDevices();
@@ -105,7 +105,7 @@ export class PanelView {
       ...kernels.filter(({ isFresh }) => !isFresh),
     ];
     const devices = totalsList(unionOf(tellers, server), server?.machine, this.#words);
-    const none = paragraph(this.#words.__("The driver tells of no GPU on this machine."));
+    const none = paragraph(this.#words.__("No NVIDIA GPU detected."));
     const contents = devices.length > 0 || server === undefined ? devices : [none];
     const title = heading(this.#words.__("GPU memory, all processes"));
     this.#devices.replaceChildren(...(contents.length > 0 ? [title, ...contents] : []));

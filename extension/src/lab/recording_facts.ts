@@ -17,9 +17,9 @@ export function factsOf(
   const warnings = [
     ...(typeof label === "string" && label !== "" ? [label] : []),
     ...(typeof dropped === "number" && dropped > 0
-      ? [words.__("%1 events were lost to full buffers.", dropped)]
+      ? [words.__("%1 events were dropped because buffers were full.", dropped)]
       : []),
-    ...(complete === false ? [words.__("The recording was not stopped in order.")] : []),
+    ...(complete === false ? [words.__("The recording was not stopped properly.")] : []),
     ...(Array.isArray(notes) ? notes.map(String) : []),
   ];
   return [...facts, ...warnings.map((text) => element("p", "gpuviz-recording__note", text))];

@@ -84,7 +84,7 @@ export class RecordingView {
       this.#devices.hidden = devices.length < 2;
     }
     if (devices.length === 0) {
-      this.#charts.textContent = this.#isWhole ? this.#words.__("Nothing was recorded.") : "";
+      this.#charts.textContent = this.#isWhole ? this.#words.__("The recording is empty.") : "";
     } else if (this.#view === undefined) {
       this.#showDevice();
     } else {

@@ -19,7 +19,7 @@ const TORCH_SNAPSHOT = "torch-memory-snapshot";
 /** Opens recordings with a double click, and reports and torch snapshots through "Open With". */
 export const recordings: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:recordings",
-  description: "Shows files of GPU memory and streams on one time axis.",
+  description: "Shows recordings of GPU memory and streams on one time axis.",
   autoStart: true,
   requires: [ISettings],
   optional: [ILayoutRestorer, ITranslator],

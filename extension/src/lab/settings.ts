@@ -21,7 +21,7 @@ export const ISettings = new Token<Settings>("gpuviz:ISettings");
 
 export const settings: JupyterFrontEndPlugin<Settings> = {
   id: ID,
-  description: "What gpuviz records by default, and what its reports hold.",
+  description: "What gpuviz records by default, and what its reports contain.",
   autoStart: true,
   provides: ISettings,
   optional: [ISettingRegistry],

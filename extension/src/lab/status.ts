@@ -13,7 +13,7 @@ import { IKernelLinks } from "./kernels.ts";
 /** The status bar's `1.2 / 3.4 GiB` for the kernel of the current notebook. */
 export const status: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:status",
-  description: "Shows in the status bar how much GPU memory the notebook's kernel has allocated.",
+  description: "Shows the GPU memory of the notebook's kernel in the status bar.",
   autoStart: true,
   requires: [IKernelLinks],
   optional: [INotebookTracker, IStatusBar, ITranslator],

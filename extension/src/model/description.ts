@@ -47,7 +47,7 @@ export class Descriptions {
   gap(origin: number, from: number, bytes: number, isWhole: boolean): string[] {
     return [
       `${isWhole ? "Free (cached) segment" : "Free (split-off) space"} of ${formatExactBytes(bytes)}`,
-      isWhole ? "empty_cache gives it back" : "kept while blocks of its segment live",
+      isWhole ? "empty_cache releases it" : "kept while its segment has live blocks",
       ...this.#place(origin, from),
       ...this.#stack("segment reserved", origin),
     ];

@@ -73,14 +73,23 @@ export class IdleGaps {
     const [times, ends] = [table.numbers("time"), table.numbers("end")];
     const [streams, activities] = [table.numbers("stream"), table.numbers("activity")];
     const causes = table.codes("cause", IDLE_CAUSES);
-    table.numbers("device").forEach((device, row) => {
-      const lanes = this.#lanes.get(device) ?? new Map<number, IdleLane>();
-      this.#lanes.set(device, lanes);
-      const lane = lanes.get(streams[row] ?? 0) ?? new IdleLane();
-      lanes.set(streams[row] ?? 0, lane);
-      const [from = 0, to = 0, activity = NO_ACTIVITY] = [times[row], ends[row], activities[row]];
-      lane.push(from, to, causes[row] ?? 0, activity);
-    });
+    const devices = table.numbers("device");
+    let lane = new IdleLane();
+    for (let row = 0; row < table.rows; row += 1) {
+      if (row === 0 || devices[row] !== devices[row - 1] || streams[row] !== streams[row - 1]) {
+        lane = this.#laneOf(devices[row] ?? 0, streams[row] ?? 0);
+      }
+      const activity = activities[row] ?? NO_ACTIVITY;
+      lane.push(times[row] ?? 0, ends[row] ?? 0, causes[row] ?? 0, activity);
+    }
+  }
+
+  #laneOf(device: number, stream: number): IdleLane {
+    const lanes = this.#lanes.get(device) ?? new Map<number, IdleLane>();
+    this.#lanes.set(device, lanes);
+    const lane = lanes.get(stream) ?? new IdleLane();
+    lanes.set(stream, lane);
+    return lane;
   }
 
   /** The gaps of a stream, or of the whole device where that is 0. */

@@ -23,7 +23,7 @@ export interface StreamLane extends Lane {
 export class Lanes {
   readonly #work: Work;
   readonly #names: Names;
-  readonly #streams = new Map<string, StreamLane>();
+  readonly #streams = new Map<number, StreamLane>();
   readonly #threads: ThreadLanes;
   #taken = 0;
 
@@ -57,14 +57,12 @@ export class Lanes {
   #extendStreams(): void {
     const { activities } = this.#work;
     const { device, stream, count } = activities;
-    const rowsOfLane = new Map<string, GrowingIndices>();
-    let key = "";
-    let rows = new GrowingIndices();
+    const rowsOfLane = new Map<number, GrowingIndices>();
     for (let row = this.#taken; row < count; row += 1) {
-      const isSame = device[row] === device[row - 1] && stream[row] === stream[row - 1];
-      if (key === "" || !isSame) {
-        key = `${device[row]} ${stream[row]}`;
-        rows = rowsOfLane.get(key) ?? new GrowingIndices();
+      const key = (device[row] ?? 0) * 2 ** 32 + (stream[row] ?? 0);
+      let rows = rowsOfLane.get(key);
+      if (rows === undefined) {
+        rows = new GrowingIndices();
         rowsOfLane.set(key, rows);
       }
       rows.push(row);
@@ -75,7 +73,7 @@ export class Lanes {
     this.#taken = count;
   }
 
-  #laneOf(key: string, row: number): StreamLane {
+  #laneOf(key: number, row: number): StreamLane {
     const { device, stream } = this.#work.activities;
     const names = this.#names;
     const lane = this.#streams.get(key) ?? {
@@ -92,11 +90,16 @@ export class Lanes {
 }
 
 function spansOf({ activities }: Work, rows: Int32Array<ArrayBuffer>): Spans {
-  const { fromNs, toNs } = activities;
-  return {
-    fromNs: Float64Array.from(rows, (row) => fromNs[row] ?? 0),
-    toNs: Float64Array.from(rows, (row) => toNs[row] ?? 0),
-    kind: Uint8Array.from(rows, spanKindOf(activities)),
-    source: rows,
-  };
+  const kindOf = spanKindOf(activities);
+  const fromNs = new Float64Array(rows.length);
+  const toNs = new Float64Array(rows.length);
+  const kind = new Uint8Array(rows.length);
+  // Not by `from`, which makes an object of each value.
+  for (let place = 0; place < rows.length; place += 1) {
+    const row = rows[place] ?? 0;
+    fromNs[place] = activities.fromNs[row] ?? 0;
+    toNs[place] = activities.toNs[row] ?? 0;
+    kind[place] = kindOf(row);
+  }
+  return { fromNs, toNs, kind, source: rows };
 }

@@ -46,7 +46,7 @@ export function relatedTo(picked: Picked, contents: RelatedContents): Related | 
   if (isHostRange(picked.spanKind) || picked.spanKind === SpanKind.call) {
     const launched = links.launchedBy(picked.spanKind, picked.row);
     const rows = launched.map((row) => ({ row, access: "" }));
-    return launchTable("What it launched", rows, contents);
+    return launchTable("Launches in it", rows, contents);
   }
   return undefined;
 }
@@ -71,7 +71,7 @@ function launchTable(
     ];
     return { cells, picked: { kind: "span", spanKind, row } as const };
   });
-  const headings = ["What ran", ...(hasAccess ? ["access"] : []), "stream", "began", "took"];
+  const headings = ["Activity", ...(hasAccess ? ["access"] : []), "stream", "start", "duration"];
   return { title, headings, rows, total: launches.length };
 }
 
@@ -102,7 +102,7 @@ function hostTable(
     return { cells, picked: { kind: "span", spanKind: SpanKind.call, row: call } as const };
   });
   return {
-    title: "CUDA calls of the host meanwhile",
+    title: "CUDA calls of the host during this time",
     headings: ["CUDA call", "thread", "called by", "began", "of the gap"],
     rows,
     total: inside.length,

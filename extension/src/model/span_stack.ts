@@ -115,7 +115,10 @@ export class SpanStack {
 
 /** The places of spans by their begin, the longer first where they begin together. */
 function sortedPlaces({ fromNs, toNs }: Spans): Int32Array<ArrayBuffer> {
-  const order = Int32Array.from({ length: fromNs.length }, (_, place) => place);
+  const order = new Int32Array(fromNs.length);
+  for (let place = 0; place < order.length; place += 1) {
+    order[place] = place;
+  }
   const compare = (left: number, right: number): number =>
     (fromNs[left] ?? 0) - (fromNs[right] ?? 0) || longerFirst(toNs[left], toNs[right]);
   const isSorted = order.every((place) => place === 0 || compare(place - 1, place) <= 0);

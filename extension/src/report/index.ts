@@ -51,6 +51,6 @@ async function start(): Promise<void> {
 
 start().catch((error: unknown) => {
   const reason = error instanceof Error ? error.message : String(error);
-  tell(`The charts and tables cannot be drawn: ${reason} The numbers on this page are whole.`);
+  tell(`Cannot draw charts and tables: ${reason} The numbers on this page are complete.`);
   document.documentElement.dataset["gpuviz"] = "failed";
 });

@@ -66,7 +66,7 @@ export class Report {
     const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
-    tell(all.length === 0 ? "" : `This link's ${parts} leads to nothing in this recording.`);
+    tell(all.length === 0 ? "" : `This link's ${parts} cannot be found in this recording.`);
   }
 
   redraw(): void {
@@ -112,7 +112,7 @@ export class Report {
       return;
     }
     if (!this.#recording.devices.includes(device)) {
-      charts.textContent = this.#isWhole ? "Nothing was recorded on this device." : "";
+      charts.textContent = this.#isWhole ? "No data was recorded on this device." : "";
       return;
     }
     const contents = this.#recording.contentsOf(device);

@@ -78,7 +78,7 @@ function showCharts(parent: HTMLElement, chart: ChartContext, keysFrom: HTMLElem
   const hasMemory = chart.timeline.events.count > 0;
   showControls(scope, parent, chart, keysFrom);
   if (hasMemory) {
-    showLevels(scope, section(scope, parent, "Levels over time", LEVELS_HINT), chart);
+    showLevels(scope, section(scope, parent, "Memory over time", LEVELS_HINT), chart);
     showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart);
   }
   if (chart.lanes.length > 0) {
@@ -92,17 +92,17 @@ function showCharts(parent: HTMLElement, chart: ChartContext, keysFrom: HTMLElem
 }
 
 const LEVELS_HINT =
-  "Wheel or drag to zoom, Shift and drag to measure, double click for all. " +
-  "A click moves the moment shown below.";
+  "Wheel or drag to zoom, Shift and drag to measure, double click to show everything. " +
+  "Click to choose the moment shown below.";
 const MAP_HINT =
-  "Each rectangle is a block from its allocation to its free. Point at one for its lines. " +
-  "Where blocks are smaller than a pixel they share it: the paler it is, the less is in use.";
+  "Each rectangle is a block from its allocation to its free. Hover over one to see its lines. " +
+  "Blocks smaller than a pixel share it: a paler pixel is less full.";
 const LANES_HINT =
-  "What each host thread and each stream did. Where spans are shorter than a pixel, " +
-  "its height is the part of the time that they took.";
+  "Activity of each host thread and stream. For spans shorter than a pixel, " +
+  "the height is their share of its time.";
 const PICKED_HINT =
-  "What belongs to it lights up in all charts: the launches that touched a block, " +
-  "the blocks that a launch touched, what a range launched.";
+  "Related items are highlighted in all charts: the launches that touched a block, " +
+  "the blocks that a launch touched, the launches of a range.";
 const MOMENT_HINT =
   "One bar for each segment, largest first, with its blocks and the free space between them.";
 

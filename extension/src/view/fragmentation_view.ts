@@ -14,14 +14,14 @@ import { freeView } from "./free_view.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
 
 const PARTS = [
-  ["requested", "requested", "What callers asked for in allocated blocks"],
-  ["rounding", "rounding", "What rounding and unsplit remainders add to it"],
-  ["pendingFree", "pending free", "Freed, but a stream may still use it"],
-  ["inactiveSplit", "free, in part-used segments", "Free, but not returnable to the device"],
-  ["cachedWhole", "free, returnable", "What empty_cache() can return"],
+  ["requested", "requested", "Requested bytes in allocated blocks"],
+  ["rounding", "rounding", "Added by rounding and unsplit remainders"],
+  ["pendingFree", "pending free", "Freed, but possibly still in use by a stream"],
+  ["inactiveSplit", "free, in partly used segments", "Free, but cannot be released to the device"],
+  ["cachedWhole", "free, releasable", "Released by empty_cache()"],
 ] as const;
 
-const UNKNOWN = "Not known: this allocator does not tell its segments.";
+const UNKNOWN = "Unknown: this allocator does not expose its segments.";
 
 /** Where reserved memory goes that is not in use: over time, and at the moment shown. */
 export function fragmentationView(parent: HTMLElement, chart: ChartContext): Scope {

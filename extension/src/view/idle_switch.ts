@@ -10,7 +10,7 @@ export const OLDER_FILE =
 export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
-  const toggle = button("Idle gaps", "Show when each stream had nothing to do, and why; also: G");
+  const toggle = button("Idle gaps", "Show when and why each stream was idle; also: G");
   scope.listen(toggle, "click", () => {
     chart.showsIdle.value = !chart.showsIdle.value;
   });

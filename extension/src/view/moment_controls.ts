@@ -21,17 +21,17 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
     return created;
   };
   bar.append(
-    go("Start", "Show what existed when the recording began", () => chart.timeline.firstRow),
-    go("Peak", "Show the moment with the most allocated bytes", () => chart.timeline.peak),
-    go("End", "Show what existed when the recording ended", last),
-    go("◀ Event", "One event back", () => selection.momentRow.value - 1),
-    go("Event ▶", "One event on", () => selection.momentRow.value + 1),
+    go("Start", "Show the start of the recording", () => chart.timeline.firstRow),
+    go("Peak", "Show the peak of allocated bytes", () => chart.timeline.peak),
+    go("End", "Show the end of the recording", last),
+    go("◀ Event", "Previous event", () => selection.momentRow.value - 1),
+    go("Event ▶", "Next event", () => selection.momentRow.value + 1),
   );
   const where = element("p", "gpuviz-moment");
   where.setAttribute("aria-live", "polite");
   const legend = element("ul", "gpuviz-legend");
   legend.append(
-    legendEntry("gpuviz-key--cached", "free segment (cached): empty_cache gives it back"),
+    legendEntry("gpuviz-key--cached", "free segment (cached): empty_cache releases it"),
     legendEntry("gpuviz-key--split", "free beside blocks (split off)"),
   );
   parent.append(bar, where, legend);
@@ -65,7 +65,7 @@ function describeMoment(timeline: DeviceTimeline, row: number, event: string): s
   const allocated = `${formatBytes(levels.allocated[row] ?? 0)} allocated`;
   const when = `${name}, ${time}, ${timeline.placeOf(row)}${event}`;
   if (!timeline.knowsSegments) {
-    return `${when}: ${allocated} in ${counted(held, "block")}; this allocator does not tell its segments, so each block has a bar of its own.`;
+    return `${when}: ${allocated} in ${counted(held, "block")}; this allocator does not expose its segments, so each block has its own bar.`;
   }
   return (
     `${when}: ${allocated} of ${formatBytes(levels.reserved[row] ?? 0)} reserved; ` +

@@ -42,7 +42,7 @@ function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement
   };
   act("Zoom to it", "Also: F", () => zoomTo(picked, chart));
   if (chart.selection.canGoBack) {
-    act("Back", "Select what was selected before; also: Backspace", () => chart.selection.back());
+    act("Back", "Return to the previous selection; also: Backspace", () => chart.selection.back());
   }
   act("Clear", "Also: Escape", () => {
     chart.selection.picked.value = undefined;

@@ -65,12 +65,12 @@ function sitesTable(
     );
   const columns: TableColumn<SiteRow>[] = [
     lineColumn(chart, holdings),
-    held("At the peak", "Bytes allocated when most bytes were allocated", "atPeak"),
+    held("At the peak", "Bytes allocated at the peak", "atPeak"),
     held("At the end", "Bytes still allocated at the end", "atEnd"),
-    bytesColumn("In all", "Bytes allocated over the recording", (row) => row.inAll.bytes),
-    countColumn("Allocations", "Allocations over the recording", (row) => row.inAll.count),
+    bytesColumn("In total", "Bytes allocated during the recording", (row) => row.inAll.bytes),
+    countColumn("Allocations", "Allocations during the recording", (row) => row.inAll.count),
   ];
-  return dataTable(parent, "Lines that allocated", columns, rows, AT_THE_PEAK);
+  return dataTable(parent, "Call sites of allocations", columns, rows, AT_THE_PEAK);
 }
 
 /** A line with its source; opened, it shows the call stacks that lead to it. */

@@ -14,12 +14,12 @@ interface Part {
 const OF_MEMORY: readonly Part[] = [
   {
     title: "Fragmentation",
-    hint: "Reserved memory that is not in use, over time and at the moment shown in the charts.",
+    hint: "Unused reserved memory, over time and at the moment shown in the charts.",
     show: fragmentationView,
   },
   {
-    title: "Lines that allocated",
-    hint: "By the innermost line outside installed packages; sizes are those of blocks, as rounded.",
+    title: "Call sites of allocations",
+    hint: "By the innermost line outside installed packages; sizes are those of rounded blocks.",
     show: sitesView,
   },
 ];
@@ -27,13 +27,13 @@ const OF_MEMORY: readonly Part[] = [
 const OF_WORK: readonly Part[] = [
   {
     title: "Kernels",
-    hint: "By name; a click on one shows its longest launch in the charts.",
+    hint: "By name; click one to show its longest launch in the charts.",
     show: kernelsTable,
   },
-  { title: "Copies", hint: "By direction and the host's kind of memory.", show: copiesTable },
+  { title: "Copies", hint: "By direction and kind of host memory.", show: copiesTable },
   {
     title: "Synchronizations",
-    hint: "What blocked the host, by line, whatever the device.",
+    hint: "What blocked the host, by line, on all devices.",
     show: synchronizationsTable,
   },
 ];

@@ -26,7 +26,7 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
     act("◀", "Earlier; also: A", () => time.pan(-BUTTON_ZOOM)),
     act("▶", "Later; also: D", () => time.pan(BUTTON_ZOOM)),
     act("All", "Show the whole recording; also: double click", () => time.reset()),
-    act("Measure", "Measure what is selected, or else the time shown; also: M", () =>
+    act("Measure", "Measure the selection, or the time shown; also: M", () =>
       chart.selection.measure((picked) => chart.timesOf(picked)),
     ),
     act("?", "Keys and gestures", help),

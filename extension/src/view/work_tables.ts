@@ -35,20 +35,20 @@ export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
     nameColumn("Kernel", (row) => row.name, chart, {
       short: (row) => shortKernelName(row.name),
     }),
-    timeColumn("Total", "Time on the GPU; kernels at once count each", (row) => row.totalNs),
+    timeColumn("Total", "Time on the GPU, summed over concurrent kernels", (row) => row.totalNs),
     shareColumn("Share", "Of the total time of all kernels", (row) => row.share),
-    countColumn("Launches", "How often it ran", (row) => row.count),
-    timeColumn("Median", "Of the time that a launch ran", (row) => row.medianNs),
+    countColumn("Launches", "Number of launches", (row) => row.count),
+    timeColumn("Median", "Median duration of a launch", (row) => row.medianNs),
     timeColumn("Shortest", "The shortest launch", (row) => row.minNs),
     timeColumn("Longest", "The longest launch", (row) => row.maxNs),
     timeColumn(
       "Delay",
-      "Median from the return of the launch call to the kernel's begin",
+      "Median time from the return of the launch call to the start of the kernel",
       (row) => row.launchDelayNs,
     ),
     shapeColumn(),
   ];
-  return tableOrNone(parent, "Kernels", columns, rows, "No kernel ran on this device.");
+  return tableOrNone(parent, "Kernels", columns, rows, "No kernels on this device.");
 }
 
 /** The copies of the device by kind. */
@@ -56,10 +56,10 @@ export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
   const rows = copyRows(chart.work, chart.stacks, chart.device);
   const columns: TableColumn<CopyRow>[] = [
     nameColumn("Copy", copyName, chart),
-    timeColumn("Total", "Time on the GPU; copies at once count each", (row) => row.totalNs),
-    bytesColumn("Bytes", "Copied in all", (row) => row.bytes),
-    countColumn("Copies", "How many", (row) => row.count),
-    timeColumn("Median", "Of the time that a copy took", (row) => row.medianNs),
+    timeColumn("Total", "Time on the GPU, summed over concurrent copies", (row) => row.totalNs),
+    bytesColumn("Bytes", "Total bytes copied", (row) => row.bytes),
+    countColumn("Copies", "Number of copies", (row) => row.count),
+    timeColumn("Median", "Median duration of a copy", (row) => row.medianNs),
     {
       title: "Speed",
       hint: "Bytes over the total time",
@@ -68,7 +68,7 @@ export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
         bytesPerSecond === undefined ? "unknown" : `${formatBytes(bytesPerSecond)}/s`,
     },
   ];
-  return tableOrNone(parent, "Copies", columns, rows, "Nothing was copied on this device.");
+  return tableOrNone(parent, "Copies", columns, rows, "No copies on this device.");
 }
 
 /** What blocked the host, by line. */
@@ -87,11 +87,11 @@ export function synchronizationsTable(parent: HTMLElement, chart: ChartContext):
       "The part of the total from the begin of the copy on the GPU; 0 for other waits",
       (row) => row.transferNs,
     ),
-    countColumn("Times", "How often", (row) => row.count),
-    timeColumn("Median", "Of the time that the host was blocked", (row) => row.medianNs),
+    countColumn("Count", "Number of waits", (row) => row.count),
+    timeColumn("Median", "Median time in which the host was blocked", (row) => row.medianNs),
     timeColumn("Longest", "The longest time", (row) => row.maxNs),
   ];
-  const none = chart.work.lacksDerived ? OLDER_FILE : "Nothing blocked the host.";
+  const none = chart.work.lacksDerived ? OLDER_FILE : "The host was never blocked.";
   return tableOrNone(parent, "Synchronizations", columns, rows, none);
 }
 

@@ -12,29 +12,31 @@ export interface LiveState {
 export function stateOf({ follower, isCut }: Pick<Session, "follower" | "isCut">): LiveState {
   const { number, isLive, isWaiting, silentMs, durationNs } = follower;
   if (!isLive) {
-    return { name: "ended", text: "Recording has ended" };
+    return { name: "ended", text: "Recording stopped" };
   }
   if (isCut) {
-    const text = "The kernel is gone. This is what was recorded until then.";
-    return number < 0 ? { name: "absent", text: "The kernel is gone." } : { name: "cut", text };
+    const text = "The kernel is no longer running. The recording ends here.";
+    return number < 0
+      ? { name: "absent", text: "The kernel is no longer running." }
+      : { name: "cut", text };
   }
   if (number < 0) {
     return silentMs > SILENT_MS
-      ? { name: "absent", text: "Waiting for the kernel, which is busy or gone" }
+      ? { name: "absent", text: "Waiting for the kernel, which is busy or has stopped" }
       : { name: "waiting", text: "Waiting for the kernel" };
   }
   if (follower.comesLate) {
-    return { name: "recording", text: "Recording; this notebook shows it when a cell has ended" };
+    return { name: "recording", text: "Recording; this notebook updates when a cell has ended" };
   }
   if (silentMs > SILENT_MS) {
     const seconds = Math.floor(silentMs / 1000);
-    const text = `No news for ${seconds} s: the kernel is in one long call, or gone`;
+    const text = `No updates for ${seconds} s: the kernel is in a long call, or has stopped`;
     return { name: "silent", text };
   }
   if (isWaiting) {
     return {
       name: "silent",
-      text: "Something is missing here; the kernel sends it as soon as it can",
+      text: "Data is missing; the kernel sends it as soon as possible",
     };
   }
   return durationNs === 0

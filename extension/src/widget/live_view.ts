@@ -19,7 +19,7 @@ export class LiveView {
   readonly #state = element("span", "gpuviz-live__state");
   readonly #counts = element("span", "gpuviz-live__counts");
   readonly #devices = element("select", "gpuviz-select");
-  readonly #follow = button("Follow the end", "Let the view go along with the recording again");
+  readonly #follow = button("Follow the end", "Follow the recording again");
   readonly #charts = element("div", "gpuviz-live__charts");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   #view: DeviceView | undefined;

@@ -19,8 +19,8 @@ test("an archive is taken as it is, and out of a report", async () => {
 });
 
 test("what is wrong with another file is said", async () => {
-  await assert.rejects(readAs("hello"), /neither a .gpuviz file nor a report/);
-  await assert.rejects(readAs(""), /neither a .gpuviz file nor a report/);
+  await assert.rejects(readAs("hello"), /neither a .gpuviz file, a gpuviz report nor/);
+  await assert.rejects(readAs(""), /neither a .gpuviz file, a gpuviz report nor/);
   await assert.rejects(readAs("<html></html>"), /embeds no recording/);
   await assert.rejects(readAs('<script id="gpuviz-recording">AA'), /truncated/);
   await assert.rejects(

@@ -30,7 +30,7 @@ export async function archiveIn(file: ByteSource): Promise<ByteSource> {
     return archiveInPage(await textOf(file, file.byteLength));
   }
   throw new Error(
-    "It is neither a .gpuviz file nor a report of gpuviz, nor a memory snapshot of PyTorch.",
+    "The file is neither a .gpuviz file, a gpuviz report nor a PyTorch memory snapshot.",
   );
 }
 

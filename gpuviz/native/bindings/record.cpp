@@ -74,12 +74,11 @@ nb::list strings(const Session& session, std::uint32_t first_id) {
 }
 
 nb::dict dropped_by_action(const Session& session) {
-    const nb::object names = nb::module_::import_("gpuviz.recording.tables").attr("ACTIONS");
     const record::ActionCounts counts = session.dropped();
     nb::dict named;
     for (std::size_t action = 0; action < record::action_count; ++action) {
         if (counts[action] != 0) {
-            named[names[action]] = counts[action];
+            named[record::action_names[action].data()] = counts[action];
         }
     }
     return named;

@@ -23,9 +23,9 @@ CupyAllocator::CupyAllocator(nb::handle memory_module, CupyState state, nb::call
       out_of_memory_(std::move(out_of_memory)) {}
 
 CachingAllocator& CupyAllocator::allocator(int device) {
-    if (device < 0 || device >= kMaxDevices) {
+    if (device < 0 || device >= record::Session::max_devices) {
         throw std::out_of_range("device " + std::to_string(device) + " is not one of the first " +
-                                std::to_string(kMaxDevices));
+                                std::to_string(record::Session::max_devices));
     }
     CachingAllocator*& known = allocators_[static_cast<std::size_t>(device)];
     if (known == nullptr) {

@@ -21,8 +21,6 @@ namespace gpuviz::cupy {
 // served memory, since arrays outlive everything.
 class CupyAllocator {
   public:
-    static constexpr int kMaxDevices = 64;
-
     // `open_device(ordinal)` returns the CachingAllocator of a device seen for the first time;
     // `out_of_memory(error)` returns the exception to raise for an OutOfMemoryError.
     CupyAllocator(nanobind::handle memory_module, CupyState state, nanobind::callable open_device,
@@ -58,7 +56,7 @@ class CupyAllocator {
     CupyState state_;
     nanobind::callable open_device_;
     nanobind::callable out_of_memory_;
-    std::array<allocator::CachingAllocator*, kMaxDevices> allocators_{};
+    std::array<allocator::CachingAllocator*, record::Session::max_devices> allocators_{};
     record::Session* session_ = nullptr;
     bool stacks_ = true;
     std::uint64_t allocated_ = 0;  // handed from malloc_on() to take_allocated(), under the GIL

@@ -13,9 +13,6 @@ using state::BlockState;
 
 namespace {
 
-std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
-std::uint64_t unsigned_of(std::int64_t size) noexcept { return static_cast<std::uint64_t>(size); }
-
 constexpr std::uint64_t large_page = 20 * allocator::kMiB;
 
 }  // namespace

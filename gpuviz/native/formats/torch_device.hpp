@@ -9,6 +9,12 @@
 
 namespace gpuviz::formats {
 
+// Sizes are signed in the tables and unsigned where addresses are added to them.
+inline std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
+inline std::uint64_t unsigned_of(std::int64_t size) noexcept {
+    return static_cast<std::uint64_t>(size);
+}
+
 // The memory of one device, while a trace is gone through backwards and then forwards.
 class TorchDevice {
   public:

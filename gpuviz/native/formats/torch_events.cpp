@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "formats/format_error.hpp"
 #include "formats/torch_snapshot_reader.hpp"
@@ -14,31 +15,13 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t most_devices = 1024;
-// Of all addresses and sizes; below it their sums cannot overflow.
-constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 60;
-
-struct ActionName {
-    std::string_view name;
-    Action action;
-};
-
-// torch's TraceEntry::Action; record_stream is gpuviz's own.
-constexpr ActionName action_names[] = {
-    {"alloc", Action::alloc},
-    {"free_requested", Action::free_requested},
-    {"free_completed", Action::free_completed},
-    {"segment_alloc", Action::segment_alloc},
-    {"segment_free", Action::segment_free},
-    {"segment_map", Action::segment_map},
-    {"segment_unmap", Action::segment_unmap},
-    {"oom", Action::oom},
-    {"snapshot", Action::snapshot},
-    {"annotate", Action::annotate},
-    {"user_defined", Action::annotate},
-    {"record_stream", Action::record_stream},
-    {"empty_cache", Action::empty_cache},
-};
+// The action that a name of torch's TraceEntry::Action stands for; record_stream is gpuviz's own.
+std::optional<Action> action_of(std::string_view name) {
+    if (name == "user_defined") return Action::annotate;
+    const auto known = std::ranges::find(record::action_names, name);
+    if (known == record::action_names.end()) return std::nullopt;
+    return Action(known - record::action_names.begin());
+}
 
 std::int64_t time_of(PickleValue value, const Place& place) {
     if (value.kind() == Kind::none) return 0;
@@ -55,7 +38,8 @@ std::int64_t time_of(PickleValue value, const Place& place) {
 void TorchSnapshotReader::read_traces(PickleValue traces) {
     Place place{"device_traces"};
     const PickleItems& devices = list_of(traces, place, "");
-    if (devices.count > most_devices) fail_at(place, "", "a list of at most 1024 devices");
+    if (devices.count > std::size_t{most_devices})
+        fail_at(place, "", "a list of at most 1024 devices");
     std::uint64_t count = 0;
     for (const PickleValue trace : devices.items()) {
         ++place.position;
@@ -156,11 +140,8 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
         events.metadata.push_back(metadata);
     };
     const std::string_view name = texts_->all()[action - 1]->view();
-    const auto* const known =
-        std::find_if(std::begin(action_names), std::end(action_names),
-                     [&](const ActionName& each) { return each.name == name; });
-    if (known != std::end(action_names)) {
-        push(known->action);
+    if (const std::optional<Action> known = action_of(name)) {
+        push(*known);
     } else if (name == "free") {
         push(Action::free_requested);
         push(Action::free_completed);

@@ -8,13 +8,6 @@ namespace gpuviz::formats {
 
 using record::Action;
 
-namespace {
-
-std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
-std::uint64_t unsigned_of(std::int64_t size) noexcept { return static_cast<std::uint64_t>(size); }
-
-}  // namespace
-
 void TorchDevice::redo(std::size_t first, std::size_t last) {
     for (std::size_t row = first; row < last; ++row) {
         const std::uint64_t address = events_->address[row];

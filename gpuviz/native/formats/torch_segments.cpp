@@ -7,14 +7,7 @@ namespace gpuviz::formats {
 
 using state::BlockState;
 
-namespace {
-
 using Kind = PickleValue::Kind;
-
-constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 60;
-constexpr std::int64_t most_devices = 1024;
-
-}  // namespace
 
 struct TorchSnapshotReader::Block {
     std::uint64_t address = 0;  // 0: after the block before it

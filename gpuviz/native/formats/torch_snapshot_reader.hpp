@@ -13,6 +13,10 @@
 
 namespace gpuviz::formats {
 
+inline constexpr std::int64_t most_devices = 1024;
+// Of all addresses and sizes; below it their sums cannot overflow.
+inline constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 60;
+
 // Takes the values of a snapshot's pickle apart into columns.
 class TorchSnapshotReader {
   public:

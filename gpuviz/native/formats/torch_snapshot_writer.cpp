@@ -11,12 +11,7 @@ using record::Action;
 
 namespace {
 
-// In the order of Action, SegmentKind and BlockState.
-constexpr std::array<std::string_view, std::size_t(record::last_action) + 1> action_names = {
-    "alloc",         "free_requested", "free_completed", "segment_alloc",
-    "segment_free",  "segment_map",    "segment_unmap",  "oom",
-    "record_stream", "snapshot",       "annotate",       "empty_cache",
-};
+// In the order of SegmentKind and BlockState.
 constexpr std::array<std::string_view, 3> kind_names = {"small", "large", "unknown"};
 constexpr std::array<std::string_view, 3> state_names = {"inactive", "active_allocated",
                                                          "active_pending_free"};
@@ -245,7 +240,7 @@ class Writer {
     std::vector<std::uint32_t> frames_;
     std::vector<std::uint32_t> stacks_;
     std::vector<std::uint32_t> pools_;
-    std::array<Constant, action_names.size()> actions_ = constants(action_names);
+    std::array<Constant, record::action_names.size()> actions_ = constants(record::action_names);
     std::array<Constant, kind_names.size()> kinds_ = constants(kind_names);
     std::array<Constant, state_names.size()> states_ = constants(state_names);
     Constant empty_{""};

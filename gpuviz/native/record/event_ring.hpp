@@ -11,8 +11,6 @@
 
 namespace gpuviz::record {
 
-inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
-
 using ActionCounts = std::array<std::uint64_t, action_count>;
 
 // The allocator events of one device on their way to the collector.

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace gpuviz::record {
 
@@ -21,6 +24,12 @@ enum class Action : std::int8_t {
     empty_cache,
 };
 inline constexpr Action last_action = Action::empty_cache;
+inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
+inline constexpr std::array<std::string_view, action_count> action_names = {
+    "alloc",         "free_requested", "free_completed", "segment_alloc",
+    "segment_free",  "segment_map",    "segment_unmap",  "oom",
+    "record_stream", "snapshot",       "annotate",       "empty_cache",
+};
 
 // One row of the table `memory_events`, as it leaves the hook.
 //

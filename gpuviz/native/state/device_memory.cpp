@@ -14,8 +14,6 @@ namespace {
 // Above any address of a device; what lies below it sums up to less than 2**63.
 constexpr std::uint64_t highest_end = std::uint64_t{1} << 62;
 
-std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
-
 bool can_merge(const Block& left, std::uint64_t left_address, const Block& right,
                std::uint64_t right_address) noexcept {
     if (left.state != BlockState::inactive || right.state != BlockState::inactive) return false;
@@ -77,11 +75,21 @@ void DeviceMemory::apply(const DeviceEvent& event) {
     }
 }
 
-std::int64_t DeviceMemory::largest_free(PoolKind kind) const noexcept {
+const DeviceMemory::FreeSizes& DeviceMemory::free_sizes() const {
+    if (!counts_free_sizes_) {
+        for (const auto& [address, block] : blocks_) {
+            if (block.state == BlockState::inactive) ++free_sizes_[block.pool & 1][block.size];
+        }
+        counts_free_sizes_ = true;
+    }
+    return free_sizes_;
+}
+
+std::int64_t DeviceMemory::largest_free(PoolKind kind) const {
     if (live_outside_ > 0 || (seen_outside_ && !seen_segment_)) return -1;
     std::uint64_t largest = 0;
     for (const PoolKind each : {PoolKind::small_pool, PoolKind::large_pool}) {
-        const auto& sizes = free_sizes_[each == PoolKind::large_pool ? 1 : 0];
+        const auto& sizes = free_sizes()[each == PoolKind::large_pool ? 1 : 0];
         if ((kind == PoolKind::all || kind == each) && !sizes.empty()) {
             largest = std::max(largest, sizes.rbegin()->first);
         }
@@ -89,10 +97,10 @@ std::int64_t DeviceMemory::largest_free(PoolKind kind) const noexcept {
     return bytes(largest);
 }
 
-MemoryParts DeviceMemory::parts() const noexcept {
+MemoryParts DeviceMemory::parts() const {
     const auto now = [&](Quantity quantity) { return totals_.of(quantity, PoolKind::all).current; };
     std::uint64_t largest = 0;
-    for (const auto& sizes : free_sizes_) {
+    for (const auto& sizes : free_sizes()) {
         if (!sizes.empty()) largest = std::max(largest, sizes.rbegin()->first);
     }
     const std::int64_t reserved = now(Quantity::reserved_bytes);
@@ -247,6 +255,7 @@ DeviceMemory::Merged DeviceMemory::merge(Blocks::iterator block) {
 }
 
 void DeviceMemory::uncount_free_block(const Block& block) {
+    if (!counts_free_sizes_) return;
     auto& sizes = free_sizes_[block.pool & 1];
     const auto size = sizes.find(block.size);
     if (--size->second == 0) sizes.erase(size);

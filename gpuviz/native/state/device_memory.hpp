@@ -86,10 +86,11 @@ class DeviceMemory {
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
     [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
     [[nodiscard]] std::int64_t anomalies() const noexcept { return anomalies_; }
-    // Costs the same however many blocks there are.
-    [[nodiscard]] MemoryParts parts() const noexcept;
-    // Bytes; -1 where unknown, because live blocks lie outside the known segments.
-    [[nodiscard]] std::int64_t largest_free(PoolKind kind) const noexcept;
+    // Costs the same however many blocks there are, but for the first time.
+    [[nodiscard]] MemoryParts parts() const;
+    // Bytes; -1 where unknown, because live blocks lie outside the known segments. Costs the same
+    // however many blocks there are, but for the first time.
+    [[nodiscard]] std::int64_t largest_free(PoolKind kind) const;
 
   private:
     // A free block after it took in its free neighbours.
@@ -118,13 +119,21 @@ class DeviceMemory {
     void add_inactive(std::uint64_t address, std::uint64_t size, const Segment& segment);
     Merged merge(Blocks::iterator block);
 
-    void count_free_block(const Block& block) { ++free_sizes_[block.pool & 1][block.size]; }
+    using FreeSizes = std::array<std::map<std::uint64_t, std::uint32_t>, 2>;
+
+    void count_free_block(const Block& block) {
+        if (counts_free_sizes_) ++free_sizes_[block.pool & 1][block.size];
+    }
     void uncount_free_block(const Block& block);
+    [[nodiscard]] const FreeSizes& free_sizes() const;
 
     Blocks blocks_;
     Segments segments_;
     Blocks::iterator last_found_ = blocks_.end();
-    std::array<std::map<std::uint64_t, std::uint32_t>, 2> free_sizes_;  // of small, of large pools
+    // How many free blocks have a size, in small and in large pools; kept from the first time on
+    // that it is asked for.
+    mutable FreeSizes free_sizes_;
+    mutable bool counts_free_sizes_ = false;
     MemoryTotals totals_;
     std::int64_t anomalies_ = 0;
     std::int64_t live_outside_ = 0;

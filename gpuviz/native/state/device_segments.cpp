@@ -8,8 +8,6 @@ namespace gpuviz::state {
 
 namespace {
 
-std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
-
 Segment segment_of(const DeviceEvent& event, bool is_expandable) noexcept {
     return {event.size, event.time_ns, event.stream, event.pool, event.stack, is_expandable};
 }

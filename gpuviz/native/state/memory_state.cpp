@@ -9,7 +9,7 @@ namespace {
 
 using Levels = std::array<std::int64_t, 6>;
 
-Levels levels_of(const DeviceMemory& memory) noexcept {
+Levels levels_of(const DeviceMemory& memory) {
     const auto all = [&](Quantity quantity) {
         return memory.totals().of(quantity, PoolKind::all).current;
     };

@@ -8,6 +8,9 @@
 
 namespace gpuviz::state {
 
+// A size as statistics count it.
+inline std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
+
 // One statistic as torch.cuda.memory_stats has it.
 struct Stat {
     std::int64_t current = 0;

@@ -1,13 +1,15 @@
 """Runs programs by ``python`` and by ``gpuviz run``, and compares."""
 
 import os
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
 
 GPUVIZ = Path(sysconfig.get_path("scripts"), "gpuviz")
-# By the name by which the command finds it, which stands in some of its messages.
-PYTHON = GPUVIZ.read_text().splitlines()[0].removeprefix("#!")
+# By the name by which the command finds it, which stands in some of its messages. The first line
+# of a command in a path with a space starts a shell, the second one Python.
+PYTHON = re.search(r"(?:#!|exec' \")(/[^\"\n]*python[^\"\n]*)", GPUVIZ.read_text())[1]
 SIMULATED = """\
 import sys, os, time
 import gpuviz

@@ -167,7 +167,7 @@ def test_the_module_is_the_command(folder):
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error(folder):
-    done = run(["bash", "-c", f"{GPUVIZ} info --json run.gpuviz | true"], folder)
+    done = run(["bash", "-c", f"'{GPUVIZ}' info --json run.gpuviz | true"], folder)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from gpuviz.recording.recording import Recording
-from tests.integration.commands.programs import GPUVIZ
+from tests.integration.commands.programs import GPUVIZ, PYTHON, run
 from tests.unit.report.recordings import make_recording
 
 EVENTS = 3_000_000
@@ -43,6 +43,32 @@ def test_an_interrupted_conversion_leaves_nothing(long, tmp_path, number, output
     assert process.returncode == 128 + number
     assert list(tmp_path.iterdir()) == []
     assert errors.strip() == ("gpuviz: interrupted" if number == signal.SIGINT else "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_fails_while_it_cleans_up_does_not_hide_the_signal(tmp_path, number):
+    make_recording().save(tmp_path / "short.gpuviz")
+    program = f"""
+import os, signal, sys, time
+from gpuviz.commands.cli import main
+from gpuviz.formats import gpuviz
+
+def write(*_):
+    try:
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(60)
+    finally:
+        raise ValueError("cannot close the archive")
+
+gpuviz._write_archive = write
+sys.argv = ["gpuviz", "convert", "short.gpuviz", "copy.gpuviz"]
+main()
+"""
+    done = run([PYTHON, "-c", program], tmp_path)
+
+    assert done.returncode == 128 + number
+    assert done.stderr.strip() == ("gpuviz: interrupted" if number == signal.SIGINT else "")
+    assert [path.name for path in tmp_path.iterdir()] == ["short.gpuviz"]
 
 
 def on_terminal(command, folder):

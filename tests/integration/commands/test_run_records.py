@@ -214,7 +214,7 @@ def test_a_folder_that_is_gone_at_the_end_does_not_matter(folder):
 
 
 def test_without_a_stderr_the_program_is_recorded_all_the_same(folder):
-    script = f"{GPUVIZ} run --live --report run.html train.py 2>&-"
+    script = f"'{GPUVIZ}' run --live --report run.html train.py 2>&-"
     done = run(["bash", "-c", script], folder)
 
     assert (done.returncode, done.stdout) == (0, "done\n")

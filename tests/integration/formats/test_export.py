@@ -42,7 +42,7 @@ def test_the_format_may_be_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["run.csv", "run", "run.gpuviz"])
 def test_an_unknown_suffix_is_an_error_that_lists_the_formats(name, tmp_path):
-    with pytest.raises(ValueError, match="stands for no format") as caught:
+    with pytest.raises(ValueError, match="is not that of a format") as caught:
         empty().export(tmp_path / name)
 
     assert [each for each in exports.FORMATS if f'"{each}"' not in str(caught.value)] == []
@@ -50,7 +50,9 @@ def test_an_unknown_suffix_is_an_error_that_lists_the_formats(name, tmp_path):
 
 
 def test_an_unknown_format_is_an_error_that_lists_the_formats(tmp_path):
-    with pytest.raises(ValueError, match=r"no format 'nsys'; there are \"perfetto\" \(\.pftrace"):
+    with pytest.raises(
+        ValueError, match=r"unknown format 'nsys'; choose one of \"perfetto\" \(\.pftrace"
+    ):
         empty().export(tmp_path / "run.json", "nsys")
 
 

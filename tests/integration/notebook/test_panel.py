@@ -81,9 +81,13 @@ def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     page.offer()
     page.open()
     page.ask("show")
-    cell = kernel.client.execute("time.sleep(9)")
-    time.sleep(0.5)
-    began = time.monotonic()
+    begun, may_end = tmp_path / "begun", tmp_path / "may_end"
+    cell = kernel.client.execute(
+        f"from pathlib import Path\nPath({str(begun)!r}).touch()\n"
+        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)"
+    )
+    while not begun.exists():
+        time.sleep(0.01)
     page.ask("snapshot", path="one.gpuviz")
     saved = page.answer("snapshot")
     page.ask("snapshot", path="one.gpuviz")
@@ -92,10 +96,9 @@ def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     reported = page.answer("report")
     page.ask("stop")
     stopped = page.answer("stop")
-    took = time.monotonic() - began
+    may_end.touch()
     kernel.wait(cell)
 
-    assert took < 8
     failed = [each["failed"] for each in (saved, refused, reported, stopped)]
     assert failed == [False, True, False, False]
     assert "redacted" in (tmp_path / "one.html").read_text().lower()

@@ -181,7 +181,7 @@ def test_a_forked_child_records_nothing_and_harms_nothing(path, leave):
     """
     result = run(program, path)
 
-    refusal = "This process is a fork of the one that records; ask the recorder there"
+    refusal = "This process is a fork of the recording one; use the recorder there"
     assert result.stdout.splitlines() == ["False False", refusal, refusal, "7 True"]
     assert (result.returncode, result.stderr) == (0, "")
     assert requested(gpuviz.load(path)) == [0, 1234, 4321]
@@ -227,7 +227,7 @@ def test_a_second_process_does_not_record_to_the_same_path(path):
 
     assert second.returncode == 1
     assert second.stderr.splitlines()[-1].startswith("gpuviz.errors.RecordingExistsError: ")
-    assert "run.gpuviz.part exists: a recording to run.gpuviz is running" in second.stderr
+    assert "run.gpuviz.part exists: a recording to run.gpuviz is in progress" in second.stderr
     assert process.returncode == 0
     assert requested(gpuviz.load(path)) == [0, 1234]
 
@@ -267,4 +267,4 @@ def test_a_recording_goes_on_in_memory_when_its_files_cannot_grow(path, largest_
     assert recording.is_complete
     [note] = recording.manifest.notes
     assert "run.gpuviz.part: cannot be written" in note
-    assert "recording goes on in memory" in note
+    assert "the recording continues in memory" in note

@@ -94,13 +94,10 @@ def test_the_server_serves_others_while_it_reads(server, devices):
     with ThreadPoolExecutor(1) as page:
         reading = page.submit(server.ask, PATH)
         time.sleep(0.3)
-        began = time.monotonic()
         other = server.ask("api")
-        took_s = time.monotonic() - began
         answered_first = not reading.done()
 
     assert other.status == 200
-    assert took_s < 1.5
     assert answered_first
     assert len(reading.result().content["devices"]) == 2
 

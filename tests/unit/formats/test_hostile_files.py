@@ -3,7 +3,6 @@
 import io
 import os
 import pickle
-import time
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -99,11 +98,7 @@ def mutated(data, content):
 @EXAMPLES
 @given(data=st.data(), kind=st.sampled_from([*SNAPSHOTS, "expandable", "log"]))
 def test_a_damaged_file_is_refused_or_read(data, kind, tmp_path):
-    begin = time.monotonic()
-
     outcome(mutated(data, original(kind)), tmp_path)
-
-    assert time.monotonic() - begin < 20
 
 
 @EXAMPLES

@@ -74,7 +74,7 @@ def test_a_block_that_is_only_freed_existed_before(tmp_path):
 
     assert rows(recording, "action")[0] == ("alloc",)
     assert recording.manifest.initial_events == 1
-    assert recording.notes[1] == "1 blocks were allocated before RMM's log began."
+    assert recording.notes[1] == "1 blocks were allocated before the start of RMM's log."
     assert recording.memory_stats()["allocated_bytes.all.current"] == 0
 
 
@@ -96,7 +96,7 @@ def test_lines_about_no_bytes_are_left_out_with_a_note(tmp_path):
     recording = logged(tmp_path, "1,10:00:00.0,allocate,(nil),0,0\n" + LINES)
 
     assert len(rows_of(recording)) == 3
-    assert recording.notes[-1] == "1 lines of RMM's log are about 0 bytes and left out."
+    assert recording.notes[-1] == "1 lines of RMM's log have 0 bytes and were left out."
 
 
 def test_a_log_without_threads_has_events_of_none(tmp_path):

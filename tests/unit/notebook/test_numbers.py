@@ -24,7 +24,7 @@ def test_dropped_events_and_the_own_cost_are_shown():
     numbers = by_name(live_headline(statistics))
 
     assert numbers["Dropped events"] == Number("Dropped events", "7", "")
-    assert numbers["Own cost"] == Number("Own cost", "100 µs", "10 % of time")
+    assert numbers["Overhead"] == Number("Overhead", "100 µs", "10 % of time")
     assert numbers["GPU busy"].value == "unknown"
     assert ["Dropped events", "7", ""] in [
         list(each) for each in numbers_message(statistics)["numbers"]

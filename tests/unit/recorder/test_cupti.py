@@ -48,7 +48,7 @@ def test_memory_is_recorded_without_cupti_and_the_reason_told_once(tmp_path, mon
     broken = tmp_path / "libcupti.so.13"
     broken.write_text("nothing")
     monkeypatch.setattr(cupti, "find_cupti", lambda _: broken)
-    monkeypatch.setattr(cupti, "_told", set())
+    monkeypatch.setattr(cupti, "_warned", set())
 
     def record():
         source = SimulatedSource()
@@ -57,7 +57,9 @@ def test_memory_is_recorded_without_cupti_and_the_reason_told_once(tmp_path, mon
             source.free(source.allocate(1000))
         return recorder
 
-    with pytest.warns(RuntimeWarning, match="Only memory is recorded, no streams: CUPTI cannot be"):
+    with pytest.warns(
+        RuntimeWarning, match="Only memory is recorded, streams are not: CUPTI cannot be"
+    ):
         recorder = record()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

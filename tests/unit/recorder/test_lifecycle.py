@@ -95,7 +95,7 @@ def test_a_second_start_is_refused_and_harms_nothing(source, new_recorder):
     recorder = new_recorder(source)
     recorder.start()
 
-    with pytest.raises(RecorderError, match=r"started before; make another with record\(\)"):
+    with pytest.raises(RecorderError, match=r"started before; create a new one with record\(\)"):
         recorder.start()
     source.allocate(1234)
 
@@ -107,9 +107,9 @@ def test_a_recorder_does_not_start_again_after_its_stop(source, new_recorder):
     recorder.start()
     recorder.stop()
 
-    with pytest.raises(RecorderError, match=r"started before; make another with record\(\)"):
+    with pytest.raises(RecorderError, match=r"started before; create a new one with record\(\)"):
         recorder.start()
-    with pytest.raises(RecorderError, match=r"does not record; start\(\) it first"):
+    with pytest.raises(RecorderError, match=r"is not active; call start\(\) first"):
         recorder.stop()
 
 
@@ -129,7 +129,7 @@ def test_another_recorder_waits_until_the_first_has_stopped(source, new_recorder
 def test_a_recorder_that_never_started_says_so(source, new_recorder):
     recorder = new_recorder(source)
 
-    with pytest.raises(RecorderError, match=r"does not record; start\(\) it first"):
+    with pytest.raises(RecorderError, match=r"is not active; call start\(\) first"):
         recorder.stop()
     with pytest.raises(RecorderError, match=r"Nothing is recorded yet: start\(\)"):
         _ = recorder.recording
@@ -185,7 +185,7 @@ def test_a_recorder_that_could_not_start_may_start_once_the_reason_is_gone(
 def test_a_missing_folder_is_named(source, new_recorder, tmp_path):
     path = tmp_path / "missing" / "run.gpuviz"
 
-    with pytest.raises(SpoolError, match=f"there is no folder {path.parent}; make it"):
+    with pytest.raises(SpoolError, match=f"the folder {path.parent} does not exist; create it"):
         new_recorder(source, path).start()
 
 

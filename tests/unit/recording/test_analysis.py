@@ -242,7 +242,7 @@ def test_a_moment_may_be_an_integer_of_any_kind_and_size(at, blocks):
 def test_a_device_that_was_not_seen_is_refused_with_those_that_were():
     rows = [{"action": "alloc", "address": 64, "size": 8, "device": 2, "stack": 1}]
     for ask in ("fragmentation", "memory_snapshot", "memory_stats", "peak", "sites"):
-        with pytest.raises(ValueError, match=r"device 1 is not in the recording; devices: 2"):
+        with pytest.raises(ValueError, match=r"the recording has no device 1; its devices are 2"):
             getattr(recording_of(rows), ask)(device=1)
 
 

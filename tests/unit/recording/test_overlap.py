@@ -167,7 +167,7 @@ def test_an_unknown_device_is_an_error_that_names_those_there_are():
     timeline = Timeline()
     timeline.kernel(0, 10)
 
-    with pytest.raises(ValueError, match="device 3 is not in the recording; devices: 0"):
+    with pytest.raises(ValueError, match="the recording has no device 3; its devices are 0"):
         timeline.recording().overlap(device=3)
 
 

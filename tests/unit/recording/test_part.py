@@ -62,7 +62,7 @@ def test_a_growing_directory_loads_at_any_time_with_all_that_was_flushed(tmp_pat
     assert times(recording) == list(range(12))
     assert recording.tables["stacks"]["id"].to_pylist() == [1, 2, 3]
     assert recording.is_complete is False
-    assert "was killed, or still runs" in recording.notes[0]
+    assert "was killed, or is still running" in recording.notes[0]
     assert times(load(writer.finish(Manifest()))) == list(range(13))
 
 
@@ -105,7 +105,7 @@ def test_what_lies_behind_the_last_flush_is_a_bonus(tmp_path, data):
     recording = load(writer.directory)
 
     assert times(recording) == list(range(12 if end == len(content) else 8))
-    torn = any("half a batch" in note for note in recording.notes)
+    torn = any("incomplete batch" in note for note in recording.notes)
     assert torn == (size < end < len(content))
 
 
@@ -154,7 +154,7 @@ def test_a_directory_before_its_first_flush_is_an_empty_recording(tmp_path):
     recording = load(writer.directory)
 
     assert times(recording) == []
-    assert "Nothing says when it was last written" in recording.notes[0]
+    assert "The time of the last write is unknown" in recording.notes[0]
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path):

@@ -1,5 +1,4 @@
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -63,27 +62,31 @@ def test_stacks_and_threads_reach_the_events():
     assert log.events()["thread"].tolist() == [21, 21, 22, 22]
 
 
-@pytest.mark.parametrize(("speed", "least_s", "most_s"), [(0.0, 0, 0.1), (1, 0.2, 5), (4, 0.05, 5)])
-def test_a_timed_program_keeps_its_own_speed(speed, least_s, most_s):
+@pytest.mark.parametrize(("speed", "least_s"), [(1, 0.2), (4, 0.05)])
+def test_a_timed_program_keeps_its_own_speed(speed, least_s):
     times = np.array([0, 100_000_000, 200_000_000], np.int64)
     made = program([(Operation.sync, 0, 0, 0)] * 3, time_ns=times)
 
     elapsed_ns = replayer(made)[0].run(speed)["elapsed_ns"]
 
-    assert least_s * 1e9 <= elapsed_ns < most_s * 1e9
+    assert elapsed_ns >= least_s * 1e9
+
+
+def test_a_timed_program_waits_for_nothing_without_a_speed():
+    times = np.array([0, 3_600_000_000_000], np.int64)
+
+    assert replayer(program([(Operation.sync, 0, 0, 0)] * 2, time_ns=times))[0].run(0.0)
 
 
 def test_a_paused_program_can_be_stopped_from_another_thread():
     times = np.array([0, 3_600_000_000_000], np.int64)
     runner, _ = replayer(program([(Operation.sync, 0, 0, 0)] * 2, time_ns=times))
     timer = threading.Timer(0.05, runner.stop)
-    start = time.monotonic()
 
     timer.start()
     result = runner.run(1.0)
 
     assert result["operations"] == 1
-    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize(

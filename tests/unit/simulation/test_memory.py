@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 import gpuviz
@@ -189,13 +187,10 @@ def test_a_gpu_goes_at_once_with_what_a_busy_or_destroyed_stream_holds():
     for stream in (busy, gpu.Stream(non_blocking=True)):
         with stream:
             arrays.append(gpu.empty(30 * MIB))
-            gpu.launch("k", writes=arrays, duration=60)
+            gpu.launch("k", writes=arrays, duration=3600)
     del stream
-    began = time.monotonic()
 
     del gpu, busy, arrays
-
-    assert time.monotonic() - began < 30
 
 
 def test_memory_is_allocated_on_the_current_stream_of_the_device(recorded):

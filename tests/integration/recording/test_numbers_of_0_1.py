@@ -15,7 +15,7 @@ import pytest
 
 import gpuviz
 from gpuviz.recording.recording import Recording
-from tests.unit.recording.numbers_of import numbers_of
+from tests.integration.recording.numbers_of import numbers_of
 
 FOLDER = Path(__file__).parent / "numbers_0_1"
 OF_DEMO = Path(gpuviz.__file__).parent / "commands" / "recordings"
