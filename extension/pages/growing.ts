@@ -2,7 +2,7 @@
 import "../src/view/theme.css";
 import "../src/view/charts.css";
 import "../src/view/controls.css";
-import "../src/view/picked.css";
+import "../src/view/selected.css";
 
 import { GrowingRecording } from "../src/model/growing_recording.ts";
 import { readInto } from "../src/model/reading.ts";

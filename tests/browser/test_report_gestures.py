@@ -83,7 +83,7 @@ def test_the_source_of_a_launch_stands_under_its_line(page, tmp_path):
 
     page.locator("[data-part=kernels] .gpuviz-link").first.click()
 
-    facts = page.locator(".gpuviz-picked__facts").inner_text().splitlines()
+    facts = page.locator(".gpuviz-selected__facts").inner_text().splitlines()
     assert facts[-3:] == ["launched", "pipeline.py:12 work", "y = smooth(x)"]
 
 
@@ -114,4 +114,4 @@ def test_the_hits_of_a_search_make_way_and_come_back(page, tmp_path):
 
     assert (found, gone, again, hits.count()) == (2, 0, 2, 0)
     assert title == "Select and zoom to void smooth<float, 4>(float const*, float*, int)"
-    assert page.locator(".gpuviz-picked__title").inner_text().startswith("void smooth")
+    assert page.locator(".gpuviz-selected__title").inner_text().startswith("void smooth")

@@ -40,20 +40,20 @@ def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, tmp_path)
     open_at(page, recording, tmp_path)
     page.locator("[data-part=kernels] .gpuviz-link").first.click()
     fragment = wait_for_fragment(page, r"^#t=\d+-\d+&select=activity:\d+$")
-    window, picked = shown(page), page.locator(".gpuviz-picked").inner_text()
+    window, selected = shown(page), page.locator(".gpuviz-selected").inner_text()
 
     open_at(page, recording, tmp_path, fragment)
 
     assert shown(page) == window
-    assert page.locator(".gpuviz-picked").inner_text() == picked
-    assert picked.startswith(recording.kernels()["name"][0].as_py())
+    assert page.locator(".gpuviz-selected").inner_text() == selected
+    assert selected.startswith(recording.kernels()["name"][0].as_py())
 
 
 def test_a_block_and_a_moment_are_restored(page, tmp_path):
     open_at(page, make_recording(), tmp_path, "#t=100000-300000&select=block:1&event=3")
 
     assert re.fullmatch(r"100\.\d µs to 300\.\d µs of 600 µs shown", shown(page))
-    assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+    assert "Block of 6.00 MiB" in page.locator(".gpuviz-selected").inner_text()
     assert "after event 2 of 5" in page.locator(".gpuviz-moment").inner_text()
     assert page.locator("#gpuviz-notice").is_hidden()
 
@@ -62,7 +62,7 @@ def test_a_block_and_a_moment_are_restored(page, tmp_path):
 def test_every_kind_of_span_can_be_linked_to(page, tmp_path, kind):
     open_at(page, make_stream_recording(), tmp_path, f"#select={kind}:0")
 
-    assert page.locator(".gpuviz-picked__title").inner_text() != ""
+    assert page.locator(".gpuviz-selected__title").inner_text() != ""
     assert page.locator("#gpuviz-notice").is_hidden()
 
 
@@ -78,7 +78,7 @@ def test_what_cuda_did_by_itself_can_be_linked_to(page, tmp_path, kind, title):
     fragment = wait_for_fragment(page, f"^#select={kind}:1$")
     open_at(page, recording, tmp_path, fragment)
 
-    assert page.locator(".gpuviz-picked__title").inner_text() == title
+    assert page.locator(".gpuviz-selected__title").inner_text() == title
 
 
 def with_cuda_alone(recording: Recording) -> Recording:
@@ -113,9 +113,9 @@ def test_another_fragment_in_the_open_page_is_followed(page, tmp_path):
 
     page.evaluate("location.hash = '#t=0-150000&select=block:2'")
 
-    page.wait_for_selector(".gpuviz-picked__title")
+    page.wait_for_selector(".gpuviz-selected__title")
     assert re.fullmatch(r"0\.?\d* ns to 150\.\d µs of 600 µs shown", shown(page))
-    assert "Block of 4.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+    assert "Block of 4.00 MiB" in page.locator(".gpuviz-selected").inner_text()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_a_fragment_has_no_meaning_for_is_told_and_the_rest_is_shown(page, 
     open_at(page, make_recording(), tmp_path, f"#select=block:1&{part}&")
 
     if not part.startswith("select"):
-        assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+        assert "Block of 6.00 MiB" in page.locator(".gpuviz-selected").inner_text()
     notice = page.locator("#gpuviz-notice").inner_text()
     assert notice.startswith("This link's “")
     assert notice.endswith("” cannot be found in this recording.")

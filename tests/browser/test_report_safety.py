@@ -132,7 +132,7 @@ def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, tmp_
 
     assert f"{recording.peak(0).bytes:,} B" in page.locator("[data-level=allocated]").inner_text()
     assert f"{recording.memory_stats()['allocation.all.allocated']:,}" in numbers
-    assert page.locator(".gpuviz-picked__title").inner_text() != ""
+    assert page.locator(".gpuviz-selected__title").inner_text() != ""
     assert page.locator(".gpuviz-controls__text").inner_text().endswith(" shown")
     assert page.locator("#gpuviz-notice").is_hidden()
     assert load(tmp_path / "run.html").table("activities").equals(recording.table("activities"))

@@ -169,8 +169,8 @@ def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_pa
 
     page.locator("[data-part=kernels] .gpuviz-link").first.click()
 
-    picked = page.locator(".gpuviz-picked").inner_text()
-    assert kernel["name"].split("(")[0].split("<")[0].split("::")[-1] in picked
+    selected = page.locator(".gpuviz-selected").inner_text()
+    assert kernel["name"].split("(")[0].split("<")[0].split("::")[-1] in selected
     shown = page.locator(".gpuviz-controls__text").inner_text()
     assert shown.endswith("of 214 ms shown")
 
@@ -206,7 +206,7 @@ def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_p
     stacks = page.locator(".gpuviz-stack").first.inner_text()
     assert "x = train.py" in stacks
     assert "run()" in stacks
-    assert "Block of 6.00 MiB" in page.locator(".gpuviz-picked").inner_text()
+    assert "Block of 6.00 MiB" in page.locator(".gpuviz-selected").inner_text()
 
 
 def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):

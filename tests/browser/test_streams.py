@@ -147,10 +147,10 @@ def test_a_click_beside_everything_selects_nothing(page, streams, tmp_path):
     selected = page.get_by_role("region", name="Selected")
 
     page.mouse.click(*point(page, MAP, 0.2, 0.5))
-    picked = selected.inner_text()
+    selected = selected.inner_text()
     page.mouse.click(*point(page, MAP, 0.2, 0.15))
 
-    assert picked.startswith("Block of 16.0 MiB")
+    assert selected.startswith("Block of 16.0 MiB")
     assert selected.inner_text().startswith("Nothing is selected.")
 
 

@@ -77,16 +77,16 @@ test("without calls, a launch touched the block that was there when it ran", () 
 
 test("what belongs to a selection lights up", () => {
   const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(true));
-  const litBy = (spanKind: number, row: number): number[][] => {
-    const { blocks, activities } = links.litBy({ kind: "span", spanKind, row });
+  const highlightedBy = (spanKind: number, row: number): number[][] => {
+    const { blocks, activities } = links.highlightedBy({ kind: "span", spanKind, row });
     return [[...blocks], [...activities]];
   };
 
-  assert.deepEqual(litBy(SpanKind.kernel, 0), [[0, 1], [0]]);
-  assert.deepEqual(litBy(SpanKind.range, 0), [[], [1]]);
-  assert.deepEqual(litBy(SpanKind.call, 2), [[], [2]]);
-  assert.deepEqual([...links.litBy({ kind: "block", block: 1 }).activities], [0]);
-  assert.equal(links.litBy(undefined).blocks.size, 0);
+  assert.deepEqual(highlightedBy(SpanKind.kernel, 0), [[0, 1], [0]]);
+  assert.deepEqual(highlightedBy(SpanKind.range, 0), [[], [1]]);
+  assert.deepEqual(highlightedBy(SpanKind.call, 2), [[], [2]]);
+  assert.deepEqual([...links.highlightedBy({ kind: "block", block: 1 }).activities], [0]);
+  assert.equal(links.highlightedBy(undefined).blocks.size, 0);
 });
 
 test("an address that is used again and again is looked up in no time", () => {

@@ -2,7 +2,7 @@ import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { ACCESS_MODES } from "./activities.ts";
-import { NOTHING_LIT, type Lit, type Picked } from "./picked.ts";
+import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
 import type { Work } from "./work.ts";
@@ -78,23 +78,23 @@ export class Links {
   }
 
   /** What lights up when something is selected. */
-  litBy(picked: Picked | undefined): Lit {
-    if (picked === undefined) {
-      return NOTHING_LIT;
+  highlightedBy(selected: Selected | undefined): Highlighted {
+    if (selected === undefined) {
+      return NOTHING_HIGHLIGHTED;
     }
-    if (picked.kind === "gap") {
-      return { blocks: new Set(), activities: new Set([picked.gap.next]) };
+    if (selected.kind === "gap") {
+      return { blocks: new Set(), activities: new Set([selected.gap.next]) };
     }
-    if (picked.kind === "block") {
-      const launches = this.launchesOf(picked.block).map((link) => link.row);
-      return { blocks: new Set([picked.block]), activities: new Set(launches) };
+    if (selected.kind === "block") {
+      const launches = this.launchesOf(selected.block).map((link) => link.row);
+      return { blocks: new Set([selected.block]), activities: new Set(launches) };
     }
-    if (isActivity(picked.spanKind)) {
-      const blocks = this.blocksOf(picked.row).map((link) => link.row);
-      return { blocks: new Set(blocks), activities: new Set([picked.row]) };
+    if (isActivity(selected.spanKind)) {
+      const blocks = this.blocksOf(selected.row).map((link) => link.row);
+      return { blocks: new Set(blocks), activities: new Set([selected.row]) };
     }
-    const isCaller = isHostRange(picked.spanKind) || picked.spanKind === SpanKind.call;
-    const launched = isCaller ? this.launchedBy(picked.spanKind, picked.row) : [];
+    const isCaller = isHostRange(selected.spanKind) || selected.spanKind === SpanKind.call;
+    const launched = isCaller ? this.launchedBy(selected.spanKind, selected.row) : [];
     return { blocks: new Set(), activities: new Set(launched) };
   }
 

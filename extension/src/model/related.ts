@@ -3,7 +3,7 @@ import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Link, Links } from "./links.ts";
 import type { Names } from "./names.ts";
-import type { Gap, Picked } from "./picked.ts";
+import type { Gap, Selected } from "./selected.ts";
 import { isActivity, isHostRange, SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Stacks } from "./stacks.ts";
 import type { Work } from "./work.ts";
@@ -13,7 +13,7 @@ import type { WorkDescriptions } from "./work_description.ts";
 export interface Related {
   readonly title: string;
   readonly headings: readonly string[];
-  readonly rows: readonly { readonly cells: readonly string[]; readonly picked: Picked }[];
+  readonly rows: readonly { readonly cells: readonly string[]; readonly selected: Selected }[];
   /** How many rows there are, of which `rows` are the first. */
   readonly total: number;
 }
@@ -32,19 +32,19 @@ export interface RelatedContents {
 }
 
 /** The launches that touched a block, the blocks that a launch touched, or what a call launched. */
-export function relatedTo(picked: Picked, contents: RelatedContents): Related | undefined {
+export function relatedTo(selected: Selected, contents: RelatedContents): Related | undefined {
   const { links } = contents;
-  if (picked.kind === "gap") {
-    return hostTable(picked.gap, contents);
+  if (selected.kind === "gap") {
+    return hostTable(selected.gap, contents);
   }
-  if (picked.kind === "block") {
-    return launchTable("Launches that touched it", links.launchesOf(picked.block), contents);
+  if (selected.kind === "block") {
+    return launchTable("Launches that touched it", links.launchesOf(selected.block), contents);
   }
-  if (isActivity(picked.spanKind)) {
-    return blockTable(links.blocksOf(picked.row), contents);
+  if (isActivity(selected.spanKind)) {
+    return blockTable(links.blocksOf(selected.row), contents);
   }
-  if (isHostRange(picked.spanKind) || picked.spanKind === SpanKind.call) {
-    const launched = links.launchedBy(picked.spanKind, picked.row);
+  if (isHostRange(selected.spanKind) || selected.spanKind === SpanKind.call) {
+    const launched = links.launchedBy(selected.spanKind, selected.row);
     const rows = launched.map((row) => ({ row, access: "" }));
     return launchTable("Launches in it", rows, contents);
   }
@@ -69,7 +69,7 @@ function launchTable(
       formatTime(begin, 1000),
       formatDuration((activities.toNs[row] ?? 0) - begin),
     ];
-    return { cells, picked: { kind: "span", spanKind, row } as const };
+    return { cells, selected: { kind: "span", spanKind, row } as const };
   });
   const headings = ["Activity", ...(hasAccess ? ["access"] : []), "stream", "start", "duration"];
   return { title, headings, rows, total: launches.length };
@@ -99,7 +99,7 @@ function hostTable(
       formatTime(apiCalls.fromNs[call] ?? 0, 1000),
       formatDuration(partNs),
     ];
-    return { cells, picked: { kind: "span", spanKind: SpanKind.call, row: call } as const };
+    return { cells, selected: { kind: "span", spanKind: SpanKind.call, row: call } as const };
   });
   return {
     title: "CUDA calls of the host during this time",
@@ -123,7 +123,7 @@ function blockTable(blocks: readonly Link[], { timeline, stacks }: RelatedConten
       formatTime(begin, 1000),
       formatDuration(lived),
     ];
-    return { cells, picked: { kind: "block", block } as const };
+    return { cells, selected: { kind: "block", block } as const };
   });
   return {
     title: "Blocks that it touched",

@@ -1,7 +1,7 @@
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import { originOf } from "./blocks.ts";
 import { shortKernelName } from "./kernel_name.ts";
-import type { Picked } from "./picked.ts";
+import type { Selected } from "./selected.ts";
 import type { RelatedContents } from "./related.ts";
 import { describeFrame } from "./stacks.ts";
 import { SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
@@ -12,7 +12,7 @@ export interface Hit {
   readonly detail: string;
   /** All of its name, where `what` is shorter. */
   readonly name?: string;
-  readonly picked: Picked;
+  readonly selected: Selected;
 }
 
 const ADDRESS = /^0x[0-9a-f]+$/;
@@ -43,7 +43,7 @@ function blocksAt(address: number, { timeline, stacks }: RelatedContents): Hit[]
       hits.push({
         what: `Block of ${formatBytes(blocks.size[block] ?? 0)}`,
         detail: `at ${when}, ${stacks.siteOf(events.stack[origin] ?? 0)}`,
-        picked: { kind: "block", block },
+        selected: { kind: "block", block },
       });
     }
   }
@@ -78,7 +78,7 @@ function activitiesNamed(wanted: string, { work, timeline, device }: RelatedCont
       what: shortKernelName(strings.get(id)),
       name: strings.get(id),
       detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all (${formatShare(totalNs / timeline.endNs)})`,
-      picked: { kind: "span", spanKind: kindOf(longest), row: longest },
+      selected: { kind: "span", spanKind: kindOf(longest), row: longest },
     }));
 }
 
@@ -93,7 +93,7 @@ function rangesNamed(wanted: string, { work }: RelatedContents): Hit[] {
       hits.push({
         what: text,
         detail: `${spanKind === SpanKind.cell ? "cell" : "range"} at ${formatTime(fromNs[row] ?? 0, 1000)}`,
-        picked: { kind: "span", spanKind, row },
+        selected: { kind: "span", spanKind, row },
       });
     }
   }
@@ -128,6 +128,6 @@ function sitesNamed(wanted: string, { timeline, stacks }: RelatedContents): Hit[
     .map(([site, { count, bytes, largest }]) => ({
       what: site,
       detail: `allocated ${counted(count, "block")}, ${formatBytes(bytes)} in all`,
-      picked: { kind: "block", block: largest },
+      selected: { kind: "block", block: largest },
     }));
 }

@@ -13,7 +13,7 @@ import { threadsOf } from "./launch_configurations.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
-import type { Gap } from "./picked.ts";
+import type { Gap } from "./selected.ts";
 import {
   isActivity,
   isHostRange,

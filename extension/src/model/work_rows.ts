@@ -2,7 +2,7 @@ import { ActivityKind, COPY_KINDS } from "./activities.ts";
 import { groupRows, medianOf, numbersOf, type Group, type KeyOf } from "./grouping.ts";
 import { HOST_WAIT_KINDS } from "./host_calls.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
-import type { Picked } from "./picked.ts";
+import type { Selected } from "./selected.ts";
 import { SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Place, Stacks } from "./stacks.ts";
 import type { Work } from "./work.ts";
@@ -10,7 +10,7 @@ import type { Work } from "./work.ts";
 /** What a row of a table of work has: how often and how long, where, and what took longest. */
 interface WorkRow extends Omit<Group, "rows" | "longest"> {
   readonly place: Place;
-  readonly longest: Picked;
+  readonly longest: Selected;
 }
 
 /** What `Recording.kernels()` has in a row. */
@@ -137,11 +137,11 @@ function callOf({ activities, apiCalls }: Work, row: number): number | undefined
   return apiCalls.byCorrelation.all(activities.correlation[row] ?? 0)[0];
 }
 
-function activity({ activities }: Work, row: number): Picked {
+function activity({ activities }: Work, row: number): Selected {
   return { kind: "span", spanKind: spanKindOf(activities)(row), row };
 }
 
-function wait({ hostWaits }: Work, row: number): Picked {
+function wait({ hostWaits }: Work, row: number): Selected {
   const synchronization = hostWaits.synchronization[row] ?? -1;
   return synchronization >= 0
     ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }

@@ -1,7 +1,7 @@
 import "../view/theme.css";
 import "../view/charts.css";
 import "../view/controls.css";
-import "../view/picked.css";
+import "../view/selected.css";
 import "../view/tables.css";
 import "./report.css";
 import "./print.css";

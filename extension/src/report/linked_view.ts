@@ -1,5 +1,5 @@
 import { Scope } from "../base/scope.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import { RangeKind } from "../model/ranges.ts";
 import {
   isActivity,
@@ -18,11 +18,11 @@ const SETTLED_MS = 200;
 export function showAddress(chart: ChartContext, address: Address): string[] {
   const { selection, timeline } = chart;
   const missing: string[] = [];
-  const picked = pickedOf(chart, address.selected);
-  if (address.selected !== undefined && picked === undefined) {
+  const selected = selectedIn(chart, address.selected);
+  if (address.selected !== undefined && selected === undefined) {
     missing.push(writeAddress({ ...NOWHERE, selected: address.selected }));
   }
-  selection.picked.value = picked;
+  selection.selected.value = selected;
   if (address.window === undefined) {
     selection.window.reset();
   } else if (address.window[0] >= selection.window.full.toNs) {
@@ -54,27 +54,27 @@ export function followAddress(
       const { value: row } = selection.momentRow;
       changed({
         window: selection.window.isFull ? undefined : [fromNs, toNs],
-        selected: selectedOf(selection.picked.value),
+        selected: addressOf(selection.selected.value),
         device,
         event: row === timeline.peak ? undefined : row,
       });
     }, SETTLED_MS);
   };
-  for (const signal of [selection.window.range, selection.picked, selection.momentRow]) {
+  for (const signal of [selection.window.range, selection.selected, selection.momentRow]) {
     scope.defer(signal.subscribe(follow));
   }
   scope.defer(() => window.clearTimeout(settling));
   return scope;
 }
 
-function selectedOf(picked: Picked | undefined): Address["selected"] {
+function addressOf(selected: Selected | undefined): Address["selected"] {
   // A gap has no row of its own that a link could name.
-  if (picked === undefined || picked.kind === "gap") {
+  if (selected === undefined || selected.kind === "gap") {
     return undefined;
   }
-  return picked.kind === "block"
-    ? { kind: "block", row: picked.block }
-    : { kind: kindOfSpan(picked.spanKind), row: picked.row };
+  return selected.kind === "block"
+    ? { kind: "block", row: selected.block }
+    : { kind: kindOfSpan(selected.spanKind), row: selected.row };
 }
 
 function kindOfSpan(spanKind: number): SelectedKind {
@@ -93,15 +93,15 @@ function kindOfSpan(spanKind: number): SelectedKind {
   return spanKind === SpanKind.wait ? "wait" : "call";
 }
 
-function pickedOf(
+function selectedIn(
   { work, timeline, device }: ChartContext,
   selected: Address["selected"],
-): Picked | undefined {
+): Selected | undefined {
   if (selected === undefined) {
     return undefined;
   }
   const { kind, row } = selected;
-  const span = (spanKind: number, isThere: boolean): Picked | undefined =>
+  const span = (spanKind: number, isThere: boolean): Selected | undefined =>
     isThere ? { kind: "span", spanKind, row } : undefined;
   switch (kind) {
     case "block":

@@ -9,8 +9,8 @@ import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
-import type { Picked } from "../model/picked.ts";
-import { pickedTimes } from "../model/picked_times.ts";
+import type { Selected } from "../model/selected.ts";
+import { selectedTimes } from "../model/selected_times.ts";
 import type { RelatedContents } from "../model/related.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { Work } from "../model/work.ts";
@@ -70,7 +70,9 @@ export class ChartContext implements RelatedContents {
     this.#contents = contents;
     this.#derived = new Derived(contents);
     this.grouping = new Grouping(contents);
-    this.selection = new Selection(contents.timeline, (picked) => this.links.litBy(picked));
+    this.selection = new Selection(contents.timeline, (selected) =>
+      this.links.highlightedBy(selected),
+    );
   }
 
   /** Shows contents that begin with those shown so far. */
@@ -147,8 +149,8 @@ export class ChartContext implements RelatedContents {
     return this.work.idleGaps.of(this.device, stream);
   }
 
-  timesOf(picked: Picked): TimeRange {
-    return pickedTimes(picked, this.timeline, this.work);
+  timesOf(selected: Selected): TimeRange {
+    return selectedTimes(selected, this.timeline, this.work);
   }
 
   /** Tells a screen reader what has changed. */

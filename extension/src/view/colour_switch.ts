@@ -87,11 +87,11 @@ function steps(limits: readonly string[]): string[] {
 }
 
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
-  ["stack", "line that allocated"],
+  ["stack", "call site of the allocation"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["size", "size class"],
-  ["age", "age: how long it lived"],
+  ["age", "lifetime"],
 ];
 
 /** Lets the reader choose what the colours of blocks mean. */

@@ -16,7 +16,7 @@ import { measuredPanel } from "./measured_panel.ts";
 import { minimap } from "./minimap.ts";
 import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
-import { pickedPanel } from "./picked_panel.ts";
+import { selectedPanel } from "./selected_panel.ts";
 import { searchBox } from "./search_box.ts";
 import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
@@ -84,7 +84,7 @@ function showCharts(parent: HTMLElement, chart: ChartContext, keysFrom: HTMLElem
   if (chart.lanes.length > 0) {
     showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
   }
-  scope.use(pickedPanel(section(scope, parent, "Selected", PICKED_HINT), chart));
+  scope.use(selectedPanel(section(scope, parent, "Selected", SELECTED_HINT), chart));
   if (hasMemory) {
     showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
   }
@@ -100,7 +100,7 @@ const MAP_HINT =
 const LANES_HINT =
   "Activity of each host thread and stream. For spans shorter than a pixel, " +
   "the height is their share of its time.";
-const PICKED_HINT =
+const SELECTED_HINT =
   "Related items are highlighted in all charts: the launches that touched a block, " +
   "the blocks that a launch touched, the launches of a range.";
 const MOMENT_HINT =

@@ -2,7 +2,7 @@ import { formatCount, formatDuration } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
 import type { Lane } from "../model/lanes.ts";
 import { NO_ACTIVITY } from "../model/idle_gaps.ts";
-import type { Gap, Picked } from "../model/picked.ts";
+import type { Gap, Selected } from "../model/selected.ts";
 import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
 import type { RowColumns, SpanRow } from "../model/span_row.ts";
 import { idleLines } from "../model/work_description.ts";
@@ -16,10 +16,14 @@ import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import { layOutLanes, MOST_LANES, spanWithId, type LaneLayout } from "./lane_layout.ts";
 import { addLaneWalk, drawChosenLane, spanAtTime } from "./lane_walk.ts";
 import { drawSpanNames } from "./lane_names.ts";
-import { findLitSpans, litBoxes, type LitSpans } from "./lit_lanes.ts";
-import { drawLit } from "./lit_marks.ts";
+import {
+  findHighlightedSpans,
+  highlightedBoxes,
+  type HighlightedSpans,
+} from "./highlighted_lanes.ts";
+import { drawHighlighted } from "./highlighted_marks.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
-import { linesAbout } from "./picked_panel.ts";
+import { linesAbout } from "./selected_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
@@ -42,7 +46,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   let raster = createRaster(1, 1);
   const { selection } = chart;
-  let lit: LitSpans = new Map();
+  let highlighted: HighlightedSpans = new Map();
   const cut = element("p", "gpuviz-section__hint");
   parent.append(cut);
   const draw = (drawing: Drawing, time: Scale): void => {
@@ -56,20 +60,23 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   const plot = timePlot(parent, chart, options, {
     draw,
-    drawLit: (drawing, time) => drawLit(drawing, litBoxes(drawing, time, lit)),
+    drawHighlighted: (drawing, time) =>
+      drawHighlighted(drawing, highlightedBoxes(drawing, time, highlighted)),
     drawOver: (drawing) => drawChosenLane(drawing, layout.lanes[walk.value]),
     pickByKey: (timeNs) => {
       const home = layout.lanes[walk.value];
-      return home && pickedSpan(spanAtTime(home, timeNs), layout);
+      return home && selectedSpan(spanAtTime(home, timeNs), layout);
     },
-    pick: (x, y) => pickedSpan(spanNear(plot, raster, layout, x, y), layout),
+    pick: (x, y) => selectedSpan(spanNear(plot, raster, layout, x, y), layout),
   });
   const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
-    const { lit: lights, picked } = selection;
-    lit = findLitSpans(layout, lights.value, picked.value, (span) => chart.timesOf(span));
+    const { highlighted: lights, selected } = selection;
+    highlighted = findHighlightedSpans(layout, lights.value, selected.value, (span) =>
+      chart.timesOf(span),
+    );
   };
-  plot.scope.defer(selection.lit.subscribe(light));
+  plot.scope.defer(selection.highlighted.subscribe(light));
   const refresh = (): void => {
     layout = layOut();
     light();
@@ -97,9 +104,9 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
       return linesAboutLane(titled, chart, fromNs, toNs);
     }
     const found = spanNear(plot, raster, layout, x, y);
-    const picked = pickedSpan(found, layout);
-    return found === undefined || picked?.kind === "gap"
-      ? picked && linesAbout(picked, chart)
+    const selected = selectedSpan(found, layout);
+    return found === undefined || selected?.kind === "gap"
+      ? selected && linesAbout(selected, chart)
       : chart.describeWork.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
   return plot;
@@ -177,7 +184,7 @@ function spanNear(
   return undefined;
 }
 
-function pickedSpan(found: SpanInRow | undefined, layout: LaneLayout): Picked | undefined {
+function selectedSpan(found: SpanInRow | undefined, layout: LaneLayout): Selected | undefined {
   if (found === undefined) {
     return undefined;
   }

@@ -1,11 +1,11 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import { createRaster, findRect, paintRects, type Viewport } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
-import { drawLit, type LitBox } from "./lit_marks.ts";
+import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { MapPlaces, type MapLayers } from "./map_layers.ts";
 import { drawBlockNames } from "./map_names.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
@@ -63,8 +63,9 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
   };
   const plot = timePlot(parent, chart, OPTIONS, {
     draw,
-    drawLit: (drawing, time) => drawLit(drawing, litBlocks(chart, time, bytesIn(drawing.area))),
-    pick: (x, y): Picked | undefined => {
+    drawHighlighted: (drawing, time) =>
+      drawHighlighted(drawing, highlightedBlocks(chart, time, bytesIn(drawing.area))),
+    pick: (x, y): Selected | undefined => {
       const place = placeAt(x, y);
       return place?.kind === "block" ? place : undefined;
     },
@@ -92,9 +93,13 @@ function placeIn(
   return segment === undefined ? undefined : { kind: "segment", segment };
 }
 
-function litBlocks({ timeline, selection }: ChartContext, time: Scale, bytes: Scale): LitBox[] {
+function highlightedBlocks(
+  { timeline, selection }: ChartContext,
+  time: Scale,
+  bytes: Scale,
+): HighlightedBox[] {
   const { blocks, layout, events } = timeline;
-  return [...selection.lit.value.blocks].map((block) => {
+  return [...selection.highlighted.value.blocks].map((block) => {
     const from = layout.offsetOf(blocks.address[block] ?? 0);
     const ended = events.timeNs[blocks.freeCompleted[block] ?? -1] ?? timeline.endNs;
     const leftPx = toPixel(time, blocks.fromNs[block] ?? 0);

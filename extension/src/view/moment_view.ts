@@ -3,7 +3,7 @@ import { packBars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import type { Lit } from "../model/picked.ts";
+import type { Highlighted } from "../model/selected.ts";
 import type { SegmentAtMoment } from "../model/moment.ts";
 import { PlacedRows } from "../render/placed_rows.ts";
 import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
@@ -11,7 +11,7 @@ import { drawBytesAcross } from "./bytes_across.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
-import { drawLit, type LitBox } from "./lit_marks.ts";
+import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
 import { blockPalette, CACHED_COLOUR, SPLIT_COLOUR } from "./theme.ts";
 
@@ -56,8 +56,8 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
       drawBytesAcross(drawing, moment.widthBytes);
     },
     (drawing) => {
-      if (selection.picked.value !== undefined) {
-        drawLit(drawing, litPieces(drawing, moment, selection.lit.value));
+      if (selection.selected.value !== undefined) {
+        drawHighlighted(drawing, highlightedPieces(drawing, moment, selection.highlighted.value));
       }
     },
   );
@@ -75,9 +75,9 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
   });
   plot.scope.listen(plot.host, "click", (event) => {
     const block = pieceAt(event.offsetX, event.offsetY)?.block;
-    selection.picked.value = block === undefined ? undefined : { kind: "block", block };
+    selection.selected.value = block === undefined ? undefined : { kind: "block", block };
   });
-  plot.scope.defer(selection.lit.subscribe(() => plot.redrawOverlay()));
+  plot.scope.defer(selection.highlighted.subscribe(() => plot.redrawOverlay()));
   addWalk(plot, chart, () => moment);
   plot.scope.defer(selection.momentRow.subscribe(refresh));
   plot.scope.defer(
@@ -140,11 +140,15 @@ function freeColour(segment: SegmentAtMoment | undefined): number {
   return segment?.blocks.length === 0 ? CACHED_COLOUR : SPLIT_COLOUR;
 }
 
-function litPieces({ area }: Drawing, moment: Moment, lit: Lit): LitBox[] {
+function highlightedPieces(
+  { area }: Drawing,
+  moment: Moment,
+  highlighted: Highlighted,
+): HighlightedBox[] {
   const { pieces, rows, widthBytes } = moment;
   const rowPx = area.height / rows;
   return pieces
-    .filter(({ block }) => block !== undefined && lit.blocks.has(block))
+    .filter(({ block }) => block !== undefined && highlighted.blocks.has(block))
     .map(({ row, from, to }) => ({
       leftPx: area.left + (from / widthBytes) * area.width,
       topPx: area.top + (row + (1 - BAR_SHARE) / 2) * rowPx,
@@ -171,7 +175,7 @@ function addWalk(plot: Plot, chart: ChartContext, moment: () => Moment): void {
   plot.scope.listen(plot.host, "keydown", (event) => {
     if (event.key === "Enter" && walked >= 0) {
       const block = moment().pieces[walked]?.block;
-      chart.selection.picked.value = block === undefined ? undefined : { kind: "block", block };
+      chart.selection.selected.value = block === undefined ? undefined : { kind: "block", block };
       chart.tooltip.hide();
     }
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") {

@@ -3,7 +3,7 @@ import { Scope } from "../base/scope.ts";
 import { search } from "../model/search.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { button, element } from "./dom.ts";
-import { zoomTo } from "./picked_panel.ts";
+import { zoomTo } from "./selected_panel.ts";
 
 const MOST_HITS = 50;
 
@@ -74,14 +74,14 @@ function hitList(
 ): HTMLElement[] {
   const hits = search(query, chart);
   const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
-  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, picked, name = what }) => {
+  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, name = what }) => {
     const hit = button("", `Select and zoom to ${name}`);
     hit.className = "gpuviz-search__hit";
     hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
     scope.listen(hit, "click", () => {
       close();
-      chart.selection.picked.value = picked;
-      zoomTo(picked, chart);
+      chart.selection.selected.value = selected;
+      zoomTo(selected, chart);
       chart.focusSelected();
     });
     return hit;

@@ -1,6 +1,6 @@
 import { Signal } from "../base/signal.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { NOTHING_LIT, type Lit, type Picked } from "../model/picked.ts";
+import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "../model/selected.ts";
 import { TimeWindow, type TimeRange } from "./time_window.ts";
 
 /** What the charts of one device have in common: the time shown, the cursor, what is selected. */
@@ -12,25 +12,28 @@ export class Selection {
   readonly momentRow: Signal<number>;
   /** The window that a reader measures. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
-  readonly picked = new Signal<Picked | undefined>(undefined);
+  readonly selected = new Signal<Selected | undefined>(undefined);
   /** What was selected before, the latest last. */
-  readonly #before: Picked[] = [];
-  #last: Picked | undefined;
+  readonly #before: Selected[] = [];
+  #last: Selected | undefined;
   /** What lights up with it. */
-  readonly lit = new Signal<Lit>(NOTHING_LIT);
-  readonly #litBy: (picked: Picked | undefined) => Lit;
+  readonly highlighted = new Signal<Highlighted>(NOTHING_HIGHLIGHTED);
+  readonly #highlightedBy: (selected: Selected | undefined) => Highlighted;
   #peak: number;
 
-  constructor(timeline: DeviceTimeline, litBy: (picked: Picked | undefined) => Lit) {
+  constructor(
+    timeline: DeviceTimeline,
+    highlightedBy: (selected: Selected | undefined) => Highlighted,
+  ) {
     this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
     this.momentRow = new Signal(timeline.peak);
     this.#peak = timeline.peak;
-    this.#litBy = litBy;
-    this.picked.subscribe(() => {
+    this.#highlightedBy = highlightedBy;
+    this.selected.subscribe(() => {
       if (this.#last !== undefined) {
         this.#before.push(this.#last);
       }
-      this.#last = this.picked.value;
+      this.#last = this.selected.value;
       this.#light();
     });
   }
@@ -44,14 +47,14 @@ export class Selection {
     const before = this.#before.pop();
     if (before !== undefined) {
       this.#last = undefined;
-      this.picked.value = before;
+      this.selected.value = before;
     }
   }
 
   /** Measures what is selected, or without it the time shown. */
-  measure(timesOf: (picked: Picked) => TimeRange): void {
-    const { value: picked } = this.picked;
-    const { fromNs, toNs } = picked === undefined ? this.window.range.value : timesOf(picked);
+  measure(timesOf: (selected: Selected) => TimeRange): void {
+    const { value: selected } = this.selected;
+    const { fromNs, toNs } = selected === undefined ? this.window.range.value : timesOf(selected);
     this.measured.value = { fromNs: Math.round(fromNs), toNs: Math.round(toNs) };
   }
 
@@ -62,12 +65,12 @@ export class Selection {
       this.momentRow.value = peak;
     }
     this.#peak = peak;
-    if (this.picked.value !== undefined) {
+    if (this.selected.value !== undefined) {
       this.#light();
     }
   }
 
   #light(): void {
-    this.lit.value = this.#litBy(this.picked.value);
+    this.highlighted.value = this.#highlightedBy(this.selected.value);
   }
 }

@@ -1,11 +1,11 @@
 import { formatBytes, formatCount, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Place } from "../model/stacks.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
 import { button, element } from "./dom.ts";
-import { zoomTo } from "./picked_panel.ts";
+import { zoomTo } from "./selected_panel.ts";
 
 export function countColumn<Row>(
   title: string,
@@ -61,9 +61,9 @@ export function shortSite(site: string): string {
 }
 
 /** Selects something in the charts, zooms to it and brings them into view. */
-export function showInCharts(chart: ChartContext, picked: Picked): void {
-  chart.selection.picked.value = picked;
-  zoomTo(picked, chart);
+export function showInCharts(chart: ChartContext, selected: Selected): void {
+  chart.selection.selected.value = selected;
+  zoomTo(selected, chart);
   document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
 }
 

@@ -1,5 +1,5 @@
 import type { Scale } from "../base/scale.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import { drawTimeAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawCursor, drawExtent, drawMark, drawMeasured, drawMoment } from "./cursor.ts";
@@ -10,13 +10,13 @@ import { Plot, type Drawing, type PlotOptions } from "./plot.ts";
 export interface TimePlotParts {
   readonly draw: (drawing: Drawing, time: Scale) => void;
   /** Draws what lights up with the selection. */
-  readonly drawLit?: (drawing: Drawing, time: Scale) => void;
+  readonly drawHighlighted?: (drawing: Drawing, time: Scale) => void;
   /** Draws above all else, also where nothing is selected. */
   readonly drawOver?: (drawing: Drawing, time: Scale) => void;
   /** What a click at a place of the plot selects. */
-  readonly pick?: (x: number, y: number) => Picked | undefined;
+  readonly pick?: (x: number, y: number) => Selected | undefined;
   /** What Enter selects when the cursor is at a time; undefined leaves the selection. */
-  readonly pickByKey?: (timeNs: number) => Picked | undefined;
+  readonly pickByKey?: (timeNs: number) => Selected | undefined;
 }
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
@@ -24,7 +24,7 @@ export function timePlot(
   parent: HTMLElement,
   chart: ChartContext,
   options: PlotOptions,
-  { draw, drawLit, drawOver, pick, pickByKey }: TimePlotParts,
+  { draw, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
   const plot = new Plot(parent, chart.frames, options);
@@ -36,9 +36,9 @@ export function timePlot(
   const gestures = addTimeGestures(plot, selection, time, (timeNs, place) => {
     selection.momentRow.value = chart.timeline.rowAt(timeNs);
     if (pick !== undefined && place !== undefined) {
-      selection.picked.value = pick(place.offsetX, place.offsetY);
+      selection.selected.value = pick(place.offsetX, place.offsetY);
     } else if (place === undefined) {
-      selection.picked.value = pickByKey?.(timeNs) ?? selection.picked.value;
+      selection.selected.value = pickByKey?.(timeNs) ?? selection.selected.value;
     }
   });
   plot.onDraw(
@@ -49,9 +49,9 @@ export function timePlot(
       chart.bands.drawEdges(drawing, time());
     },
     (drawing) => {
-      if (selection.picked.value !== undefined) {
-        drawLit?.(drawing, time());
-        drawExtent(drawing, time(), chart.timesOf(selection.picked.value));
+      if (selection.selected.value !== undefined) {
+        drawHighlighted?.(drawing, time());
+        drawExtent(drawing, time(), chart.timesOf(selection.selected.value));
       }
       drawOver?.(drawing, time());
       drawMeasured(drawing, time(), selection.measured.value);
@@ -66,7 +66,7 @@ export function timePlot(
   for (const changed of [
     selection.cursorNs,
     selection.momentRow,
-    selection.lit,
+    selection.highlighted,
     selection.measured,
     gestures.marked,
   ]) {

@@ -1,7 +1,7 @@
 import type { Scope } from "../base/scope.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { zoomTo } from "./picked_panel.ts";
+import { zoomTo } from "./selected_panel.ts";
 
 const ZOOM = 0.7;
 const PAN = 0.15;
@@ -20,7 +20,7 @@ export function addTimelineKeys(
   targets: KeyTargets,
 ): void {
   const { selection } = chart;
-  const { window: shown, cursorNs, picked, measured } = selection;
+  const { window: shown, cursorNs, selected, measured } = selection;
   const middle = (): number => {
     const { fromNs, toNs } = shown.range.value;
     return cursorNs.value ?? (fromNs + toNs) / 2;
@@ -31,15 +31,15 @@ export function addTimelineKeys(
     a: () => shown.pan(-PAN),
     d: () => shown.pan(PAN),
     f: () => {
-      if (picked.value !== undefined) {
-        zoomTo(picked.value, chart);
+      if (selected.value !== undefined) {
+        zoomTo(selected.value, chart);
       }
     },
     "[": () => {
-      picked.value = neighbour(chart, -1) ?? picked.value;
+      selected.value = neighbour(chart, -1) ?? selected.value;
     },
     "]": () => {
-      picked.value = neighbour(chart, 1) ?? picked.value;
+      selected.value = neighbour(chart, 1) ?? selected.value;
     },
     g: () => {
       chart.showsIdle.value = !chart.showsIdle.value;
@@ -50,7 +50,7 @@ export function addTimelineKeys(
     "?": targets.help,
     Escape: () => {
       chart.tooltip.hide();
-      picked.value = undefined;
+      selected.value = undefined;
       measured.value = undefined;
     },
   };
@@ -67,18 +67,18 @@ export function addTimelineKeys(
 }
 
 /** The span before or after the selected one in its row, or the block. */
-function neighbour({ lanes, selection, timeline }: ChartContext, by: number): Picked | undefined {
-  const picked = selection.picked.value;
-  if (picked?.kind === "block") {
-    const block = picked.block + by;
+function neighbour({ lanes, selection, timeline }: ChartContext, by: number): Selected | undefined {
+  const selected = selection.selected.value;
+  if (selected?.kind === "block") {
+    const block = selected.block + by;
     return timeline.blocks.address[block] === undefined ? undefined : { kind: "block", block };
   }
-  if (picked?.kind !== "span") {
+  if (selected?.kind !== "span") {
     return undefined;
   }
   for (const { kind, source } of lanes.flatMap((lane) => lane.stack.rows)) {
     const span = source.findIndex(
-      (row, place) => row === picked.row && kind[place] === picked.spanKind,
+      (row, place) => row === selected.row && kind[place] === selected.spanKind,
     );
     const next = span + by;
     if (span >= 0) {

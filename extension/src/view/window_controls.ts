@@ -27,7 +27,7 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
     act("▶", "Later; also: D", () => time.pan(BUTTON_ZOOM)),
     act("All", "Show the whole recording; also: double click", () => time.reset()),
     act("Measure", "Measure the selection, or the time shown; also: M", () =>
-      chart.selection.measure((picked) => chart.timesOf(picked)),
+      chart.selection.measure((selected) => chart.timesOf(selected)),
     ),
     act("?", "Keys and gestures", help),
     shown,

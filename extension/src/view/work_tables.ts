@@ -2,7 +2,7 @@ import { formatBytes } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
 import type { Place } from "../model/stacks.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import {
   copyRows,
   kernelRows,
@@ -118,7 +118,7 @@ interface Naming<Row> {
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<Row extends { readonly place: Place; readonly longest: Picked }>(
+function nameColumn<Row extends { readonly place: Place; readonly longest: Selected }>(
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,

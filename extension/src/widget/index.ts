@@ -2,7 +2,7 @@ import "../view/theme.css";
 import "./reset.css";
 import "../view/charts.css";
 import "../view/controls.css";
-import "../view/picked.css";
+import "../view/selected.css";
 import "../view/host.css";
 
 import { LiveView } from "./live_view.ts";

@@ -1,28 +1,28 @@
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import type { Picked } from "./picked.ts";
+import type { Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, isMemoryOperation, SpanKind } from "./span_kinds.ts";
 import type { Work } from "./work.ts";
 
 /** From when to when a block lived or a span lasted. */
-export function pickedTimes(
-  picked: Picked,
+export function selectedTimes(
+  selected: Selected,
   timeline: DeviceTimeline,
   work: Work,
 ): { readonly fromNs: number; readonly toNs: number } {
   const { blocks, events, endNs } = timeline;
-  if (picked.kind === "gap") {
-    return picked.gap;
+  if (selected.kind === "gap") {
+    return selected.gap;
   }
-  if (picked.kind === "block") {
-    const begun = blocks.allocated[picked.block] ?? NO_EVENT;
-    const ended = blocks.freeCompleted[picked.block] ?? NO_EVENT;
+  if (selected.kind === "block") {
+    const begun = blocks.allocated[selected.block] ?? NO_EVENT;
+    const ended = blocks.freeCompleted[selected.block] ?? NO_EVENT;
     return { fromNs: events.timeNs[begun] ?? 0, toNs: events.timeNs[ended] ?? endNs };
   }
-  const { fromNs, toNs } = tableOf(picked.spanKind, work);
-  const end = toNs[picked.row] ?? OPEN;
-  return { fromNs: fromNs[picked.row] ?? 0, toNs: end === OPEN ? endNs : end };
+  const { fromNs, toNs } = tableOf(selected.spanKind, work);
+  const end = toNs[selected.row] ?? OPEN;
+  return { fromNs: fromNs[selected.row] ?? 0, toNs: end === OPEN ? endNs : end };
 }
 
 interface Times {

@@ -1,7 +1,7 @@
 import type { Drawing } from "./plot.ts";
 
 /** A rectangle in CSS pixels, from the top left of the canvas. */
-export interface LitBox {
+export interface HighlightedBox {
   readonly leftPx: number;
   readonly topPx: number;
   readonly widthPx: number;
@@ -11,8 +11,8 @@ export interface LitBox {
 const DIMMED = 0.6;
 const LEAST_PX = 3;
 
-/** Dims the plot area but for what is lit, on a canvas that lies above the drawing. */
-export function drawLit(drawing: Drawing, boxes: readonly LitBox[]): void {
+/** Dims the plot area but for what is highlighted, on a canvas that lies above the drawing. */
+export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox[]): void {
   const { context, area, theme } = drawing;
   if (boxes.length === 0) {
     return;

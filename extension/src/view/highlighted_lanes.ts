@@ -1,38 +1,38 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { countBelow } from "../base/search.ts";
-import type { Lit, Picked } from "../model/picked.ts";
+import type { Highlighted, Selected } from "../model/selected.ts";
 import { isActivity, SpanKind } from "../model/span_kinds.ts";
 import type { SpanRow } from "../model/span_row.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
-import type { LitBox } from "./lit_marks.ts";
+import type { HighlightedBox } from "./highlighted_marks.ts";
 import type { Drawing } from "./plot.ts";
 
-/** Where the spans that are lit lie: their places in each row, ascending. */
-export type LitSpans = ReadonlyMap<PlacedRow, readonly number[]>;
+/** Where the spans that are highlighted lie: their places in each row, ascending. */
+export type HighlightedSpans = ReadonlyMap<PlacedRow, readonly number[]>;
 
 /** A search for one costs as much as a look at this many. */
 const SEARCH_COST = 64;
 
-export function findLitSpans(
+export function findHighlightedSpans(
   layout: LaneLayout,
-  { activities }: Lit,
-  picked: Picked | undefined,
-  timesOf: (picked: Picked) => { readonly fromNs: number },
-): LitSpans {
+  { activities }: Highlighted,
+  selected: Selected | undefined,
+  timesOf: (selected: Selected) => { readonly fromNs: number },
+): HighlightedSpans {
   const spanKind = SpanKind.kernel;
-  const lit = [...activities].map((row): Picked => ({ kind: "span", spanKind, row }));
-  const wanted = picked === undefined ? lit : [...lit, picked];
+  const highlighted = [...activities].map((row): Selected => ({ kind: "span", spanKind, row }));
+  const wanted = selected === undefined ? highlighted : [...highlighted, selected];
   const times = wanted.map((span) => timesOf(span).fromNs);
   const found = new Map<PlacedRow, readonly number[]>();
   for (const placed of layout.lanes.flatMap((lane) => lane.rows)) {
     const { row } = placed;
     const isFew = wanted.length * SEARCH_COST < row.count;
-    found.set(placed, isFew ? searched(row, wanted, times) : scanned(row, activities, picked));
+    found.set(placed, isFew ? searched(row, wanted, times) : scanned(row, activities, selected));
   }
   return found;
 }
 
-function isMeant(row: SpanRow, place: number, span: Picked): boolean {
+function isMeant(row: SpanRow, place: number, span: Selected): boolean {
   const kind = row.kind[place] ?? 0;
   if (span.kind === "gap") {
     return kind === SpanKind.idle && row.fromNs[place] === span.gap.fromNs;
@@ -45,7 +45,7 @@ function isMeant(row: SpanRow, place: number, span: Picked): boolean {
 }
 
 /** The places of some spans in a row, each looked for among those that begin when it does. */
-function searched(row: SpanRow, wanted: readonly Picked[], times: readonly number[]): number[] {
+function searched(row: SpanRow, wanted: readonly Selected[], times: readonly number[]): number[] {
   const { fromNs } = row;
   const places = new Set<number>();
   for (const [index, span] of wanted.entries()) {
@@ -63,23 +63,27 @@ function searched(row: SpanRow, wanted: readonly Picked[], times: readonly numbe
 function scanned(
   row: SpanRow,
   activities: ReadonlySet<number>,
-  picked: Picked | undefined,
+  selected: Selected | undefined,
 ): number[] {
   const { kind, source, count } = row;
   const places: number[] = [];
   for (let place = 0; place < count; place += 1) {
-    const isLit = isActivity(kind[place] ?? 0) && activities.has(source[place] ?? 0);
-    if (isLit || (picked !== undefined && isMeant(row, place, picked))) {
+    const isHighlighted = isActivity(kind[place] ?? 0) && activities.has(source[place] ?? 0);
+    if (isHighlighted || (selected !== undefined && isMeant(row, place, selected))) {
       places.push(place);
     }
   }
   return places;
 }
 
-/** Boxes around lit spans; those that touch on the screen share one. */
-export function litBoxes(drawing: Drawing, time: Scale, spans: LitSpans): LitBox[] {
+/** Boxes around highlighted spans; those that touch on the screen share one. */
+export function highlightedBoxes(
+  drawing: Drawing,
+  time: Scale,
+  spans: HighlightedSpans,
+): HighlightedBox[] {
   const { area } = drawing;
-  const boxes: LitBox[] = [];
+  const boxes: HighlightedBox[] = [];
   for (const [{ row, topPx, heightPx }, places] of spans) {
     let open: { from: number; to: number } | undefined;
     const close = (): void => {

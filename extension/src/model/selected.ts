@@ -1,5 +1,5 @@
 /** What a reader has selected: a block, a span by its kind and its row in its table, or a gap. */
-export type Picked =
+export type Selected =
   | { readonly kind: "gap"; readonly gap: Gap }
   | { readonly kind: "block"; readonly block: number }
   | { readonly kind: "span"; readonly spanKind: number; readonly row: number };
@@ -14,10 +14,10 @@ export interface Gap {
 }
 
 /** What lights up with a selection. */
-export interface Lit {
+export interface Highlighted {
   readonly blocks: ReadonlySet<number>;
   /** Rows of `Activities`. */
   readonly activities: ReadonlySet<number>;
 }
 
-export const NOTHING_LIT: Lit = { blocks: new Set(), activities: new Set() };
+export const NOTHING_HIGHLIGHTED: Highlighted = { blocks: new Set(), activities: new Set() };

@@ -1,6 +1,6 @@
 import { formatCount } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import type { Picked } from "../model/picked.ts";
+import type { Selected } from "../model/selected.ts";
 import { relatedTo, type Related } from "../model/related.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { button, element } from "./dom.ts";
@@ -9,49 +9,49 @@ const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range o
 const AROUND = 3;
 
 /** Tells what is selected, with a table of what belongs to it. */
-export function pickedPanel(parent: HTMLElement, chart: ChartContext): Scope {
+export function selectedPanel(parent: HTMLElement, chart: ChartContext): Scope {
   const scope = new Scope();
-  const panel = element("div", "gpuviz-picked");
+  const panel = element("div", "gpuviz-selected");
   panel.setAttribute("role", "region");
   panel.setAttribute("aria-label", "Selected");
   panel.tabIndex = -1;
   scope.append(parent, panel);
   chart.focusSelected = () => panel.focus({ preventScroll: true });
   scope.follow((shown) => {
-    const { value: picked } = chart.selection.picked;
+    const { value: selected } = chart.selection.selected;
     const hadFocus = panel.contains(document.activeElement);
     panel.replaceChildren(
-      ...(picked === undefined
-        ? [element("p", "gpuviz-picked__nothing", NOTHING)]
-        : storyOf(picked, chart, shown)),
+      ...(selected === undefined
+        ? [element("p", "gpuviz-selected__nothing", NOTHING)]
+        : storyOf(selected, chart, shown)),
     );
     if (hadFocus) {
       panel.focus({ preventScroll: true });
     }
-  }, chart.selection.picked);
+  }, chart.selection.selected);
   return scope;
 }
 
-function storyOf(picked: Picked, chart: ChartContext, scope: Scope): HTMLElement[] {
-  const [title = "", ...lines] = linesAbout(picked, chart);
+function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
+  const [title = "", ...lines] = linesAbout(selected, chart);
   const head = element("div", "gpuviz-controls");
   const act = (label: string, hint: string, action: () => void): void => {
     const created = button(label, hint);
     scope.listen(created, "click", action);
     head.append(created);
   };
-  act("Zoom to it", "Also: F", () => zoomTo(picked, chart));
+  act("Zoom to it", "Also: F", () => zoomTo(selected, chart));
   if (chart.selection.canGoBack) {
     act("Back", "Return to the previous selection; also: Backspace", () => chart.selection.back());
   }
   act("Clear", "Also: Escape", () => {
-    chart.selection.picked.value = undefined;
+    chart.selection.selected.value = undefined;
   });
-  const related = relatedTo(picked, chart);
+  const related = relatedTo(selected, chart);
   const count = related === undefined ? "" : `; ${related.title}: ${formatCount(related.total)}`;
   chart.say(`Selected: ${title}${count}`);
   return [
-    element("h4", "gpuviz-picked__title", title),
+    element("h4", "gpuviz-selected__title", title),
     head,
     ...storyLines(lines),
     ...(related === undefined ? [] : relatedTable(related, chart, scope)),
@@ -62,13 +62,13 @@ const FACT = /^([a-z][a-z ]+): (.+)$/;
 
 /** Facts as terms and values, all else as it is. */
 function storyLines(lines: readonly string[]): HTMLElement[] {
-  const facts = element("dl", "gpuviz-picked__facts");
+  const facts = element("dl", "gpuviz-selected__facts");
   const rest: string[] = [];
   let fact: HTMLElement | undefined;
   for (const text of lines) {
     const [, term, value] = FACT.exec(text) ?? [];
     if (fact !== undefined && text.startsWith("    ")) {
-      fact.append(element("code", "gpuviz-picked__source", text.trim()));
+      fact.append(element("code", "gpuviz-selected__source", text.trim()));
     } else if (term === undefined || value === undefined) {
       fact = undefined;
       rest.push(text);
@@ -77,28 +77,28 @@ function storyLines(lines: readonly string[]): HTMLElement[] {
       facts.append(element("dt", "", term), fact);
     }
   }
-  const story = element("div", "gpuviz-picked__story");
+  const story = element("div", "gpuviz-selected__story");
   story.append(...(facts.childElementCount > 0 ? [facts] : []));
-  story.append(element("p", "gpuviz-picked__lines", rest.join("\n")));
+  story.append(element("p", "gpuviz-selected__lines", rest.join("\n")));
   return [story];
 }
 
-export function linesAbout(picked: Picked, chart: ChartContext): string[] {
-  switch (picked.kind) {
+export function linesAbout(selected: Selected, chart: ChartContext): string[] {
+  switch (selected.kind) {
     case "block":
-      return chart.describe.block(picked.block);
+      return chart.describe.block(selected.block);
     case "gap": {
-      const { fromNs, toNs, stream } = picked.gap;
-      return chart.describeWork.gap(picked.gap, chart.idleOf(stream)?.causesIn(fromNs, toNs));
+      const { fromNs, toNs, stream } = selected.gap;
+      return chart.describeWork.gap(selected.gap, chart.idleOf(stream)?.causesIn(fromNs, toNs));
     }
     case "span":
-      return chart.describeWork.span(picked.spanKind, picked.row);
+      return chart.describeWork.span(selected.spanKind, selected.row);
   }
 }
 
 /** Shows what is selected with some time around it. */
-export function zoomTo(picked: Picked, chart: ChartContext): void {
-  const { fromNs, toNs } = chart.timesOf(picked);
+export function zoomTo(selected: Selected, chart: ChartContext): void {
+  const { fromNs, toNs } = chart.timesOf(selected);
   const middle = (fromNs + toNs) / 2;
   const half = (Math.max(toNs - fromNs, 1) * AROUND) / 2;
   chart.selection.window.show(middle - half, middle + half);
@@ -107,16 +107,16 @@ export function zoomTo(picked: Picked, chart: ChartContext): void {
 function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTMLElement[] {
   const { title, headings, rows, total } = related;
   const count = total > rows.length ? `the first ${formatCount(rows.length)} of ` : "";
-  const caption = element("caption", "gpuviz-picked__caption");
+  const caption = element("caption", "gpuviz-selected__caption");
   caption.textContent = `${title}: ${total === 0 ? "none known" : count + formatCount(total)}`;
-  const table = element("table", "gpuviz-table gpuviz-picked__table");
+  const table = element("table", "gpuviz-table gpuviz-selected__table");
   table.append(caption);
   if (total > 0) {
     const head = table.createTHead().insertRow();
     headings.forEach((heading) => head.append(element("th", "", heading)));
   }
   const body = table.createTBody();
-  for (const { cells, picked } of rows) {
+  for (const { cells, selected } of rows) {
     const row = body.insertRow();
     cells.forEach((text, column) => {
       const cell = row.insertCell();
@@ -127,12 +127,12 @@ function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTML
       const choose = button(text, "Select it");
       choose.className = "gpuviz-link";
       scope.listen(choose, "click", () => {
-        chart.selection.picked.value = picked;
+        chart.selection.selected.value = selected;
       });
       cell.append(choose);
     });
   }
-  const frame = element("div", "gpuviz-picked__frame");
+  const frame = element("div", "gpuviz-selected__frame");
   frame.append(table);
   return [frame];
 }
