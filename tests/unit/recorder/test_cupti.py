@@ -67,7 +67,7 @@ def test_memory_is_recorded_without_cupti_and_the_reason_told_once(tmp_path, mon
 
     for each in (recorder, again):
         assert not each.status().streams
-        assert each.status().notes[0].startswith("Only memory is recorded, no streams")
+        assert each.status().notes[0].startswith("Only memory is recorded, streams are not")
         assert each.recording.notes[1:] == each.status().notes
         assert each.recording.table("memory_events").num_rows == 4
 

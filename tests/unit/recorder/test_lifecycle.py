@@ -131,7 +131,7 @@ def test_a_recorder_that_never_started_says_so(source, new_recorder):
 
     with pytest.raises(RecorderError, match=r"is not active; call start\(\) first"):
         recorder.stop()
-    with pytest.raises(RecorderError, match=r"Nothing is recorded yet: start\(\)"):
+    with pytest.raises(RecorderError, match=r"Nothing has been recorded yet; call start\(\)"):
         _ = recorder.recording
     assert not recorder.status().recording
 

@@ -91,7 +91,10 @@ def test_clearing_goes_on_with_an_empty_recording(shell):
         ("start --simulated nope", "--simulated takes the name of a gpuviz.SimulatedGPU; nope is"),
         ("start --simulated gpuviz", "gpuviz is a module"),
         ("start 'run.gpuviz", "Cannot parse the arguments (No closing quotation)"),
-        ("start --observe --simulated gpu", "A simulated GPU always uses gpuviz's caching allocator"),
+        (
+            "start --observe --simulated gpu",
+            "A simulated GPU always uses gpuviz's caching allocator",
+        ),
         ("fly", "'fly' (choose from "),
         ("strat", "Did you mean `start`? See `%gpuviz --help`."),
         ("start --no-stakcs", "Unrecognized arguments: --no-stakcs. Did you mean `--no-stacks`?"),
