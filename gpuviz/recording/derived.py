@@ -135,27 +135,131 @@ def marked(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table]":
-    """Return the derived tables with a mark of what they were made from, for `fitting`."""
+    """Return the derived tables as files have them, for `fitting`.
+
+    They have a mark of what they were made from. ``idle_gaps``, which has as many rows as there are
+    activities, has differences, which take a quarter of the room when they are compressed:
+    ``pause`` from the end of the row before (from 0 in the first row) to ``time``, ``length`` from
+    there to ``end``, and ``step`` from the ``activity`` of the row before (from 0) to its own. The
+    only stream of a device is left out if it has the device's gaps.
+    """
     mark = {_MARK: _mark(tables)}
-    return {name: derived[name].replace_schema_metadata(mark) for name in schemas()}
+    stored = {name: derived[name] for name in schemas()} | {
+        "idle_gaps": _differences(_without_only_streams(derived["idle_gaps"]))
+    }
+    return {name: table.replace_schema_metadata(mark) for name, table in stored.items()}
 
 
 def fitting(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table] | None":
-    """Return the derived tables without their mark if they were made from these tables, else None.
+    """Return the derived tables of a file if they were made from these tables, else None.
 
     Also None if one is missing, has other columns, words or row numbers than it can have.
     """
     if not derived.keys() >= schemas().keys():
         return None
     mark = _mark(tables)
-    for name, schema in schemas().items():
-        metadata = derived[name].schema.metadata or {}
-        if metadata.get(_MARK) != mark or not _conforms(name, derived[name], schema, tables):
-            return None
-    return {name: derived[name].replace_schema_metadata(None) for name in schemas()}
+    if any((derived[name].schema.metadata or {}).get(_MARK) != mark for name in schemas()):
+        return None
+    known = {name: derived[name].replace_schema_metadata(None) for name in schemas()}
+    if not _stored_gaps().equals(known["idle_gaps"].schema):
+        return None
+    if any(column.null_count for column in known["idle_gaps"].columns):
+        return None
+    known["idle_gaps"] = _with_only_streams(_from_differences(known["idle_gaps"]), tables)
+    conform = (_conforms(name, known[name], schema, tables) for name, schema in schemas().items())
+    return known if all(conform) else None
+
+
+_DIFFERENCES = {
+    "time": ("pause", "int64"),
+    "end": ("length", "int64"),
+    "activity": ("step", "int32"),
+}
+
+
+def _stored_gaps() -> "pa.Schema":
+    import pyarrow as pa
+
+    stored = {
+        column: pa.field(name, getattr(pa, kind)()) for column, (name, kind) in _DIFFERENCES.items()
+    }
+    return pa.schema([stored.get(field.name, field) for field in schemas()["idle_gaps"]])
+
+
+def _without_only_streams(gaps: "pa.Table") -> "pa.Table":
+    import numpy as np
+
+    from gpuviz.analysis.columns import plain
+
+    devices, streams = plain(gaps["device"]), plain(gaps["stream"])
+    parts = gaps.drop_columns(["stream"])
+    kept = np.ones(len(devices), bool)
+    for device in np.unique(devices):
+        rows = np.flatnonzero(devices == device)
+        known = np.unique(streams[rows])
+        if len(known) == 2 and known[0] == 0:  # noqa: PLR2004 - the device and its only stream
+            of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
+            if parts.take(of_device).equals(parts.take(of_stream)):
+                kept[of_stream] = False
+    return gaps if kept.all() else gaps.filter(kept)
+
+
+def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.analysis.columns import plain
+
+    activities = tables["activities"]
+    ranges = activities["kind"].cast("string").to_numpy() == "range"
+    devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
+    lanes = []
+    for device in np.unique(plain(gaps["device"])):
+        rows = gaps.filter(plain(gaps["device"]) == device)
+        known = np.unique(streams[devices == device])
+        known = known[known != 0]
+        lanes.append(rows)
+        if len(known) == 1 and not plain(rows["stream"]).any():
+            only = pa.array(np.full(rows.num_rows, known[0]), pa.uint32())
+            lanes.append(rows.set_column(rows.schema.get_field_index("stream"), "stream", only))
+    return pa.concat_tables(lanes) if lanes else gaps
+
+
+def _differences(gaps: "pa.Table") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.analysis.columns import plain
+
+    time, end, activity = (plain(gaps[name]) for name in _DIFFERENCES)
+    columns = {
+        "time": time - np.concatenate([[0], end[:-1]])[: len(time)],
+        "end": end - time,
+        "activity": np.diff(activity, prepend=np.int32(0)),
+    }
+    return pa.table(
+        [columns.get(field.name, gaps[field.name]) for field in schemas()["idle_gaps"]],
+        schema=_stored_gaps(),
+    )
+
+
+def _from_differences(stored: "pa.Table") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.analysis.columns import plain
+
+    pause, length, step = (plain(stored[name]) for name, _ in _DIFFERENCES.values())
+    end = np.cumsum(pause + length)
+    columns = {"time": end - length, "end": end, "activity": np.cumsum(step, dtype=np.int32)}
+    schema = schemas()["idle_gaps"]
+    arrays = (
+        columns[field.name] if field.name in columns else stored[field.name] for field in schema
+    )
+    return pa.table(list(arrays), schema=schema)
 
 
 def _mark(tables: "Mapping[str, pa.Table]") -> bytes:

@@ -65,3 +65,29 @@ test("parts from a time on are replaced by those that come later", () => {
   assert.deepEqual(gapsOf(idle, 2), ["10-25 before 3", "25-90 before 8"]);
   assert.equal(idle.of(1, 2)?.causesIn(0, 99).allocation, 65);
 });
+
+test("a file has the differences from row to row, also between its parts", () => {
+  const idle = new IdleGaps();
+  const column = (name: keyof Part): number[] => PARTS.map((part) => Number(part[name]));
+  const [ends, activities] = [column("end"), column("activity")];
+  const stored = {
+    device: PARTS.map(() => 1),
+    stream: column("stream"),
+    cause: PARTS.map(({ cause }) => cause),
+    pause: column("time").map((time, row) => time - (ends[row - 1] ?? 0)),
+    length: column("time").map((time, row) => (ends[row] ?? 0) - time),
+    step: activities.map((activity, row) => activity - (activities[row - 1] ?? 0)),
+  };
+  for (const rows of [
+    [0, 3],
+    [3, 4],
+  ]) {
+    const part = Object.entries(stored).map(([name, values]) => [name, values.slice(...rows)]);
+    idle.append(tableOf("stored idle_gaps", Object.fromEntries(part)));
+  }
+  const plain = new IdleGaps();
+  plain.append(rowsOf(PARTS));
+
+  assert.deepEqual(gapsOf(idle, 2), gapsOf(plain, 2));
+  assert.deepEqual(idle.of(1, 2)?.causesIn(20, 70), plain.of(1, 2)?.causesIn(20, 70));
+});

@@ -65,13 +65,17 @@ export class IdleLane {
 /** The idle gaps of each device and of each of its streams, as `derived.py` classified them. */
 export class IdleGaps {
   readonly #lanes = new Map<number, Map<number, IdleLane>>();
+  /** What the last row of a file ended with: its rows have differences, see `derived.py`. */
+  #last = { endNs: 0, activity: 0 };
 
   append(table: ArrowTable): void {
     for (const lane of table.replaceFromNs === undefined ? [] : this.#all()) {
       lane.forgetFrom(table.replaceFromNs ?? 0);
     }
-    const [times, ends] = [table.numbers("time"), table.numbers("end")];
-    const [streams, activities] = [table.numbers("stream"), table.numbers("activity")];
+    const isOfFile = table.has("length");
+    const names = isOfFile ? ["pause", "length", "step"] : ["time", "end", "activity"];
+    const [times, ends, activities] = names.map((name) => table.numbers(name));
+    const streams = table.numbers("stream");
     const causes = table.codes("cause", IDLE_CAUSES);
     const devices = table.numbers("device");
     let lane = new IdleLane();
@@ -79,8 +83,11 @@ export class IdleGaps {
       if (row === 0 || devices[row] !== devices[row - 1] || streams[row] !== streams[row - 1]) {
         lane = this.#laneOf(devices[row] ?? 0, streams[row] ?? 0);
       }
-      const activity = activities[row] ?? NO_ACTIVITY;
-      lane.push(times[row] ?? 0, ends[row] ?? 0, causes[row] ?? 0, activity);
+      const fromNs = (isOfFile ? this.#last.endNs : 0) + (times?.[row] ?? 0);
+      const endNs = (isOfFile ? fromNs : 0) + (ends?.[row] ?? 0);
+      const activity = (isOfFile ? this.#last.activity : 0) + (activities?.[row] ?? NO_ACTIVITY);
+      lane.push(fromNs, endNs, causes[row] ?? 0, activity);
+      this.#last = { endNs, activity };
     }
   }
 
@@ -92,9 +99,10 @@ export class IdleGaps {
     return lane;
   }
 
-  /** The gaps of a stream, or of the whole device where that is 0. */
+  /** The gaps of a stream, or of the whole device where that is 0; its only stream has the same. */
   of(device: number, stream: number): IdleLane | undefined {
-    return this.#lanes.get(device)?.get(stream);
+    const lanes = this.#lanes.get(device);
+    return lanes?.get(stream) ?? (lanes?.size === 1 ? lanes.get(0) : undefined);
   }
 
   #all(): IdleLane[] {

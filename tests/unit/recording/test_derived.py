@@ -110,7 +110,7 @@ def last_row_twice(table):
 
 def beyond_the_activities(table):
     rows = pa.array([999] * table.num_rows, pa.int32())
-    return table.set_column(table.schema.get_field_index("activity"), "activity", rows)
+    return table.set_column(table.schema.get_field_index("step"), "step", rows)
 
 
 def another_word(table):
@@ -121,7 +121,7 @@ def another_word(table):
 
 def without_values(table):
     nothing = pa.nulls(table.num_rows, pa.int64())
-    return table.set_column(table.schema.get_field_index("end"), "end", nothing)
+    return table.set_column(table.schema.get_field_index("length"), "length", nothing)
 
 
 DOUBTFUL = {
