@@ -23,7 +23,7 @@ def browser(tmp_path):
     """The environment of a browser that notes what it opens, and the note."""
     note = tmp_path / "opened"
     program = tmp_path / "browser"
-    program.write_text(f'#!/bin/sh\necho "$1" >> {note}\n')
+    program.write_text(f"#!/bin/sh\necho \"$1\" >> '{note}'\n")
     program.chmod(0o755)
     return {"BROWSER": str(program)}, note
 
