@@ -51,7 +51,7 @@ def test_every_kernel_is_attributed_to_a_line_of_its_program(name):
     kinds = DICTIONARIES["activities", "kind"]
     is_kernel = codes(activities["kind"], kinds) == kinds.index("kernel")
     correlations = plain(activities["correlation"])[is_kernel]
-    calls = calls_of(recording, correlations[correlations != 0])
+    calls = calls_of(recording.tables, correlations[correlations != 0])
     stacks = plain(recording.table("api_calls")["stack"])[calls]
     frames = [recording.call_stacks.user_frame(stack) for stack in set(stacks.tolist())]
 
