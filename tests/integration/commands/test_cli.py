@@ -2,6 +2,7 @@ import re
 import subprocess
 import sys
 import webbrowser
+from pathlib import Path
 
 import pytest
 
@@ -209,7 +210,7 @@ def test_a_demo_opens_the_browser_unless_told_where_to_write(gpuviz_command, mon
     _, out, _ = gpuviz_command("demo")
 
     assert len(opened) == 1
-    assert opened[0] == "file://" + out.splitlines()[-1].removeprefix("Wrote ")
+    assert opened[0] == Path(out.splitlines()[-1].removeprefix("Wrote ")).as_uri()
 
 
 @pytest.mark.usefixtures("without_gpu")

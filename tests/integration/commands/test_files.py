@@ -1,6 +1,7 @@
 """The verbs that read files: convert, view, stats, info and report, as installed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -103,12 +104,11 @@ def test_an_unknown_format_is_a_usage_error(folder):
 def test_view_opens_the_report_of_a_recording(folder, browser):
     environment, note = browser
     done = run([GPUVIZ, "view", "run.gpuviz"], folder, environment=environment)
-    opened = note.read_text().strip()
+    written = Path(done.stdout.removeprefix("Wrote ").rstrip("\n"))
 
     assert done.returncode == 0
-    assert opened.startswith("file:///")
-    assert done.stdout == f"Wrote {opened.removeprefix('file://')}\n"
-    assert tables_of(opened.removeprefix("file://")) == tables_of(folder / "run.gpuviz")
+    assert note.read_text() == f"{written.as_uri()}\n"
+    assert tables_of(written) == tables_of(folder / "run.gpuviz")
 
 
 def test_view_opens_a_report_as_it_is(folder, browser):
@@ -117,7 +117,7 @@ def test_view_opens_a_report_as_it_is(folder, browser):
     done = run([GPUVIZ, "view", "run.html"], folder, environment=environment)
 
     assert (done.returncode, done.stdout) == (0, "")
-    assert note.read_text() == f"file://{folder}/run.html\n"
+    assert note.read_text() == f"{(folder / 'run.html').as_uri()}\n"
 
 
 def test_report_opens_what_it_wrote_if_asked(folder, browser):
@@ -126,7 +126,7 @@ def test_report_opens_what_it_wrote_if_asked(folder, browser):
     done = run([GPUVIZ, "report", *files], folder, environment=environment)
 
     assert (done.returncode, done.stdout) == (0, "Wrote run.html\n")
-    assert note.read_text() == f"file://{folder}/run.html\n"
+    assert note.read_text() == f"{(folder / 'run.html').as_uri()}\n"
 
 
 def test_stats_is_the_table_of_memory_summary(folder):
