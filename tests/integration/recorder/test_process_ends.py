@@ -77,7 +77,7 @@ def test_a_killed_process_loses_at_most_a_second_and_the_part_says_so(path):
     )
     assert -100_000_000 < killed_ns - last_ns < 1_000_000_000
     assert not recording.is_complete
-    assert "not finished: its program was killed" in " ".join(recording.notes)
+    assert "unfinished: its program was killed" in " ".join(recording.notes)
     assert "s after the start, is missing" in " ".join(recording.notes)
     assert recording.memory_stats()["allocation.all.allocated"] > 100
     assert not path.exists()
