@@ -59,6 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed = getattr(item, "fixturenames", ())
         group = "wheel" if "wheel" in needed else str(item.path.relative_to(ROOT))
         item.add_marker(pytest.mark.xdist_group(group))
+        if group == "wheel":
+            # The first of them builds it, beside another worker's tests.
+            item.add_marker(pytest.mark.timeout(1200))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -227,5 +227,5 @@ def test_a_kernel_on_another_machine_is_shown_and_writes_there(pages, tmp_path):
         offers = card.get_by_role("button", name="Open").count()
         listed = listed_file(page, "far-").count()
 
-    assert gpuviz.load(written).table("memory_events").num_rows > 10
+    assert gpuviz.load(written).table("memory_events").num_rows > 0
     assert (offers, listed) == (0, 0)

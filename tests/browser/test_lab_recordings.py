@@ -126,7 +126,7 @@ def test_a_double_click_shows_a_recording(page):
 def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
     wrong = {
         "cut.gpuviz": "end-of-directory record is missing",
-        "text.gpuviz": "neither a .gpuviz file nor a report",
+        "text.gpuviz": "neither a .gpuviz file, a gpuviz report nor",
         "damaged.gpuviz": ".arrow: damaged",
     }
     for name, said in wrong.items():

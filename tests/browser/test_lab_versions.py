@@ -108,7 +108,7 @@ def test_notebook_7_opens_recordings_and_has_the_dashboard_in_its_toolbar(page, 
         run_cell(page, 0)
         run_cell(page, 1)
         run_cell(page, 2)
-        page.get_by_text("Recording started.").wait_for(timeout=30_000)
+        page.get_by_text("Recording started.").first.wait_for(timeout=30_000)
         button = page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first
         is_shown = button.is_visible()
         leave(page)

@@ -33,7 +33,7 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
     assert overflow(page) == 0
-    line = page.locator("[data-part=lines-that-allocated] td").first.bounding_box()
+    line = page.locator("[data-part=call-sites-of-allocations] td").first.bounding_box()
     assert line["width"] >= 200
     total = page.locator("[data-part=kernels] tbody td").nth(1).bounding_box()
     assert total["x"] + total["width"] <= 400

@@ -82,7 +82,7 @@ def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp
         row["site"]: row for row in recorded.sites("line", at="end", device=device).to_pylist()
     }
 
-    shown = {tuple(row) for row in cells(page, "lines-that-allocated")}
+    shown = {tuple(row) for row in cells(page, "call-sites-of-allocations")}
 
     assert shown == {
         (
@@ -200,7 +200,7 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
 def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_path):
     open_tables(page, make_recording(), tmp_path)
 
-    page.locator("[data-part=lines-that-allocated] summary").first.click()
+    page.locator("[data-part=call-sites-of-allocations] summary").first.click()
     page.get_by_role("button", name="Show its largest block in the charts").first.click()
 
     stacks = page.locator(".gpuviz-stack").first.inner_text()
@@ -213,7 +213,7 @@ def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
     recorded = make_recording(small_program()[:5])
     open_tables(page, recorded, tmp_path)
 
-    rows = {row[0]: row for row in cells(page, "lines-that-allocated")}
+    rows = {row[0]: row for row in cells(page, "call-sites-of-allocations")}
 
     at_end = {
         row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()
