@@ -75,7 +75,8 @@ def pages(chromium: Browser) -> Iterator[list[Page]]:
 def is_jupyterlabs(complaint: str) -> bool:
     """Return whether JupyterLab complains of its own, with two pages or when its server ends."""
     # The comm by which each page asks for widgets is closed on the other page, too.
-    return complaint.startswith(("Comm not found", "WebSocket connection to"))
+    ended = "Failed to load resource: net::ERR_CONNECTION_REFUSED"
+    return complaint.startswith(("Comm not found", "WebSocket connection to", ended))
 
 
 def card_of(page: Page, name: str):
