@@ -75,7 +75,7 @@ def pages(chromium: Browser) -> Iterator[list[Page]]:
 def is_jupyterlabs(complaint: str) -> bool:
     """Return whether JupyterLab complains of its own, with two pages or when its server ends."""
     # The comm by which each page asks for widgets is closed on the other page, too.
-    ended = "Failed to load resource: net::ERR_CONNECTION_REFUSED"
+    ended = "Failed to load resource: net::ERR_CONNECTION_RE"  # FUSED or SET
     return complaint.startswith(("Comm not found", "WebSocket connection to", ended))
 
 
