@@ -39,7 +39,8 @@ def cells(page: Page, part: str, table: int = 0) -> list[list[str]]:
 def numbers(rows: list[list[str]], first: int = 1, last: int | None = None) -> Counter:
     """Return how often each row of numbers is there."""
     return Counter(
-        tuple(None if value == "" else float(value) for value in row[first:last]) for row in rows
+        tuple(None if value in ("", None) else float(value) for value in row[first:last])
+        for row in rows
     )
 
 

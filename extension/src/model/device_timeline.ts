@@ -81,6 +81,17 @@ export class DeviceTimeline {
     return Math.max(this.events.initialCount - 1, 0);
   }
 
+  /** The first event after the begin of a window, and the first after its end. */
+  rowsIn({ fromNs, toNs }: { fromNs: number; toNs: number }): readonly [number, number] {
+    const first = Math.max(countAtMost(this.events.timeNs, fromNs), this.events.initialCount);
+    return [first, Math.max(first, countAtMost(this.events.timeNs, toNs))];
+  }
+
+  /** The first row with the most bytes allocated from before the event at `first` until `end`. */
+  peakIn(first: number, end: number): number {
+    return this.lines.allocated.largestRow(Math.max(first - 1, 0), end);
+  }
+
   /** Where in the recording the state after an event is, in words. */
   placeOf(row: number): string {
     const { count, initialCount } = this.events;

@@ -1,5 +1,5 @@
 /** Rows that last from one time to another. */
-interface Lasting {
+export interface Lasting {
   readonly fromNs: ArrayLike<number>;
   readonly toNs: ArrayLike<number>;
 }

@@ -29,19 +29,29 @@ export interface SiteRow extends StackHoldings {
   readonly stacks: readonly number[];
 }
 
-/** What each call stack holds and allocated; bytes are those of blocks, as rounded. */
-export function stackHoldings(timeline: DeviceTimeline): ReadonlyMap<number, StackHoldings> {
-  const { blocks, events, peak } = timeline;
-  const end = events.count - 1;
+/**
+ * What each call stack holds and allocated; bytes are those of blocks, as rounded.
+ *
+ * Of a window, as of `Recording.window`: peak and end are its own, and what was there before it is
+ * not allocated in it.
+ */
+export function stackHoldings(
+  timeline: DeviceTimeline,
+  window?: { readonly fromNs: number; readonly toNs: number },
+): ReadonlyMap<number, StackHoldings> {
+  const { blocks, events } = timeline;
+  const [first, end] = window === undefined ? [0, events.count] : timeline.rowsIn(window);
+  const peak = window === undefined ? timeline.peak : timeline.peakIn(first, end);
   const ofStack = new Map<number, StackHoldings>();
   for (let block = 0; block < blocks.count; block += 1) {
     const row = blocks.allocated[block] ?? NO_EVENT;
-    if (row === NO_EVENT) {
+    if (row === NO_EVENT || row >= end) {
       continue;
     }
-    const isNew = row >= events.initialCount && events.action[row] === Action.alloc;
+    const isNew =
+      row >= Math.max(first, events.initialCount) && events.action[row] === Action.alloc;
     const isAtPeak = isAllocatedAfter(blocks, block, peak);
-    const isAtEnd = isAllocatedAfter(blocks, block, end);
+    const isAtEnd = isAllocatedAfter(blocks, block, end - 1);
     if (isNew || isAtPeak || isAtEnd) {
       const stack = events.stack[row] ?? 0;
       const holdings = ofStack.get(stack) ?? nothingHeld(block);

@@ -1,11 +1,29 @@
 import { ActivityKind, COPY_KINDS } from "./activities.ts";
-import { groupRows, medianOf, numbersOf, type Group, type KeyOf } from "./grouping.ts";
+import {
+  groupRows,
+  medianOf,
+  numbersOf,
+  type Group,
+  type KeyOf,
+  type Lasting,
+} from "./grouping.ts";
 import { HOST_WAIT_KINDS } from "./host_calls.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
+import { OPEN } from "./ranges.ts";
 import type { Selected } from "./selected.ts";
 import { SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Place, Stacks } from "./stacks.ts";
 import type { Work } from "./work.ts";
+
+/** A part of the time axis; undefined is all of it. */
+export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
+
+/** What the rows of a device are summed up from; of a window as `Recording.window` has them. */
+interface Contents {
+  readonly work: Work;
+  readonly stacks: Stacks;
+  readonly device: number;
+}
 
 /** What a row of a table of work has: how often and how long, where, and what took longest. */
 interface WorkRow extends Omit<Group, "rows" | "longest"> {
@@ -40,24 +58,20 @@ export interface SynchronizationRow extends WorkRow {
 }
 
 /** The kernels of a device by name, most time first. */
-export function kernelRows(work: Work, stacks: Stacks, device: number): KernelRow[] {
+export function kernelRows({ work, stacks, device }: Contents, window: Window): KernelRow[] {
   const { activities, apiCalls, strings } = work;
   const { name, launch, fromNs } = activities;
-  const rows = activitiesOf(work, ActivityKind.kernel, device);
-  const calls = new Map(rows.map((row) => [row, callOf(work, row)]));
-  const stackOf: KeyOf = (row) => apiCalls.stack[calls.get(row) ?? -1] ?? 0;
+  const rows = activitiesOf(work, ActivityKind.kernel, device, window);
+  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row)] ?? 0;
   const numbers = numbersOf((id) => strings.get(id));
   const nameOf: KeyOf = (row) => numbers(name[row] ?? 0);
   const kinds = [nameOf, stackOf, (row: number) => launch[row] ?? 0];
   const groups = groupRows(activities, rows, [nameOf], kinds);
   const allNs = groups.reduce((sum, { totalNs }) => sum + totalNs, 0);
   const delaysOf = (own: readonly number[]): number[] =>
-    own.flatMap((row) => {
-      const call = calls.get(row);
-      return call === undefined
-        ? []
-        : [Math.max((fromNs[row] ?? 0) - (apiCalls.toNs[call] ?? 0), 0)];
-    });
+    own
+      .map((row) => Math.max((fromNs[row] ?? 0) - (apiCalls.toNs[callOf(work, row)] ?? NaN), 0))
+      .filter((delay) => !Number.isNaN(delay));
   const kernels = groups.map(({ rows: own, longest, ...group }) => ({
     ...group,
     name: strings.get(name[group.typical] ?? 0),
@@ -76,11 +90,11 @@ export function kernelRows(work: Work, stacks: Stacks, device: number): KernelRo
 }
 
 /** The copies of a device by kind and the host's memory, most time first. */
-export function copyRows(work: Work, stacks: Stacks, device: number): CopyRow[] {
+export function copyRows({ work, stacks, device }: Contents, window: Window): CopyRow[] {
   const { activities, apiCalls } = work;
   const { copyKind, hostMemory, bytes } = activities;
-  const rows = activitiesOf(work, ActivityKind.memcpy, device);
-  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row) ?? -1] ?? 0;
+  const rows = activitiesOf(work, ActivityKind.memcpy, device, window);
+  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row)] ?? 0;
   const keys: KeyOf[] = [(row) => copyKind[row] ?? 0, (row) => hostMemory[row] ?? 0];
   return groupRows(activities, rows, keys, [stackOf]).map(({ rows: own, longest, ...group }) => {
     const total = own.reduce((sum, row) => sum + (bytes[row] ?? 0), 0);
@@ -97,7 +111,10 @@ export function copyRows(work: Work, stacks: Stacks, device: number): CopyRow[] 
 }
 
 /** What blocked the host, by line, most time first. */
-export function synchronizationRows(work: Work, stacks: Stacks): SynchronizationRow[] {
+export function synchronizationRows(
+  { work, stacks }: Contents,
+  window: Window,
+): SynchronizationRow[] {
   const { hostWaits, strings } = work;
   const { kind, name, stack, waitingNs, transferNs } = hostWaits;
   const lines = numbersOf((id) => stacks.placeOf(id).site);
@@ -108,33 +125,48 @@ export function synchronizationRows(work: Work, stacks: Stacks): Synchronization
     (row) => kind[row] ?? 0,
     (row) => names(name[row] ?? 0),
   ];
-  return groupRows(hostWaits, kind.keys(), keys, [stackOf]).map(
-    ({ rows: own, longest, ...group }) => ({
-      ...group,
-      kind: HOST_WAIT_KINDS[kind[group.typical] ?? 0] ?? "",
-      name: strings.get(name[group.typical] ?? 0),
-      place: stacks.placeOf(stackOf(group.typical)),
-      waitingNs: sumOfKnown(waitingNs, own),
-      transferNs: sumOfKnown(transferNs, own),
-      longest: wait(work, longest),
-    }),
-  );
+  const rows = [...kind.keys()].filter((row) => isIn(window, hostWaits, row));
+  return groupRows(hostWaits, rows, keys, [stackOf]).map(({ rows: own, longest, ...group }) => ({
+    ...group,
+    kind: HOST_WAIT_KINDS[kind[group.typical] ?? 0] ?? "",
+    name: strings.get(name[group.typical] ?? 0),
+    place: stacks.placeOf(stackOf(group.typical)),
+    waitingNs: sumOfKnown(waitingNs, own),
+    transferNs: sumOfKnown(transferNs, own),
+    longest: wait(work, longest),
+  }));
 }
 
-function activitiesOf({ activities }: Work, wanted: number, device: number): number[] {
+function activitiesOf(
+  { activities }: Work,
+  wanted: number,
+  device: number,
+  window: Window,
+): number[] {
   const { kind, device: ordinals, count } = activities;
   const rows: number[] = [];
   for (let row = 0; row < count; row += 1) {
-    if (kind[row] === wanted && ordinals[row] === device) {
+    if (kind[row] === wanted && ordinals[row] === device && isIn(window, activities, row)) {
       rows.push(row);
     }
   }
   return rows;
 }
 
-/** The row of `ApiCalls` that launched an activity, the first of several. */
-function callOf({ activities, apiCalls }: Work, row: number): number | undefined {
-  return apiCalls.byCorrelation.all(activities.correlation[row] ?? 0)[0];
+/** Whether a row overlaps a window; what lasted longer counts as a whole, what has no times too. */
+function isIn(window: Window, { fromNs, toNs }: Lasting, row: number): boolean {
+  const [from, to] = [fromNs[row] ?? 0, toNs[row] ?? 0];
+  const hasNoTimes = from === 0 && to === 0;
+  return (
+    window === undefined ||
+    hasNoTimes ||
+    (from <= window.toNs && (to > window.fromNs || to === OPEN))
+  );
+}
+
+/** The row of `ApiCalls` that launched an activity, the first of several; -1 if it is unknown. */
+function callOf({ activities, apiCalls }: Work, row: number): number {
+  return apiCalls.byCorrelation.first(activities.correlation[row] ?? 0);
 }
 
 function activity({ activities }: Work, row: number): Selected {

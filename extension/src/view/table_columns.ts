@@ -56,26 +56,25 @@ export function appendPlace(parent: HTMLElement, { source, site }: Place): void 
 }
 
 /** A site with the last two parts of its path. */
-export function shortSite(site: string): string {
+function shortSite(site: string): string {
   return site.replace(/\((?:[^()]*[/\\])?([^()/\\]*[/\\][^()/\\]*:\d+)\)$/, "($1)");
 }
 
-/** Selects something in the charts, zooms to it and brings them into view. */
-export function showInCharts(chart: ChartContext, selected: Selected): void {
-  chart.selection.selected.value = selected;
-  zoomTo(selected, chart);
-  document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
-}
-
-/** A text that shows something in the charts when it is clicked. */
+/** A text that, when it is clicked, selects something in the charts and brings them into view. */
 export function showLink(
   scope: Scope,
+  chart: ChartContext,
   text: string,
   hint: string,
-  show: () => void,
+  selected: () => Selected,
 ): HTMLButtonElement {
   const link = button(text, hint);
   link.className = "gpuviz-link";
-  scope.listen(link, "click", show);
+  scope.listen(link, "click", () => {
+    chart.selection.selected.value = selected();
+    zoomTo(selected(), chart);
+    const page = link.closest(".gpuviz-widget") ?? document;
+    page.querySelector(".gpuviz-section--controls")?.scrollIntoView();
+  });
   return link;
 }
