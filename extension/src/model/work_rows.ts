@@ -1,32 +1,16 @@
 import { ActivityKind, COPY_KINDS } from "./activities.ts";
-import {
-  groupRows,
-  medianOf,
-  numbersOf,
-  type Group,
-  type KeyOf,
-  type Lasting,
-} from "./grouping.ts";
+import type { DeviceContents } from "./device_contents.ts";
+import { Counts, Groups, joined, numbersOf, type Group, type KeyOf } from "./grouping.ts";
 import { HOST_WAIT_KINDS } from "./host_calls.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
 import { OPEN } from "./ranges.ts";
 import type { Selected } from "./selected.ts";
 import { SpanKind, spanKindOf } from "./span_kinds.ts";
-import type { Place, Stacks } from "./stacks.ts";
+import type { Place } from "./stacks.ts";
 import type { Work } from "./work.ts";
 
-/** A part of the time axis; undefined is all of it. */
-export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
-
-/** What the rows of a device are summed up from; of a window as `Recording.window` has them. */
-interface Contents {
-  readonly work: Work;
-  readonly stacks: Stacks;
-  readonly device: number;
-}
-
 /** What a row of a table of work has: how often and how long, where, and what took longest. */
-interface WorkRow extends Omit<Group, "rows" | "longest"> {
+interface WorkRow extends Omit<Group, "longest"> {
   readonly place: Place;
   readonly longest: Selected;
 }
@@ -57,111 +41,186 @@ export interface SynchronizationRow extends WorkRow {
   readonly transferNs: number | undefined;
 }
 
+/** Returns the rows of a table, from all that has come until it is called. */
+export type RowsUntilNow<Row> = () => readonly Row[];
+
+/** Of all times, or of those that overlap a window, as `Recording.window` has them. */
+export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
+
 /** The kernels of a device by name, most time first. */
-export function kernelRows({ work, stacks, device }: Contents, window: Window): KernelRow[] {
+export function kernelRows(contents: DeviceContents, window: Window): RowsUntilNow<KernelRow> {
+  const { work, stacks } = contents;
   const { activities, apiCalls, strings } = work;
-  const { name, launch, fromNs } = activities;
-  const rows = activitiesOf(work, ActivityKind.kernel, device, window);
-  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row)] ?? 0;
   const numbers = numbersOf((id) => strings.get(id));
-  const nameOf: KeyOf = (row) => numbers(name[row] ?? 0);
-  const kinds = [nameOf, stackOf, (row: number) => launch[row] ?? 0];
-  const groups = groupRows(activities, rows, [nameOf], kinds);
-  const allNs = groups.reduce((sum, { totalNs }) => sum + totalNs, 0);
-  const delaysOf = (own: readonly number[]): number[] =>
-    own
-      .map((row) => Math.max((fromNs[row] ?? 0) - (apiCalls.toNs[callOf(work, row)] ?? NaN), 0))
-      .filter((delay) => !Number.isNaN(delay));
-  const kernels = groups.map(({ rows: own, longest, ...group }) => ({
-    ...group,
-    name: strings.get(name[group.typical] ?? 0),
-    place: stacks.placeOf(stackOf(group.typical)),
-    share: group.totalNs / Math.max(allNs, 1),
-    launchDelayNs: medianOf(delaysOf(own)),
-    launch: work.configurations.get(launch[group.typical] ?? 0),
-    longest: activity(work, longest),
-  }));
-  return kernels.sort(
-    (left, right) =>
-      right.totalNs - left.totalNs ||
-      right.count - left.count ||
-      (left.name < right.name ? -1 : left.name > right.name ? 1 : 0),
+  const stackOf = stackOfLaunch(work);
+  const groups = new Groups(
+    activities,
+    (row) => numbers(activities.name[row] ?? 0),
+    joined(stackOf, (row) => activities.launch[row] ?? 0),
+    () => ({ delaysNs: new Counts() }),
   );
+  const take = takeLaunched(
+    contents,
+    ActivityKind.kernel,
+    window,
+    groups,
+    ({ delaysNs }, row, call) => {
+      if (call >= 0) {
+        delaysNs.add(Math.max((activities.fromNs[row] ?? 0) - (apiCalls.toNs[call] ?? 0), 0));
+      }
+    },
+  );
+  return () => {
+    take();
+    const all = groups.all();
+    const allNs = all.reduce((sum, { totalNs }) => sum + totalNs, 0);
+    const kernels = all.map(({ delaysNs, ...group }) => ({
+      ...group,
+      name: strings.get(activities.name[group.typical] ?? 0),
+      place: stacks.placeOf(stackOf(group.typical)),
+      share: group.totalNs / Math.max(allNs, 1),
+      launchDelayNs: delaysNs.median,
+      launch: work.configurations.get(activities.launch[group.typical] ?? 0),
+      longest: activity(work, group.longest),
+    }));
+    return kernels.sort(
+      (left, right) =>
+        right.totalNs - left.totalNs ||
+        right.count - left.count ||
+        (left.name < right.name ? -1 : left.name > right.name ? 1 : 0),
+    );
+  };
 }
 
 /** The copies of a device by kind and the host's memory, most time first. */
-export function copyRows({ work, stacks, device }: Contents, window: Window): CopyRow[] {
-  const { activities, apiCalls } = work;
-  const { copyKind, hostMemory, bytes } = activities;
-  const rows = activitiesOf(work, ActivityKind.memcpy, device, window);
-  const stackOf: KeyOf = (row) => apiCalls.stack[callOf(work, row)] ?? 0;
-  const keys: KeyOf[] = [(row) => copyKind[row] ?? 0, (row) => hostMemory[row] ?? 0];
-  return groupRows(activities, rows, keys, [stackOf]).map(({ rows: own, longest, ...group }) => {
-    const total = own.reduce((sum, row) => sum + (bytes[row] ?? 0), 0);
-    return {
+export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow<CopyRow> {
+  const { work, stacks } = contents;
+  const { activities } = work;
+  const stackOf = stackOfLaunch(work);
+  const keyOf = joined(
+    (row) => activities.copyKind[row] ?? 0,
+    (row) => activities.hostMemory[row] ?? 0,
+  );
+  const groups = new Groups(activities, keyOf, stackOf, () => ({ bytes: 0 }));
+  const take = takeLaunched(
+    contents,
+    ActivityKind.memcpy,
+    window,
+    groups,
+    (sums, row, _, isNew) => {
+      sums.bytes += isNew ? (activities.bytes[row] ?? 0) : 0;
+    },
+  );
+  return () => {
+    take();
+    return groups.all().map((group) => ({
       ...group,
-      copyKind: COPY_KINDS[copyKind[group.typical] ?? 0] ?? "",
+      copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
       hostMemory: activities.hostMemoryOf(group.typical),
       place: stacks.placeOf(stackOf(group.typical)),
-      bytes: total,
-      bytesPerSecond: group.totalNs === 0 ? undefined : (total * 1e9) / group.totalNs,
-      longest: activity(work, longest),
-    };
-  });
+      bytesPerSecond: group.totalNs === 0 ? undefined : (group.bytes * 1e9) / group.totalNs,
+      longest: activity(work, group.longest),
+    }));
+  };
 }
 
 /** What blocked the host, by line, most time first. */
 export function synchronizationRows(
-  { work, stacks }: Contents,
+  { work, stacks }: DeviceContents,
   window: Window,
-): SynchronizationRow[] {
+): RowsUntilNow<SynchronizationRow> {
   const { hostWaits, strings } = work;
-  const { kind, name, stack, waitingNs, transferNs } = hostWaits;
   const lines = numbersOf((id) => stacks.placeOf(id).site);
   const names = numbersOf((id) => strings.get(id));
-  const stackOf: KeyOf = (row) => stack[row] ?? 0;
-  const keys: KeyOf[] = [
+  const stackOf: KeyOf = (row) => hostWaits.stack[row] ?? 0;
+  const keyOf = joined(
     (row) => lines(stackOf(row)),
-    (row) => kind[row] ?? 0,
-    (row) => names(name[row] ?? 0),
-  ];
-  const rows = [...kind.keys()].filter((row) => isIn(window, hostWaits, row));
-  return groupRows(hostWaits, rows, keys, [stackOf]).map(({ rows: own, longest, ...group }) => ({
-    ...group,
-    kind: HOST_WAIT_KINDS[kind[group.typical] ?? 0] ?? "",
-    name: strings.get(name[group.typical] ?? 0),
-    place: stacks.placeOf(stackOf(group.typical)),
-    waitingNs: sumOfKnown(waitingNs, own),
-    transferNs: sumOfKnown(transferNs, own),
-    longest: wait(work, longest),
-  }));
-}
-
-function activitiesOf(
-  { activities }: Work,
-  wanted: number,
-  device: number,
-  window: Window,
-): number[] {
-  const { kind, device: ordinals, count } = activities;
-  const rows: number[] = [];
-  for (let row = 0; row < count; row += 1) {
-    if (kind[row] === wanted && ordinals[row] === device && isIn(window, activities, row)) {
-      rows.push(row);
+    (row) => hostWaits.kind[row] ?? 0,
+    (row) => names(hostWaits.name[row] ?? 0),
+  );
+  // Rows of waits are replaced by later ones, so that none may be kept from call to call.
+  return () => {
+    const groups = new Groups(hostWaits, keyOf, stackOf, () => ({
+      waiting: 0,
+      transfer: 0,
+      known: 0,
+    }));
+    for (let row = 0; row < hostWaits.count; row += 1) {
+      if (isIn(window, hostWaits, row)) {
+        const sums = groups.add(row);
+        const waitingNs = hostWaits.waitingNs[row] ?? NaN;
+        if (!Number.isNaN(waitingNs)) {
+          sums.waiting += waitingNs;
+          sums.transfer += hostWaits.transferNs[row] ?? 0;
+          sums.known += 1;
+        }
+      }
     }
-  }
-  return rows;
+    return groups.all().map(({ waiting, transfer, known, ...group }) => ({
+      ...group,
+      kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
+      name: strings.get(hostWaits.name[group.typical] ?? 0),
+      place: stacks.placeOf(stackOf(group.typical)),
+      waitingNs: known === 0 ? undefined : waiting,
+      transferNs: known === 0 ? undefined : transfer,
+      longest: wait(work, group.longest),
+    }));
+  };
 }
 
-/** Whether a row overlaps a window; what lasted longer counts as a whole, what has no times too. */
-function isIn(window: Window, { fromNs, toNs }: Lasting, row: number): boolean {
+/**
+ * Returns what groups the activities that have come, whose calls may come later than they.
+ *
+ * `sum` sums up more: of each activity when it comes, and once more if its call comes later.
+ */
+function takeLaunched<More>(
+  { work, device }: DeviceContents,
+  wanted: number,
+  window: Window,
+  groups: Groups<More>,
+  sum: (more: More, row: number, call: number, isNew: boolean) => void,
+): () => void {
+  const { activities } = work;
+  let taken = 0;
+  let withoutCall: (readonly [row: number, kind: number])[] = [];
+  return () => {
+    withoutCall = withoutCall.filter(([row, kind]) => {
+      const call = callOf(work, row);
+      if (call >= 0) {
+        sum(groups.changeKind(row, kind), row, call, false);
+      }
+      return call < 0;
+    });
+    for (; taken < activities.count; taken += 1) {
+      const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
+      if (isWanted && isIn(window, activities, taken)) {
+        const call = callOf(work, taken);
+        sum(groups.add(taken), taken, call, true);
+        if (call < 0) {
+          withoutCall.push([taken, groups.kindOf(taken)]);
+        }
+      }
+    }
+  };
+}
+
+/** Rows without times are in every window. */
+function isIn(
+  window: Window,
+  { fromNs, toNs }: Pick<Work["hostWaits"], "fromNs" | "toNs">,
+  row: number,
+): boolean {
   const [from, to] = [fromNs[row] ?? 0, toNs[row] ?? 0];
-  const hasNoTimes = from === 0 && to === 0;
   return (
     window === undefined ||
-    hasNoTimes ||
-    (from <= window.toNs && (to > window.fromNs || to === OPEN))
+    (from <= window.toNs && (to > window.fromNs || to === OPEN)) ||
+    (from === 0 && to === 0)
   );
+}
+
+/** The call stack of what launched an activity, 0 while it is not known. */
+function stackOfLaunch(work: Work): KeyOf {
+  return (row) => work.apiCalls.stack[callOf(work, row)] ?? 0;
 }
 
 /** The row of `ApiCalls` that launched an activity, the first of several; -1 if it is unknown. */
@@ -178,9 +237,4 @@ function wait({ hostWaits }: Work, row: number): Selected {
   return synchronization >= 0
     ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }
     : { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 };
-}
-
-function sumOfKnown(values: ArrayLike<number>, rows: readonly number[]): number | undefined {
-  const known = rows.map((row) => values[row] ?? NaN).filter((value) => !Number.isNaN(value));
-  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
 }

@@ -1,5 +1,6 @@
 import { formatBytes } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
 import { threadsOf } from "../model/launch_configurations.ts";
 import type { Selected } from "../model/selected.ts";
@@ -10,7 +11,9 @@ import {
   synchronizationRows,
   type CopyRow,
   type KernelRow,
+  type RowsUntilNow,
   type SynchronizationRow,
+  type Window,
 } from "../model/work_rows.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
@@ -53,7 +56,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
     keyOf: ({ name }) => name,
     none: "No kernels on this device.",
   });
-  return (window) => show(kernelRows(chart, window));
+  return following(show, chart, kernelRows);
 }
 
 /** The copies of the device by kind. */
@@ -78,7 +81,7 @@ export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartConte
     keyOf: copyName,
     none: "No copies on this device.",
   });
-  return (window) => show(copyRows(chart, window));
+  return following(show, chart, copyRows);
 }
 
 /** What blocked the host, by line. */
@@ -110,7 +113,25 @@ export function synchronizationsTable(
     keyOf: ({ place, kind, name }) => `${place.site} ${kind} ${name}`,
     none: chart.work.lacksDerived ? OLDER_FILE : "The host was never blocked.",
   });
-  return (window) => show(synchronizationRows(chart, window));
+  return following(show, chart, synchronizationRows);
+}
+
+/** Shows the rows of a window; they are summed up anew only where it is another one. */
+function following<Row>(
+  show: (rows: readonly Row[]) => void,
+  chart: ChartContext,
+  rowsOf: (contents: DeviceContents, window: Window) => RowsUntilNow<Row>,
+): ShowWindow {
+  let shown: readonly [contents: DeviceContents, window: Window] | undefined;
+  let rows: RowsUntilNow<Row> = () => [];
+  return (window) => {
+    const { contents } = chart;
+    if (shown?.[0] !== contents || shown[1] !== window) {
+      shown = [contents, window];
+      rows = rowsOf(contents, window);
+    }
+    show(rows());
+  };
 }
 
 interface Naming<Row> {
