@@ -125,7 +125,7 @@ def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
     )
 
     for part, rows in (("kernels", kernels), ("copies", copies), ("synchronizations", waits)):
-        places = page.locator(f"[data-part={part}] .gpuviz-table__place").all()
+        places = page.locator(f"[data-part={part}] .gpuviz-table__call-site").all()
         titles = Counter(place.get_attribute("title") for place in places)
         assert titles == Counter(row["site"] for row in rows)
 

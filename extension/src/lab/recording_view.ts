@@ -63,12 +63,12 @@ export class RecordingView {
     });
     this.#isWhole = true;
     this.#update();
-    const { eventCount, work } = this.#recording;
+    const { eventCount, gpu } = this.#recording;
     const counts = this.#words.__(
       "%1: %2 memory events, %3 GPU activities",
-      formatDuration(Math.max(file.durationNs, work.endNs)),
+      formatDuration(Math.max(file.durationNs, gpu.endNs)),
       formatCount(eventCount),
-      formatCount(work.activities.count),
+      formatCount(gpu.activities.count),
     );
     this.#head.append(element("p", "gpuviz-recording__counts", counts));
   }

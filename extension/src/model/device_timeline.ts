@@ -32,7 +32,7 @@ export class DeviceTimeline {
     this.extend(events, durationNs);
   }
 
-  /** Takes events that begin with those known; the work is that of those that are new. */
+  /** Takes events that begin with those known; the cost is that of those that are new. */
   extend(events: MemoryEvents, durationNs: number): void {
     this.#events = events;
     this.#endNs = Math.max(durationNs, this.#endNs, events.timeNs[events.count - 1] ?? 0);

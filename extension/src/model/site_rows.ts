@@ -2,7 +2,7 @@ import { isActiveAfter, NO_EVENT, type Blocks } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { numbersOf } from "./grouping.ts";
-import type { Place, Stacks } from "./stacks.ts";
+import type { CallSite, Stacks } from "./stacks.ts";
 
 /** Bytes and counts of blocks. */
 export interface Held {
@@ -24,7 +24,7 @@ export type HoldingName = (typeof HOLDING_NAMES)[number];
 
 /** What `Recording.sites("line")` has in a row, at the peak and at the end. */
 export interface SiteRow extends StackHoldings {
-  readonly place: Place;
+  readonly callSite: CallSite;
   /** The call stacks that lead to the line, most bytes at the peak first. */
   readonly stacks: readonly number[];
 }
@@ -90,14 +90,14 @@ export function siteRows(
   callStacks: Stacks,
   blocks: Blocks,
 ): SiteRow[] {
-  const lineOf = numbersOf((id) => callStacks.placeOf(id).site);
+  const lineOf = numbersOf((id) => callStacks.callSiteOf(id).site);
   const lines = new Map<number, SiteRow & { stacks: number[] }>();
   const largestFirst = [...holdings].sort(([, left], [, right]) => compare(left, right));
   for (const [stack, held] of largestFirst) {
     const line = lineOf(stack);
     const row = lines.get(line) ?? {
       ...nothingHeld(held.largest),
-      place: callStacks.placeOf(stack),
+      callSite: callStacks.callSiteOf(stack),
       stacks: [],
     };
     lines.set(line, row);

@@ -13,7 +13,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { button, element } from "./dom.ts";
 import { icicleView } from "./icicle_view.ts";
-import { appendPlace, bytesColumn, countColumn, showLink } from "./table_columns.ts";
+import { appendCallSite, bytesColumn, countColumn, showLink } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
 import type { TimeRange } from "./time_window.ts";
 
@@ -77,7 +77,7 @@ export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContex
   const show = dataTable(scope, parent, columns, {
     label: "Call sites of allocations",
     sortedBy: AT_THE_PEAK,
-    keyOf: ({ place }) => place.site,
+    keyOf: ({ callSite }) => callSite.site,
     none: "No memory was allocated.",
   });
   return (window) => {
@@ -91,13 +91,13 @@ function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<
   return {
     title: "Line",
     hint: "The innermost line outside installed packages",
-    value: (row) => row.place.site,
-    text: (row) => row.place.site,
+    value: (row) => row.callSite.site,
+    text: (row) => row.callSite.site,
     fill: (row, cell, scope) => {
-      const { place } = row();
+      const { callSite } = row();
       const details = element("details", "");
       const summary = element("summary", "");
-      appendPlace(summary, { ...place, source: place.source || "(source text unknown)" });
+      appendCallSite(summary, { ...callSite, source: callSite.source || "(source text unknown)" });
       const link = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
         kind: "block",
         block: row().largest,
@@ -127,7 +127,7 @@ function stacksOf({ stacks }: SiteRow, chart: ChartContext, holdings: Holdings):
     const list = element("ol", "gpuviz-stack");
     for (const frame of frames) {
       const item = element("li", "");
-      appendPlace(item, { source: frame.source, site: siteText(frame) });
+      appendCallSite(item, { source: frame.source, site: siteText(frame) });
       list.append(item);
     }
     return [element("p", "gpuviz-stack__title", title), list];

@@ -5,7 +5,7 @@ import { fragmentationView } from "./fragmentation_view.ts";
 import { Pace } from "./pace.ts";
 import { sitesTable, sitesView } from "./sites_view.ts";
 import type { TimeRange } from "./time_window.ts";
-import { copiesTable, kernelsTable, synchronizationsTable } from "./work_tables.ts";
+import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 
 /** Shows what has come until now, of a window or of all times. */
 export type ShowWindow = (window: TimeRange | undefined) => void;
@@ -35,7 +35,7 @@ export const WHOLE_MEMORY: readonly Part[] = [
   { title: SITES_TITLE, hint: SITES_HINT, create: sitesView },
 ];
 
-const OF_WORK: readonly Part[] = [
+const OF_GPU: readonly Part[] = [
   {
     title: "Kernels",
     hint: "By name; click one to show its longest launch in the charts.",
@@ -72,13 +72,13 @@ export function tablesView(
   scope.append(parent, place);
   const { window: time } = chart.selection;
   const shown = new Map<Part, ShowWindow>();
-  const sections = [...ofMemory, ...OF_WORK].map((part) => [part, sectionOf(part, place)] as const);
+  const sections = [...ofMemory, ...OF_GPU].map((part) => [part, sectionOf(part, place)] as const);
   const show = (): void => {
     const window = isOfWindow.checked && !time.isFull ? time.range.value : undefined;
     const hasMemory = chart.timeline.events.count > 0;
-    const hasWork = chart.work.activities.count + chart.work.apiCalls.count > 0;
+    const hasGpu = chart.gpu.activities.count + chart.gpu.apiCalls.count > 0;
     for (const [part, section] of sections) {
-      section.hidden = !(ofMemory.includes(part) ? hasMemory : hasWork);
+      section.hidden = !(ofMemory.includes(part) ? hasMemory : hasGpu);
       if (!section.hidden) {
         const showWindow = shown.get(part) ?? part.create(scope, section, chart);
         shown.set(part, showWindow);

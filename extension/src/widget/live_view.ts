@@ -130,11 +130,11 @@ export class LiveView {
     }
   }
 
-  #showCounts({ device, timeline, work }: DeviceContents): void {
+  #showCounts({ device, timeline, gpu }: DeviceContents): void {
     // What is drawn, which is ahead of the numbers; for those who measure how far.
     const { events } = timeline;
     this.#counts.dataset["events"] = String(events.count - events.initialCount);
-    this.#counts.dataset["activities"] = String(work.activities.count);
+    this.#counts.dataset["activities"] = String(gpu.activities.count);
     const { statistics } = this.#session.follower;
     if (statistics === undefined) {
       return;

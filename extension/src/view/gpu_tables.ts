@@ -4,7 +4,7 @@ import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
 import { threadsOf } from "../model/launch_configurations.ts";
 import type { Selected } from "../model/selected.ts";
-import type { Place } from "../model/stacks.ts";
+import type { CallSite } from "../model/stacks.ts";
 import {
   copyRows,
   kernelRows,
@@ -14,13 +14,13 @@ import {
   type RowsUntilNow,
   type SynchronizationRow,
   type Window,
-} from "../model/work_rows.ts";
+} from "../model/gpu_rows.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 import { OLDER_FILE } from "./idle_switch.ts";
 import {
-  appendPlace,
+  appendCallSite,
   bytesColumn,
   countColumn,
   shareColumn,
@@ -110,8 +110,8 @@ export function synchronizationsTable(
   const show = dataTable(scope, parent, columns, {
     label: "Synchronizations",
     sortedBy: TOTAL_TIME,
-    keyOf: ({ place, kind, name }) => `${place.site} ${kind} ${name}`,
-    none: chart.work.lacksDerived ? OLDER_FILE : "The host was never blocked.",
+    keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
+    none: chart.gpu.lacksDerived ? OLDER_FILE : "The host was never blocked.",
   });
   return following(show, chart, synchronizationRows);
 }
@@ -141,7 +141,7 @@ interface Naming<Row> {
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<Row extends { readonly place: Place; readonly longest: Selected }>(
+function nameColumn<Row extends { readonly callSite: CallSite; readonly longest: Selected }>(
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,
@@ -158,13 +158,13 @@ function nameColumn<Row extends { readonly place: Place; readonly longest: Selec
       if (small(row()) !== "") {
         cell.append(element("span", "gpuviz-table__small", ` ${small(row())}`));
       }
-      const place = element("div", "");
-      cell.append(place);
+      const line = element("div", "");
+      cell.append(line);
       return () => {
-        if (place.dataset["site"] !== row().place.site) {
-          place.dataset["site"] = row().place.site;
-          place.replaceChildren();
-          appendPlace(place, row().place);
+        if (line.dataset["site"] !== row().callSite.site) {
+          line.dataset["site"] = row().callSite.site;
+          line.replaceChildren();
+          appendCallSite(line, row().callSite);
         }
       };
     },

@@ -6,17 +6,17 @@ import type { LaunchConfiguration } from "./launch_configurations.ts";
 import { OPEN } from "./ranges.ts";
 import type { Selected } from "./selected.ts";
 import { SpanKind, spanKindOf } from "./span_kinds.ts";
-import type { Place } from "./stacks.ts";
-import type { Work } from "./work.ts";
+import type { CallSite } from "./stacks.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
-/** What a row of a table of work has: how often and how long, where, and what took longest. */
-interface WorkRow extends Omit<Group, "longest"> {
-  readonly place: Place;
+/** What a row has in each table: how often and how long, where, and what took longest. */
+interface GpuRow extends Omit<Group, "longest"> {
+  readonly callSite: CallSite;
   readonly longest: Selected;
 }
 
 /** What `Recording.kernels()` has in a row. */
-export interface KernelRow extends WorkRow {
+export interface KernelRow extends GpuRow {
   readonly name: string;
   readonly share: number;
   readonly launchDelayNs: number | undefined;
@@ -25,7 +25,7 @@ export interface KernelRow extends WorkRow {
 }
 
 /** What `Recording.copies()` has in a row. */
-export interface CopyRow extends WorkRow {
+export interface CopyRow extends GpuRow {
   readonly copyKind: string;
   readonly hostMemory: string;
   readonly bytes: number;
@@ -33,7 +33,7 @@ export interface CopyRow extends WorkRow {
 }
 
 /** What `Recording.synchronizations("line")` has in a row. */
-export interface SynchronizationRow extends WorkRow {
+export interface SynchronizationRow extends GpuRow {
   readonly kind: string;
   readonly name: string;
   /** Undefined where it is known of none of them. */
@@ -49,10 +49,10 @@ export type Window = { readonly fromNs: number; readonly toNs: number } | undefi
 
 /** The kernels of a device by name, most time first. */
 export function kernelRows(contents: DeviceContents, window: Window): RowsUntilNow<KernelRow> {
-  const { work, stacks } = contents;
-  const { activities, apiCalls, strings } = work;
+  const { gpu, stacks } = contents;
+  const { activities, apiCalls, strings } = gpu;
   const numbers = numbersOf((id) => strings.get(id));
-  const stackOf = stackOfLaunch(work);
+  const stackOf = stackOfLaunch(gpu);
   const groups = new Groups(
     activities,
     (row) => numbers(activities.name[row] ?? 0),
@@ -77,11 +77,11 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
     const kernels = all.map(({ delaysNs, ...group }) => ({
       ...group,
       name: strings.get(activities.name[group.typical] ?? 0),
-      place: stacks.placeOf(stackOf(group.typical)),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
       share: group.totalNs / Math.max(allNs, 1),
       launchDelayNs: delaysNs.median,
-      launch: work.configurations.get(activities.launch[group.typical] ?? 0),
-      longest: activity(work, group.longest),
+      launch: gpu.configurations.get(activities.launch[group.typical] ?? 0),
+      longest: activity(gpu, group.longest),
     }));
     return kernels.sort(
       (left, right) =>
@@ -94,9 +94,9 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
 
 /** The copies of a device by kind and the host's memory, most time first. */
 export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow<CopyRow> {
-  const { work, stacks } = contents;
-  const { activities } = work;
-  const stackOf = stackOfLaunch(work);
+  const { gpu, stacks } = contents;
+  const { activities } = gpu;
+  const stackOf = stackOfLaunch(gpu);
   const keyOf = joined(
     (row) => activities.copyKind[row] ?? 0,
     (row) => activities.hostMemory[row] ?? 0,
@@ -117,20 +117,20 @@ export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow
       ...group,
       copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
       hostMemory: activities.hostMemoryOf(group.typical),
-      place: stacks.placeOf(stackOf(group.typical)),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
       bytesPerSecond: group.totalNs === 0 ? undefined : (group.bytes * 1e9) / group.totalNs,
-      longest: activity(work, group.longest),
+      longest: activity(gpu, group.longest),
     }));
   };
 }
 
 /** What blocked the host, by line, most time first. */
 export function synchronizationRows(
-  { work, stacks }: DeviceContents,
+  { gpu, stacks }: DeviceContents,
   window: Window,
 ): RowsUntilNow<SynchronizationRow> {
-  const { hostWaits, strings } = work;
-  const lines = numbersOf((id) => stacks.placeOf(id).site);
+  const { hostWaits, strings } = gpu;
+  const lines = numbersOf((id) => stacks.callSiteOf(id).site);
   const names = numbersOf((id) => strings.get(id));
   const stackOf: KeyOf = (row) => hostWaits.stack[row] ?? 0;
   const keyOf = joined(
@@ -160,10 +160,10 @@ export function synchronizationRows(
       ...group,
       kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
       name: strings.get(hostWaits.name[group.typical] ?? 0),
-      place: stacks.placeOf(stackOf(group.typical)),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
       waitingNs: known === 0 ? undefined : waiting,
       transferNs: known === 0 ? undefined : transfer,
-      longest: wait(work, group.longest),
+      longest: wait(gpu, group.longest),
     }));
   };
 }
@@ -174,18 +174,18 @@ export function synchronizationRows(
  * `sum` sums up more: of each activity when it comes, and once more if its call comes later.
  */
 function takeLaunched<More>(
-  { work, device }: DeviceContents,
+  { gpu, device }: DeviceContents,
   wanted: number,
   window: Window,
   groups: Groups<More>,
   sum: (more: More, row: number, call: number, isNew: boolean) => void,
 ): () => void {
-  const { activities } = work;
+  const { activities } = gpu;
   let taken = 0;
   let withoutCall: (readonly [row: number, kind: number])[] = [];
   return () => {
     withoutCall = withoutCall.filter(([row, kind]) => {
-      const call = callOf(work, row);
+      const call = callOf(gpu, row);
       if (call >= 0) {
         sum(groups.changeKind(row, kind), row, call, false);
       }
@@ -194,7 +194,7 @@ function takeLaunched<More>(
     for (; taken < activities.count; taken += 1) {
       const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
       if (isWanted && isIn(window, activities, taken)) {
-        const call = callOf(work, taken);
+        const call = callOf(gpu, taken);
         sum(groups.add(taken), taken, call, true);
         if (call < 0) {
           withoutCall.push([taken, groups.kindOf(taken)]);
@@ -207,7 +207,7 @@ function takeLaunched<More>(
 /** Rows without times are in every window. */
 function isIn(
   window: Window,
-  { fromNs, toNs }: Pick<Work["hostWaits"], "fromNs" | "toNs">,
+  { fromNs, toNs }: Pick<GpuActivities["hostWaits"], "fromNs" | "toNs">,
   row: number,
 ): boolean {
   const [from, to] = [fromNs[row] ?? 0, toNs[row] ?? 0];
@@ -219,20 +219,20 @@ function isIn(
 }
 
 /** The call stack of what launched an activity, 0 while it is not known. */
-function stackOfLaunch(work: Work): KeyOf {
-  return (row) => work.apiCalls.stack[callOf(work, row)] ?? 0;
+function stackOfLaunch(gpu: GpuActivities): KeyOf {
+  return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
 }
 
 /** The row of `ApiCalls` that launched an activity, the first of several; -1 if it is unknown. */
-function callOf({ activities, apiCalls }: Work, row: number): number {
+function callOf({ activities, apiCalls }: GpuActivities, row: number): number {
   return apiCalls.byCorrelation.first(activities.correlation[row] ?? 0);
 }
 
-function activity({ activities }: Work, row: number): Selected {
+function activity({ activities }: GpuActivities, row: number): Selected {
   return { kind: "span", spanKind: spanKindOf(activities)(row), row };
 }
 
-function wait({ hostWaits }: Work, row: number): Selected {
+function wait({ hostWaits }: GpuActivities, row: number): Selected {
   const synchronization = hostWaits.synchronization[row] ?? -1;
   return synchronization >= 0
     ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }

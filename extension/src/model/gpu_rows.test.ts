@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { tableOf } from "../../testing/table_of.ts";
 import { GrowingRecording } from "./growing_recording.ts";
-import { kernelRows } from "./work_rows.ts";
+import { kernelRows } from "./gpu_rows.ts";
 
 test("a call that comes after its kernels gives them their line and their delay", () => {
   const recording = new GrowingRecording();
