@@ -180,6 +180,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
     )
     later = [int(row[3]) for row in cells(notebook, "copies")]
     was_open = notebook.locator("[data-part=call-sites-of-allocations] details[open]").count()
+    has_focus = notebook.evaluate("document.activeElement.parentElement.open")
     run_cell(notebook, STOP)
     wait_until_run(notebook, STOP)
     wait_for_state(notebook, "Recording stopped")
@@ -204,6 +205,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
     assert heading.get_attribute("aria-sort") == "ascending"
     assert later == sorted(later)
     assert was_open == 1
+    assert has_focus
 
 
 def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):

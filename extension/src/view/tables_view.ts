@@ -52,8 +52,8 @@ const OF_GPU: readonly Part[] = [
 /** So that a page that shows them has 95 % of its time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
 const WINDOW_HINT =
-  "Count only what overlaps the time shown in the charts, as Recording.window() does: " +
-  "whole kernels, copies and waits; blocks allocated in it, held at its peak and at its end.";
+  "For call sites, kernels, copies and synchronizations. What overlaps that time counts in full, " +
+  "and the peak is that of the time shown, as in recording.window(start, end).";
 
 /** The numbers behind the charts of one device as tables; they follow longer contents. */
 export function tablesView(
@@ -66,9 +66,8 @@ export function tablesView(
   const label = element("label", "gpuviz-tables__window", " Only the time shown in the charts");
   const isOfWindow = element("input", "");
   isOfWindow.type = "checkbox";
-  label.title = WINDOW_HINT;
   label.prepend(isOfWindow);
-  place.append(label);
+  place.append(label, element("p", "gpuviz-section__hint", WINDOW_HINT));
   scope.append(parent, place);
   const { window: time } = chart.selection;
   const shown = new Map<Part, ShowWindow>();
