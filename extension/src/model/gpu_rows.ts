@@ -180,24 +180,36 @@ function takeLaunched<More>(
   groups: Groups<More>,
   sum: (more: More, row: number, call: number, isNew: boolean) => void,
 ): () => void {
-  const { activities } = gpu;
+  const { activities, apiCalls } = gpu;
   let taken = 0;
-  let withoutCall: (readonly [row: number, kind: number])[] = [];
-  return () => {
-    withoutCall = withoutCall.filter(([row, kind]) => {
+  let calls = 0;
+  // By turns a row and its kind; objects for millions of them would take too much room.
+  let withoutCall: number[] = [];
+  const takeLate = (): void => {
+    const waiting = withoutCall;
+    withoutCall = [];
+    for (let at = 0; at < waiting.length; at += 2) {
+      const [row = 0, kind = 0] = [waiting[at], waiting[at + 1]];
       const call = callOf(gpu, row);
-      if (call >= 0) {
+      if (call < 0) {
+        withoutCall.push(row, kind);
+      } else {
         sum(groups.changeKind(row, kind), row, call, false);
       }
-      return call < 0;
-    });
+    }
+  };
+  return () => {
+    if (apiCalls.count > calls) {
+      takeLate();
+      calls = apiCalls.count;
+    }
     for (; taken < activities.count; taken += 1) {
       const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
       if (isWanted && isIn(window, activities, taken)) {
         const call = callOf(gpu, taken);
         sum(groups.add(taken), taken, call, true);
         if (call < 0) {
-          withoutCall.push([taken, groups.kindOf(taken)]);
+          withoutCall.push(taken, groups.kindOf(taken));
         }
       }
     }
