@@ -34,13 +34,13 @@ def sites(
     at: "Moment" = "peak",
     device: int | None = None,
 ) -> "pa.Table":
-    """Return bytes and counts by allocation site, most live bytes first.
+    """Return bytes and counts by call site, most live bytes first.
 
     Columns: ``site`` (``function (file:line)`` of the user's innermost line), ``source`` (the
     line's text), ``stack`` (its id; by line, one of the line's stacks), ``live_bytes`` and
-    ``live_count`` (allocated at the moment ``at``; their sum is the allocated bytes then),
-    ``total_bytes`` and ``total_count`` (allocated over the recording, without what existed before),
-    and ``largest`` (bytes of the largest single allocation). Bytes are those of blocks, as rounded.
+    ``live_count`` (allocated at the moment ``at``), ``total_bytes`` and ``total_count`` (allocated
+    during the recording, without initial events), and ``largest`` (bytes of the largest single
+    allocation). Sizes are rounded block sizes.
 
     Raises:
         ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
@@ -109,10 +109,10 @@ def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
-    """Return what each stack allocated, in the order in which they appear."""
+    """Return the allocations of each stack, in the order in which stacks appear."""
     import numpy as np
 
-    # Not `group_by`: for it pyarrow imports what reads data sets, which takes longer than this.
+    # Not `group_by`, which makes pyarrow import its dataset module; that takes longer than this.
     ids, stacks = _numbered(plain(table["stack"]))
     sizes = plain(table["size"])
     first = np.full(len(ids), len(stacks))
@@ -133,11 +133,11 @@ def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
 
 
 def _numbered(stacks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return some ids of stacks, and for each of ``stacks`` its place among them."""
+    """Return ids that include all of ``stacks``, and the position of each stack among them."""
     import numpy as np
 
     known = int(stacks.max(initial=0)) + 1
-    # A recorder's ids are dense; those of a foreign file may be any.
+    # Ids of a recorder are dense; those of other tools' files may be arbitrary.
     if known <= 2 * len(stacks) + 65536:
         return np.arange(known), stacks
     return np.unique(stacks, return_inverse=True)
