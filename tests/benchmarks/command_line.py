@@ -1,4 +1,4 @@
-"""How much longer a program that does nothing takes under ``gpuviz run``."""
+"""Overhead of ``gpuviz run`` for an empty program."""
 
 import statistics
 import subprocess
@@ -23,7 +23,7 @@ def rows() -> list[tuple[str, str, str, bool]]:
     commands = ([sys.executable, "nothing.py"], [gpuviz, "run", "nothing.py"])
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "nothing.py").write_text("pass\n")
-        # In turns, so that both meet the same machine.
+        # Alternating, so that both run under the same conditions.
         pairs = [[milliseconds(command, folder) for command in commands] for _ in range(RUNS)]
     more = [after - before for before, after in pairs]
     median = statistics.median(more)

@@ -1,4 +1,4 @@
-"""How late the live timeline shows an event while a cell is busy, and what it costs the cell."""
+"""Latency of events in the live timeline while a cell is busy, and the overhead for the cell."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ recorder = gpuviz.record(device=gpu)
 recorder.start()
 Timeline(recorder)
 """
-# Never waits and never sleeps: the pump's thread gets the interpreter only when it asks for it.
+# Never waits or sleeps, so the pump's thread gets the GIL only by requesting it.
 BUSY = """
 def busy(seconds):
     kept, log, begun = [], [], time.perf_counter()
@@ -43,7 +43,7 @@ watched = share(8)
 recorder._feed._listeners.clear()
 print("COST" + json.dumps([watched, share(8)]) + "END")
 """
-# Notes when a number of events was drawn: in the frame after the one that took it in.
+# Logs when a number of events was drawn: in the frame after the one that received it.
 WATCH = """
 window.drawn = [];
 const note = () => {
@@ -67,7 +67,7 @@ def printed(page: Page, mark: str) -> list[object]:
 
 
 def latencies_ms(log: list[tuple[float, int]], drawn: list[tuple[float, int]]) -> list[float]:
-    """Return for each event how long after it a picture that has it was drawn."""
+    """Return the time from each event until a picture with it was drawn."""
     found = []
     index = 0
     for happened, number in log:

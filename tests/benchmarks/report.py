@@ -1,4 +1,4 @@
-"""What a report of a million events costs: to write, in bytes, and until its first picture."""
+"""Cost of a report of a million events: writing, size, and time to the first picture."""
 
 import shutil
 import statistics
@@ -45,10 +45,10 @@ def one_step(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def memory_events(count: int, generator: np.random.Generator) -> pa.Table:
-    """Return a segment, and then steps alike that take slots of it and leave them again.
+    """Return a segment, and then equal steps that allocate and free its slots.
 
-    As in a program that iterates: each step has the order of allocations, sizes and call stacks of
-    the one before; only times vary.
+    As in an iterative program, all steps have the same order of allocations, sizes and call stacks;
+    only times vary.
     """
     slots, actions = one_step(generator)
     slot, action = np.resize(slots, count), np.resize(actions, count)
@@ -108,7 +108,7 @@ def recorded(count: int) -> Recording:
 
 
 def first_pictures_s(path: Path) -> tuple[list[float], list[float]]:
-    """Return how long it takes until the charts are drawn, and until the tables are there."""
+    """Return the times until the charts are drawn and until the tables are shown, in s."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     pictures, tables = [], []
     with sync_playwright() as playwright:
@@ -128,11 +128,11 @@ def first_pictures_s(path: Path) -> tuple[list[float], list[float]]:
 
 
 def written(folder: Path) -> tuple[Path, list[float]]:
-    """Return a report of a million events, and how long it took to write, some times over."""
+    """Return a report of a million events, and the durations of writing it several times."""
     seconds = []
     path = folder / "large.html"
     for _ in range(ROUNDS):
-        # Numbers that a recording remembers are not remembered by a fresh one.
+        # A new recording has no cached numbers.
         recording = recorded(1_000_000)
         begin = time.perf_counter()
         write_report(recording, path, overwrite=True)
@@ -141,7 +141,7 @@ def written(folder: Path) -> tuple[Path, list[float]]:
 
 
 def made_to_fit(folder: Path, largest: int) -> list[float]:
-    """Return how long it took to write a report of a million events that has few bytes."""
+    """Return the durations of writing a report of a million events with a maximum size."""
     seconds = []
     for _ in range(ROUNDS):
         recording = recorded(1_000_000)
