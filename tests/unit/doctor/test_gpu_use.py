@@ -11,7 +11,7 @@ GIB = 1 << 30
 
 
 class FakeNvmlError(Exception):
-    """As NVML's."""
+    """Like NVML's error."""
 
 
 def refuse(*_):
