@@ -76,7 +76,7 @@ class Pump:
         notes: Errors, one sentence for each kind.
     """
 
-    def __init__(  # noqa: PLR0913 - what it moves rows between
+    def __init__(  # noqa: PLR0913 - the ends between which it moves rows
         self,
         session: "_core.Session",
         source: "Source",
@@ -164,7 +164,7 @@ class Pump:
             pace.took(time.thread_time() - began)
 
     def _drain(self) -> int:
-        with self._noting("Ranges on streams could not be asked for"):
+        with self._noting("Ranges on streams could not be polled"):
             self._before_drain()
         chunks = deque(self._session.take(flush=True))
         tables = self._session.take_tables(flush=True)
@@ -179,7 +179,7 @@ class Pump:
                 self.lost += sum(len(chunk["time"]) for chunk in chunks)
         with self._noting("Activities could not be stored"):
             self._append_tables(tables)
-        with self._noting("The devices could not be asked"):
+        with self._noting("The devices could not be queried"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
         with self._noting("The clocks could not be read"):

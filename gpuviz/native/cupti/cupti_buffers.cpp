@@ -38,7 +38,7 @@ void CuptiBuffers::activate() {
     }
     const CUptiResult result = library_.register_callbacks(&requested, &completed);
     if (result != CUPTI_SUCCESS) {
-        throw std::runtime_error("CUPTI takes no buffers: " + library_.name(result) + ".");
+        throw std::runtime_error("CUPTI does not accept buffers: " + library_.name(result) + ".");
     }
     active().buffers = this;
     // Detaching drops a record of CUPTI's own overhead, which must not count as ours; the query
