@@ -41,7 +41,7 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
     if shown is not None and not isinstance(shown, Recorder | Recording):
         raise TypeError(
             f"expected a Recorder or a Recording, got {shown!r:.80}; "
-            "gpuviz.load(path) makes a Recording of a file"
+            "gpuviz.load(path) returns the Recording in a file"
         )
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
@@ -182,7 +182,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         actions: tuple[tuple[str, str, str, Callable[[], str]], ...] = (
             ("Start", "play", "Begin recording", self._start),
             ("Stop", "stop", "End recording", self._stop),
-            ("Clear", "trash", "Forget what was recorded", self._clear),
+            ("Clear", "trash", "Discard what was recorded", self._clear),
             ("Snapshot", "camera", "Save what was recorded as a .gpuviz file", self._snapshot),
             ("Report", "file", "Save what was recorded as an HTML page", self._report),
         )
