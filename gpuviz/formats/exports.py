@@ -46,7 +46,7 @@ def _format_of(path: "Path") -> str:
             return name
     found = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
     raise ValueError(
-        f"{path} has {found}, which no format uses; pass format=..., one of {_listed()}; "
+        f"{path} has {found}, which is not that of a format; pass format=..., one of {_listed()}; "
         "Recording.save writes .gpuviz and Recording.report HTML",
     )
 
