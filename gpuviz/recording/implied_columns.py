@@ -109,7 +109,7 @@ def host_memories(
 
 @lru_cache(maxsize=1)
 def _host_memory_codes() -> "NDArray[Any]":
-    """Return the result for each combination of the three columns; index 0 is an other value."""
+    """Return the result for each combination of the three columns; index 0 means another value."""
     import numpy as np
 
     combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))
