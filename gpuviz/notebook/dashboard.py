@@ -41,7 +41,7 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
     if shown is not None and not isinstance(shown, Recorder | Recording):
         raise TypeError(
             f"expected a Recorder or a Recording, got {shown!r:.80}; "
-            "gpuviz.load(path) returns the Recording in a file"
+            "gpuviz.load(path) makes a Recording of a file"
         )
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
