@@ -13,6 +13,7 @@ from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
 from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
+from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import conform, without_unknown_ids
 
@@ -47,16 +48,19 @@ class PartWriter:
 
     def __init__(self, path: str | os.PathLike[str], manifest: "Manifest") -> None:
         self.path = Path(path)
-        self.directory = self.path.with_name(self.path.name + ".part")
+        self.directory = part_of(self.path)
         self._streams: dict[str, AppendStream] = {}
-        _check_free(self.path, self.directory)
+        check_free(self.path, overwrite=False, remedy="remove it or record to another path")
+        check_part_free(
+            self.path,
+            remedy=f'load it with gpuviz.load("{self.directory}"), then remove it, or record to '
+            "another path",
+        )
         with _spooling(self.directory, "created"):
             try:
                 self.directory.mkdir()
             except FileExistsError:
-                raise RecordingExistsError(
-                    f"{self.directory} exists; it was created in the meantime"
-                ) from None
+                raise created_meanwhile(self.directory) from None
         try:
             self.describe(manifest)
         except SpoolError:
@@ -238,13 +242,3 @@ def _end_note(manifest: "Manifest", flushed: LastFlush) -> str:
     return (
         f"{note} What happened after the last write, {seconds:.1f} s after the start, is missing."
     )
-
-
-def _check_free(path: Path, directory: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise RecordingExistsError(f"{path} exists; remove it or record to another path")
-    if directory.exists() or directory.is_symlink():
-        raise RecordingExistsError(
-            f"{directory} exists: a recording to {path.name} is in progress or was interrupted; "
-            f'load it with gpuviz.load("{directory}"), then remove it, or record to another path',
-        )
