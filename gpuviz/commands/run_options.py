@@ -1,12 +1,13 @@
 """Options that ``gpuviz run`` passes to the program's process."""
 
 import json
+import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from gpuviz.formats.output_path import is_taken, part_of
+from gpuviz.formats.output_path import part_of
 
 if TYPE_CHECKING:
     from gpuviz.recorder.record import AllocatorMode
@@ -57,7 +58,7 @@ class RunOptions:
         if self.force:
             remove(path)
         number = 2
-        while self.numbered and any(map(is_taken, (path, part_of(path)))):
+        while self.numbered and any(map(os.path.lexists, (path, part_of(path)))):
             path = Path(self.output).with_stem(f"{Path(self.output).stem}-{number}")
             number += 1
         return path

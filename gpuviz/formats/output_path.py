@@ -14,11 +14,6 @@ def part_of(path: "Path") -> "Path":
     return path.with_name(f"{path.name}.part")
 
 
-def is_taken(path: "Path") -> bool:
-    """Return whether anything is at ``path``, if only a link that leads nowhere."""
-    return os.path.lexists(path)
-
-
 def check_free(
     path: "Path", *, overwrite: bool, remedy: str = "choose another name or pass overwrite=True"
 ) -> None:
@@ -28,7 +23,7 @@ def check_free(
         RecordingExistsError: Something is there and ``overwrite`` is False; the message ends with
             ``remedy``.
     """
-    if not overwrite and is_taken(path):
+    if not overwrite and os.path.lexists(path):
         raise RecordingExistsError(f"{path} exists; {remedy}")
 
 
@@ -44,7 +39,7 @@ def check_part_free(path: "Path", *, remedy: str) -> None:
         RecordingExistsError: There is one; the message ends with ``remedy``.
     """
     part = part_of(path)
-    if is_taken(part):
+    if os.path.lexists(part):
         raise RecordingExistsError(
             f"{part} exists: a recording to {path.name} is in progress or was interrupted; {remedy}"
         )

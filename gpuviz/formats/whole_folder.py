@@ -5,7 +5,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.formats.output_path import check_free, created_meanwhile, is_taken
+from gpuviz.formats.output_path import check_free, created_meanwhile
 from gpuviz.formats.whole_file import naming
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write_whole_folder(
         unfinished.mkdir()
         try:
             write(unfinished)
-            if overwrite and is_taken(path):
+            if overwrite and os.path.lexists(path):
                 path.rename(replaced)
             _move(unfinished, path, replaced)
         finally:

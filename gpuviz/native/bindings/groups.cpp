@@ -20,28 +20,16 @@ namespace gpuviz::bindings {
 
 namespace {
 
-using Columns = nb::typed<nb::dict, nb::str, nb::any>;
-
-template <typename First, typename Second>
-void check_length(const Column<First>& first, const Column<Second>& second) {
-    if (first.shape(0) != second.shape(0)) {
-        throw std::invalid_argument("the columns have " + std::to_string(first.shape(0)) + " and " +
-                                    std::to_string(second.shape(0)) + " rows, expected as many");
-    }
-}
-
-template <typename Value>
-std::span<const Value> view(const Column<Value>& column) {
-    return {column.data(), column.shape(0)};
-}
-
 std::tuple<nb::object, nb::object, nb::object> numbered(const Column<std::uint32_t>& high,
                                                         const Column<std::uint32_t>& low) {
-    check_length(high, low);
+    std::span<const std::uint32_t> highs;
+    std::span<const std::uint32_t> lows;
+    ColumnViews views;
+    views.take("high", high, highs).take("low", low, lows);
     analysis::Numbering found;
     {
         const python::GilRelease unlocked;
-        found = analysis::numbered(view(high), view(low));
+        found = analysis::numbered(highs, lows);
     }
     return {to_numpy(std::move(found.numbers)), to_numpy(std::move(found.first_rows)),
             to_numpy(std::move(found.counts))};
@@ -49,16 +37,18 @@ std::tuple<nb::object, nb::object, nb::object> numbered(const Column<std::uint32
 
 Columns group_values(const Column<std::uint32_t>& group, const Column<std::int64_t>& values,
                      std::size_t groups) {
-    check_length(group, values);
+    std::span<const std::uint32_t> numbers;
+    std::span<const std::int64_t> numbered_values;
+    ColumnViews views;
+    views.take("group", group, numbers).take("values", values, numbered_values);
     analysis::GroupValues found;
     {
         const python::GilRelease unlocked;
-        const auto numbers = view(group);
         if (std::any_of(numbers.begin(), numbers.end(),
                         [&](std::uint32_t each) { return each >= groups; })) {
             throw std::invalid_argument("a row is of a group that there is not");
         }
-        found = analysis::group_values(numbers, view(values), groups);
+        found = analysis::group_values(numbers, numbered_values, groups);
     }
     Columns columns;
     columns["count"] = to_numpy(std::move(found.count));
