@@ -292,6 +292,9 @@ class AllocatorSettings:
         Return these settings with `text` applied as torch applies it at run time.
         """
 
+    def segment_size(self, size: int) -> int:
+        """Return the size of the segment that serves a request of rounded size."""
+
     @property
     def text(self) -> str: ...
 
