@@ -494,9 +494,14 @@ def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C
     Return a number for each row, the same for equal pairs and counted up as they first come; and for each number its first row and how many rows have it.
     """
 
-def group_values(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> dict[str, Any]:
+def group_totals(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> dict[str, Any]:
     """
-    Return count, sum, least, greatest and median (rounded down) of the values of each group; 0 for groups without values.
+    Return count, sum, least and greatest of the values of each group; 0 for groups without values.
+    """
+
+def group_medians(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> object:
+    """
+    Return the median of the values of each group, rounded down; 0 for groups without values.
     """
 
 class Operation(enum.IntEnum):

@@ -214,9 +214,8 @@ def _lines(rows: list[dict[str, Any]], column: str) -> tuple[Line, ...]:
 def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, ...]:
     counts: dict[tuple[str, str], int] = {}
     for stack in stacks:
-        frame = recording.call_stacks.user_frame(stack)
-        key = (frame.source, frame.site) if frame else ("", "(no call stack)")
-        counts[key] = counts.get(key, 0) + 1
+        site, source = recording.call_stacks.call_site(stack)
+        counts[source, site] = counts.get((source, site), 0) + 1
     largest = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_LINES]
     return tuple(Line(*key, format_counted(count, "time")) for key, count in largest)
 
