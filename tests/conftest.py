@@ -43,6 +43,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "wheel",
         "-q",
         "--no-deps",
+        "-C",
+        f"build-dir={folder / 'build'}",  # compiled by the programs of that folder
         "-w",
         str(folder),
         str(ROOT),
