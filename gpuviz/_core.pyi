@@ -251,11 +251,6 @@ def end_range(session: Session, id: int) -> None:
     End a range, from any thread; does nothing for 0 and for ranges that have ended.
     """
 
-def current_range(session: Session) -> int:
-    """
-    Return the id of the calling thread's innermost range, 0 outside every one.
-    """
-
 def add_stream_range(session: Session, name: bytes, device: int, handle: int, time_ns: int, end_ns: int) -> None:
     """
     Add a range that was measured on a stream; times are those of time.monotonic_ns().
@@ -761,9 +756,6 @@ class TorchSnapshot:
 
     @property
     def pools(self) -> list[tuple[int, int]]: ...
-
-    @property
-    def has_traces(self) -> bool: ...
 
     @property
     def stack_offsets(self) -> object: ...
