@@ -772,6 +772,11 @@ class TorchSnapshot:
     @property
     def frame_lines(self) -> object: ...
 
+def are_large_by_size(actions: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return 1 for each event that a reader takes to be of a large pool by its size, else 0.
+    """
+
 def write_torch_snapshot(write: object, devices: Sequence[int], events: dict[str, Any], segments: dict[str, Any], blocks: dict[str, Any], frames: dict[str, Any], stacks: dict[str, Any], texts: Sequence[str], pools: Sequence[tuple[int, int]], rest: bytes) -> None:
     """
     Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are positions from 1, 0 is none; `devices` has the events of each device, which follow each other; `rest` are further keys and values, pickled without memo.

@@ -10,6 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "formats/torch_pool.hpp"
 #include "formats/torch_snapshot_writer.hpp"
 #include "record/memory_event.hpp"
 
@@ -120,6 +121,20 @@ void check_ids(const SnapshotToWrite& snapshot) {
     check_below(snapshot.segments.pool, snapshot.pools.size(), "pool");
 }
 
+nb::object are_large_by_size(const Column<std::int8_t>& actions,
+                             const Column<std::int64_t>& sizes) {
+    std::span<const std::int8_t> action;
+    std::span<const std::int64_t> size;
+    ColumnViews().take("action", actions, action).take("size", sizes, size);
+    std::vector<std::uint8_t> are_large;
+    are_large.reserve(action.size());
+    for (std::size_t row = 0; row < action.size(); ++row) {
+        are_large.push_back(formats::is_large_by_size(record::Action(action[row]),
+                                                      static_cast<std::uint64_t>(size[row])));
+    }
+    return to_numpy(std::move(are_large));
+}
+
 void write_snapshot(const nb::object& write, std::vector<std::size_t> devices,
                     const Columns& events, const Columns& segments, const Columns& blocks,
                     const Columns& frames, const Columns& stacks, std::vector<std::string> texts,
@@ -142,6 +157,8 @@ void write_snapshot(const nb::object& write, std::vector<std::size_t> devices,
 }  // namespace
 
 void bind_torch_writer(nb::module_& m) {
+    m.def("are_large_by_size", &are_large_by_size, "actions"_a.noconvert(), "sizes"_a.noconvert(),
+          "Return 1 for each event that a reader takes to be of a large pool by its size, else 0.");
     m.def("write_torch_snapshot", &write_snapshot, "write"_a, "devices"_a, "events"_a, "segments"_a,
           "blocks"_a, "frames"_a, "stacks"_a, "texts"_a, "pools"_a, "rest"_a,
           "Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are "
