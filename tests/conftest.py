@@ -1,5 +1,6 @@
 """The profiles of Hypothesis, and what a user installs, built once for all tests."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -27,8 +28,20 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel in an isolated environment, with node and npm out of reach."""
-    folder = tmp_path_factory.mktemp("wheel")
+    """Build a wheel in an isolated environment, without node and npm; all workers share one."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers of this run
+    folder /= "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(folder.glob("*.whl")):
+            build_wheel(folder)
+    return next(folder.glob("*.whl"))
+
+
+def build_wheel(folder: Path) -> None:
     programs = folder / "bin"
     programs.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
@@ -52,18 +65,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {**os.environ, "PATH": str(programs)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    return next(folder.glob("*.whl"))
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let two workers share out modules, but build the wheel on one of them only."""
+    """Give the first test that needs the wheel the time to build it."""
     for item in items:
-        needed = getattr(item, "fixturenames", ())
-        group = "wheel" if "wheel" in needed else str(item.path.relative_to(ROOT))
-        item.add_marker(pytest.mark.xdist_group(group))
-        if group == "wheel":
-            # The first of them builds it, beside another worker's tests.
+        if "wheel" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(1200))
 
 

@@ -1,7 +1,9 @@
-"""What a report of a million events costs: to write, in bytes, and until its first picture."""
+"""What reports of millions of events cost: to write, in bytes, and until the first picture."""
 
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +27,16 @@ SLOTS = 2048
 ADDRESS = 0x7F00_0000_0000
 WRITTEN_S, LARGEST_BYTES, FIRST_PICTURE_S = 5.0, 20_000_000, 2.0
 LARGEST_SMALL_BYTES = 2_000_000
+HUGE_S, HUGE_FITTING_S, HUGE_MEMORY = 8.0, 12.0, 2 * (1 << 30)
+# In a process of its own, whose largest memory is then that of a user who does nothing else.
+HUGE = """
+import resource, sys, time
+import gpuviz
+recording = gpuviz.load(sys.argv[1])
+begun = time.perf_counter()
+recording.report(sys.argv[2], overwrite=True, max_size=int(sys.argv[3]) or None)
+print(time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
 MIB = 1 << 20
 
 Row = tuple[str, str, str, bool]
@@ -151,6 +163,32 @@ def made_to_fit(folder: Path, largest: int) -> list[float]:
     return seconds
 
 
+def huge(folder: Path) -> list[Row]:
+    """Measure a report of 10 million events, whole and with half of its size."""
+    path, page = folder / "huge.gpuviz", folder / "huge.html"
+    recorded(10_000_000).save(path)
+    limits, measured = [0], []
+    for limit in limits:
+        command = [sys.executable, "-c", HUGE, str(path), str(page), str(limit)]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True)
+        measured.append([float(word) for word in ran.stdout.split()])
+        if limit == 0:
+            limits.append(page.stat().st_size // 2)
+    (whole_s, whole_bytes), (fitting_s, fitting_bytes) = measured
+    largest = max(whole_bytes, fitting_bytes)
+    what = "report of 10 million events"
+    return [
+        bound_s(f"{what}: written", HUGE_S, [whole_s]),
+        bound_s(f"{what}: written with half of its size", HUGE_FITTING_S, [fitting_s]),
+        (
+            f"{what}: memory of the process",
+            f"{HUGE_MEMORY / 1e9:.1f} GB",
+            f"{largest / 1e9:.2f} GB",
+            largest <= HUGE_MEMORY,
+        ),
+    ]
+
+
 def bound_s(what: str, largest: float, measured: list[float]) -> Row:
     least, middle = min(measured), statistics.median(measured)
     reached = f"{least:.1f} s (median {middle:.1f} s)"
@@ -169,6 +207,7 @@ def rows() -> list[Row]:
         large, seconds = written(folder)
         fitting = made_to_fit(folder, large.stat().st_size // 2)
         pictures, tables = first_pictures_s(large)
+        of_ten = huge(folder)
         what = "report of 1 million events"
         return [
             bound_s(f"{what}: written", WRITTEN_S, seconds),
@@ -177,4 +216,5 @@ def rows() -> list[Row]:
             bound_s(f"{what}: first picture", FIRST_PICTURE_S, pictures),
             (f"{what}: tables", "no bound", f"{min(tables):.1f} s", True),
             bound_bytes("report of 1,000 events: size", LARGEST_SMALL_BYTES, small),
+            *of_ten,
         ]
