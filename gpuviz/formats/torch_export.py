@@ -5,6 +5,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.launches import first_rows
 from gpuviz.formats.torch_manifest import EXTRA, KEPT
 from gpuviz.recording.tables import ACTIONS
 
@@ -280,11 +281,4 @@ def _codes(column: "pa.ChunkedArray") -> "NDArray[Any]":
 
 def _positions(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
     """Return the position from 1 that each id has in ``known``, 0 where it is not there."""
-    import numpy as np
-
-    if not len(known):
-        return np.zeros(len(ids), np.uint32)
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known[order], ids).clip(max=len(known) - 1)
-    rows = order[places]
-    return np.where(known[rows] == ids, rows + 1, 0).astype(np.uint32)
+    return (first_rows(known, ids) + 1).astype("uint32")
