@@ -6,11 +6,10 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # Okabe and Ito's colours, told apart also by the colour-blind.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7"
+BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 GREY = "#8a8f98"
 # As far from white as from JupyterLab's dark.
 TEXT = "#747a84"
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY)
 
 MOST_BARS = 15
 _LONGEST_LABEL = 48

@@ -18,18 +18,21 @@ struct Numbering {
 [[nodiscard]] Numbering numbered(std::span<const std::uint32_t> high,
                                  std::span<const std::uint32_t> low);
 
-// Sums and the like of the values of each group.
-struct GroupValues {
+// Totals of the values of each group; least and greatest are 0 for an empty one. Sums wrap.
+struct GroupTotals {
     std::vector<std::int64_t> count;
     std::vector<std::int64_t> sum;
     std::vector<std::int64_t> least;
     std::vector<std::int64_t> greatest;
-    std::vector<std::int64_t> median;  // between two values, rounded down
 };
 
-// Of values that belong to groups below `groups`; all but the sum and count are 0 for an empty
-// group. Sums wrap.
-[[nodiscard]] GroupValues group_values(std::span<const std::uint32_t> group,
+// Of values that belong to groups below `groups`.
+[[nodiscard]] GroupTotals group_totals(std::span<const std::uint32_t> group,
                                        std::span<const std::int64_t> values, std::size_t groups);
+
+// The same for medians, which cost more; between two values, rounded down.
+[[nodiscard]] std::vector<std::int64_t> group_medians(std::span<const std::uint32_t> group,
+                                                      std::span<const std::int64_t> values,
+                                                      std::size_t groups);
 
 }  // namespace gpuviz::analysis

@@ -21,7 +21,6 @@ class CupyState {
     [[nodiscard]] int device() const;
     // The raw handle; a per-thread default stream under a handle of its own for each thread.
     [[nodiscard]] std::uint64_t stream(int device) const;
-    [[nodiscard]] bool is_direct() const noexcept;
 
   private:
     int (*get_device_)(int skip_dispatch) = nullptr;

@@ -87,7 +87,6 @@ struct TorchSnapshot {
     std::vector<std::pair<std::string, std::string>> settings;  // values as JSON
     std::vector<std::pair<std::string, std::string>> recorder;  // what gpuviz wrote; values as JSON
     std::vector<std::pair<std::string, std::int64_t>> left_out;  // what is not read, and how often
-    bool has_traces = false;
 };
 
 // Reads a snapshot's pickle; `memory_limit` bounds its values, in bytes.

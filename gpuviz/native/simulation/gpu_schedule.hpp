@@ -59,10 +59,6 @@ class GpuSchedule {
     }
     // The last that was added.
     [[nodiscard]] Id last() const noexcept { return last_; }
-    // The first that has not ended; last() + 1 when all have.
-    [[nodiscard]] Id first_pending() const noexcept {
-        return entries_.empty() ? last_ + 1 : entries_.begin()->first;
-    }
     // When something will next arrive or end, if nothing is added.
     [[nodiscard]] std::optional<std::int64_t> next_ns() const noexcept;
 
