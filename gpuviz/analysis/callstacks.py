@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 
+NO_STACK = "(no call stack)"
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One call in a call stack; ``source`` is the line's text, empty if unknown."""
@@ -62,3 +65,8 @@ class CallStacks:
     def user_frame(self, stack: int) -> Frame | None:
         """Return the innermost frame outside installed packages, else the innermost of all."""
         return self._frames.get(self._user_frames.get(stack, 0))
+
+    def call_site(self, stack: int) -> tuple[str, str]:
+        """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one."""
+        frame = self.user_frame(stack)
+        return (frame.site, frame.source) if frame else (NO_STACK, "")

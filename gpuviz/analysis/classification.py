@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.launches import calls_of, durations, texts
+from gpuviz.analysis.launches import calls_of, durations, first_rows, texts
 from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.derived import schemas
@@ -168,15 +168,11 @@ def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     activities = tables["activities"]
     kinds = codes(activities["kind"], _ACTIVITY_KINDS)
     copies = np.flatnonzero(kinds == _ACTIVITY_KINDS.index("memcpy"))
+    copies = copies[np.argsort(plain(activities["time"])[copies], kind="stable")]
     wanted = _at(tables["api_calls"], "correlation", calls)
-    if not copies.size:
-        return np.full(len(calls), -1)
-    correlations = plain(activities["correlation"])[copies]
-    order = np.lexsort((plain(activities["time"])[copies], correlations))
-    found = np.searchsorted(correlations, wanted, sorter=order)
-    first = order[np.minimum(found, len(order) - 1)]
-    known = (correlations[first] == wanted) & (wanted != 0)
-    return np.where(known, copies[first], -1)
+    found = first_rows(plain(activities["correlation"])[copies], wanted)
+    rows: NDArray[Any] = np.append(copies, -1)[found]
+    return rows
 
 
 def _of_wait_or_copy(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import Places, calls_of, check_by, durations, stacks_of
+from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ def copies(
     kind = known.index("memcpy")
     rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
     calls = calls_of(recording.tables, plain(rows["correlation"]))
-    places = Places(recording, stacks_of(recording.tables, calls))
+    call_sites = CallSites(recording, stacks_of(recording.tables, calls))
     copy_kinds = codes(rows["copy_kind"], _COPY_KINDS)
     memories = codes(rows["host_memory"], _MEMORIES)
-    keys = [] if by == "kind" else [places.numbers(by)]
+    keys = [] if by == "kind" else [call_sites.numbers(by)]
     groups = Groups([*keys, copy_kinds, memories])
-    typical = groups.typical_rows([places.stacks])
-    lengths, sizes = groups.values(durations(rows)), groups.values(plain(rows["bytes"]))["sum"]
+    typical = groups.typical_rows([call_sites.stacks])
+    lengths, sizes = groups.values(durations(rows)), groups.totals(plain(rows["bytes"]))["sum"]
     totals = lengths["sum"]
     speeds = sizes * 1e9 / np.maximum(totals, 1)
     table = pa.table(
         {
             "copy_kind": _names(_COPY_KINDS, copy_kinds[typical]),
             "host_memory": _names(_MEMORIES, memories[typical]),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "bytes": sizes,
             "total_ns": totals,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.state import PENDING_FREE
+from gpuviz.analysis.state import NUMBER_COLUMNS, PENDING_FREE
 from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -67,20 +67,7 @@ def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
 def _block_events(blocks: dict[str, Any], chosen: Any, action: str) -> dict[str, Any]:
     import numpy as np
 
-    columns = {
-        name: blocks[name][chosen]
-        for name in (
-            "time",
-            "address",
-            "size",
-            "requested_size",
-            "device",
-            "stream",
-            "pool",
-            "stack",
-            "thread",
-        )
-    }
+    columns = {name: blocks[name][chosen] for name in NUMBER_COLUMNS}
     count = len(columns["time"])
     return columns | {
         "action": np.full(count, _ACTION[action], np.int8),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
-    Places,
+    CallSites,
     calls_of,
     check_by,
     durations,
@@ -50,16 +50,16 @@ def kernels(
     needed = activities.select(["time", "end", "name", "launch", "correlation"])
     rows = needed.take(np.flatnonzero(codes(activities["kind"], known) == kind))
     calls = calls_of(recording.tables, plain(rows["correlation"]))
-    places = Places(recording, stacks_of(recording.tables, calls))
+    call_sites = CallSites(recording, stacks_of(recording.tables, calls))
     names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
-    groups = Groups([names if by == "name" else places.numbers(by)])
-    typical = groups.typical_rows([names, places.stacks, launches])
+    groups = Groups([names if by == "name" else call_sites.numbers(by)])
+    typical = groups.typical_rows([names, call_sites.stacks, launches])
     lengths = groups.values(durations(rows))
     totals = lengths["sum"]
     table = pa.table(
         {
             "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "total_ns": totals,
             "median_ns": lengths["median"],

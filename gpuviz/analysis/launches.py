@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.sites import NO_STACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,8 +96,8 @@ def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     return stacks
 
 
-class Places:
-    """Where the program made the calls that are behind some rows.
+class CallSites:
+    """The call sites of the calls that are behind some rows.
 
     Args:
         recording: The recording.
@@ -106,7 +105,7 @@ class Places:
     """
 
     def __init__(self, recording: "Recording", stacks: "NDArray[Any]") -> None:
-        self._recording = recording
+        self._call_stacks = recording.call_stacks
         self.stacks = stacks
 
     def numbers(self, by: str) -> "NDArray[Any]":
@@ -117,7 +116,7 @@ class Places:
             return self.stacks
         rows, first = numbered(self.stacks)
         numbers: dict[str, int] = {}
-        sites = (self._site(stack)[0] for stack in self.stacks[first].tolist())
+        sites = (self._call_stacks.call_site(stack)[0] for stack in self.stacks[first].tolist())
         of_distinct = [numbers.setdefault(site, len(numbers)) for site in sites]
         of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
         return of_rows
@@ -127,13 +126,9 @@ class Places:
         import pyarrow as pa
 
         stacks = self.stacks[rows]
-        pairs = [self._site(stack) for stack in stacks.tolist()]
+        pairs = [self._call_stacks.call_site(stack) for stack in stacks.tolist()]
         return {
             "site": pa.array([site for site, _ in pairs], pa.utf8()),
             "source": pa.array([source for _, source in pairs], pa.utf8()),
             "stack": pa.array(stacks),
         }
-
-    def _site(self, stack: int) -> tuple[str, str]:
-        frame = self._recording.call_stacks.user_frame(stack)
-        return (frame.site, frame.source) if frame else (NO_STACK, "")

@@ -12,13 +12,25 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Moment, Recording
 
+# Of `memory_events`; what the state of memory follows from, but for ``action``.
+NUMBER_COLUMNS = (
+    "time",
+    "address",
+    "size",
+    "requested_size",
+    "device",
+    "stream",
+    "pool",
+    "stack",
+    "thread",
+)
 ALLOCATED = 1
 PENDING_FREE = 2
 
 
 def memory_columns(events: "pa.Table") -> MemoryColumns:
     """Return the columns of ``memory_events`` for the native core; one chunk is not copied."""
-    numbers = {name: plain(events[name]) for name in events.schema.names if name in _PLAIN_COLUMNS}
+    numbers = {name: plain(events[name]) for name in NUMBER_COLUMNS}
     return MemoryColumns(action=codes(events["action"], ACTIONS), **numbers)
 
 
@@ -80,18 +92,3 @@ def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
         if row >= recording.manifest.initial_events:
             state.apply(recording.memory_columns, row, row + 1)
     return state
-
-
-_PLAIN_COLUMNS = frozenset(
-    (
-        "time",
-        "address",
-        "size",
-        "requested_size",
-        "device",
-        "stream",
-        "pool",
-        "stack",
-        "thread",
-    ),
-)

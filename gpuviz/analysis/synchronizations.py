@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
-    Places,
+    CallSites,
     check_by,
     durations,
     text_numbers,
@@ -47,16 +47,16 @@ def synchronizations(
     check_by(by, ("kind", "line", "stack"))
     waits = recording.derived["host_waits"]
     kinds, names = codes(waits["kind"], _KINDS).astype(np.int64), plain(waits["name"])
-    places = Places(recording, plain(waits["stack"]))
-    keys = [] if by == "kind" else [places.numbers(by)]
+    call_sites = CallSites(recording, plain(waits["stack"]))
+    keys = [] if by == "kind" else [call_sites.numbers(by)]
     groups = Groups([*keys, kinds, text_numbers(recording.tables, names)])
-    typical = groups.typical_rows([places.stacks])
+    typical = groups.typical_rows([call_sites.stacks])
     lengths = groups.values(durations(waits))
     is_known = plain(pc.is_valid(waits["waiting_ns"]).cast("int64"))
-    nothing_known = groups.values(is_known)["greatest"] == 0
+    nothing_known = groups.totals(is_known)["greatest"] == 0
     parts = {
         name: pa.array(
-            groups.values(plain(pc.fill_null(waits[name], 0)))["sum"], mask=nothing_known
+            groups.totals(plain(pc.fill_null(waits[name], 0)))["sum"], mask=nothing_known
         )
         for name in ("waiting_ns", "transfer_ns")
     }
@@ -64,7 +64,7 @@ def synchronizations(
         {
             "kind": pa.array([_KINDS[kind] for kind in kinds[typical].tolist()], pa.utf8()),
             "name": pa.array(texts(recording.tables, names[typical]), pa.utf8()),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "total_ns": lengths["sum"],
             "median_ns": lengths["median"],

@@ -6,11 +6,10 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # Okabe and Ito's colours, which colour-blind people can distinguish.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7"
+BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 GREY = "#8a8f98"
 # Equal contrast on white and on JupyterLab's dark background.
 TEXT = "#747a84"
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY)
 
 MOST_BARS = 15
 _LONGEST_LABEL = 48

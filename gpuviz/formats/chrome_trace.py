@@ -3,8 +3,9 @@
 import json
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.trace import build_trace, description
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

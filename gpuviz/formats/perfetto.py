@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
 from gpuviz.formats.trace import build_trace, description, first_time_ns
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

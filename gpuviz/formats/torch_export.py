@@ -5,6 +5,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.launches import first_rows
 from gpuviz.formats.torch_manifest import EXTRA, KEPT
 from gpuviz.recording.tables import ACTIONS
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 _NS = 1000
 _BLOCK_UNIT = 512
 _UNKNOWN_SEGMENT = 2
-# torch's rules for the pool of a block or segment.
-_SMALL_BLOCK = 1 << 20
-_SMALL_SEGMENT = 2 << 20
-_LARGE_PAGE = 20 << 20
 _FIRST_SEGMENT = ACTIONS.index("segment_alloc")
 _LAST_SEGMENT = ACTIONS.index("segment_unmap")
 _PROTOCOL = 3  # protocol 4 without framing
@@ -91,15 +88,9 @@ class SnapshotColumns:
         self, pools: "NDArray[Any]", actions: "NDArray[Any]", sizes: "NDArray[Any]"
     ) -> "NDArray[Any]":
         """Return small or large where torch's rules would not infer it, else unknown."""
-        import numpy as np
-
-        is_segment = (actions >= _FIRST_SEGMENT) & (actions <= _LAST_SEGMENT)
-        is_unmap = actions == _LAST_SEGMENT
-        guess = np.where(is_segment, sizes != _SMALL_SEGMENT, sizes > _SMALL_BLOCK)
-        guess = np.where(is_unmap, sizes % _LARGE_PAGE == 0, guess)
-        kinds = (pools % 2).astype(np.uint8)
+        kinds = (pools % 2).astype("uint8")
         if self._recording.manifest.allocator == "caching":
-            kinds[kinds == guess] = _UNKNOWN_SEGMENT
+            kinds[kinds == _core.are_large_by_size(actions, sizes)] = _UNKNOWN_SEGMENT
         return kinds
 
     def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
@@ -290,11 +281,4 @@ def _codes(column: "pa.ChunkedArray") -> "NDArray[Any]":
 
 def _positions(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
     """Return the 1-based position of each id in ``known``; 0 if it is absent."""
-    import numpy as np
-
-    if not len(known):
-        return np.zeros(len(ids), np.uint32)
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known[order], ids).clip(max=len(known) - 1)
-    rows = order[places]
-    return np.where(known[rows] == ids, rows + 1, 0).astype(np.uint32)
+    return (first_rows(known, ids) + 1).astype("uint32")

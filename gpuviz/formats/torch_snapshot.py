@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuviz import _core
 from gpuviz.errors import FormatError
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
 from gpuviz.formats.torch_tables import SnapshotTables
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import NonconformingTableError
 

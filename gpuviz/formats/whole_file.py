@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.errors import RecordingExistsError
+from gpuviz.formats.output_path import check_free, created_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,24 +51,12 @@ def naming(path: "Path") -> "Iterator[None]":
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def check_free(path: "Path", *, overwrite: bool) -> None:
-    """Check that a file may be written to ``path``, before its content is computed.
-
-    Raises:
-        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
-    """
-    if not overwrite and (path.exists() or path.is_symlink()):
-        raise RecordingExistsError(
-            f"{path} exists; choose another name or pass overwrite=True",
-        )
-
-
 def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
     """Rename a file, unless its final name has been created in the meantime."""
     try:
         os.link(unfinished, path)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
+        raise created_meanwhile(path) from None
     except OSError:
         _move_without_links(unfinished, path)
 
@@ -77,7 +65,7 @@ def _move_without_links(unfinished: "Path", path: "Path") -> None:
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
+        raise created_meanwhile(path) from None
     try:
         unfinished.replace(path)
     except OSError:

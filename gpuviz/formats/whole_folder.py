@@ -5,7 +5,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.formats.whole_file import check_free, naming
+from gpuviz.formats.output_path import check_free, created_meanwhile
+from gpuviz.formats.whole_file import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ def write_whole_folder(
         unfinished.mkdir()
         try:
             write(unfinished)
-            if overwrite and (path.exists() or path.is_symlink()):
+            if overwrite and os.path.lexists(path):
                 path.rename(replaced)
             _move(unfinished, path, replaced)
         finally:
@@ -68,7 +69,7 @@ def _move(unfinished: "Path", path: "Path", replaced: "Path") -> None:
         if replaced.exists():
             replaced.rename(path)
         elif path.exists():
-            raise RecordingExistsError(f"{path} exists; it was created in the meantime") from error
+            raise created_meanwhile(path) from error
         raise
 
 

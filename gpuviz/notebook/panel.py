@@ -15,7 +15,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.numbers import numbers_message
-from gpuviz.recorder.device_totals import device_totals
+from gpuviz.recorder.nvml import device_totals
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder

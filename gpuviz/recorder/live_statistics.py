@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.state import NUMBER_COLUMNS
 from gpuviz.recorder.busy_times import BusyTimes
 from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 from gpuviz.recording.tables import DICTIONARIES
@@ -27,18 +28,7 @@ LATELY_NS = 1_000_000_000
 MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
-_EVENT_COLUMNS = (
-    "time",
-    "action",
-    "address",
-    "size",
-    "requested_size",
-    "device",
-    "stream",
-    "pool",
-    "stack",
-    "thread",
-)
+_EVENT_COLUMNS = ("action", *NUMBER_COLUMNS)
 
 
 class LiveStatistics:

@@ -96,7 +96,7 @@ class Store:
             try:
                 self._part.flush()
             except SpoolError as error:
-                self.failure = str(error)
+                self.failure = f"{error}; the recording continues in memory"
 
     def describe(self, manifest: "Manifest") -> None:
         """Keep what is known of the recording by now, for whoever loads an unfinished one."""
@@ -189,11 +189,7 @@ class Store:
         if self._part is None:
             return {}
         self.flush()
-        try:
-            tables = self._part.tables(leave_out)
-        except SpoolError as error:
-            self.failure = str(error)
-            tables = self._part.tables(leave_out)
+        tables = self._part.tables(leave_out)
         if self.dropped_oldest:
             tables.pop(EVENTS, None)
         return tables

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.gpuviz import TABLE_SUFFIX, write_archive
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.quantities import format_count
+from gpuviz.quantities import format_counted
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.tables import DICTIONARIES, schemas
 from gpuviz.report.callstack_redaction import redacted_frames
@@ -64,8 +64,8 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         for name in versions
         for text in (getattr(manifest, name),)
     }
-    plural = "note of the recording was" if removed == 1 else "notes of the recording were"
-    notes = (NOTE, *([f"{format_count(removed)} {plural} also removed."] if removed else ()))
+    counted = format_counted(removed, "note of the recording was", "notes of the recording were")
+    notes = (NOTE, *([f"{counted} also removed."] if removed else ()))
     return replace(
         manifest,
         **kept,

@@ -209,11 +209,6 @@ def _when(size: int, time_ns: int) -> str:
     return f"{format_count(size)} B, first at {format_duration(time_ns)}"
 
 
-def _counted(count: int, noun: str) -> str:
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{format_count(count)} {noun if count == 1 else plural}"
-
-
 def live_headline(
     statistics: "RecorderStatistics", device: "DeviceStatistics | None" = None
 ) -> list[Number]:
@@ -239,8 +234,8 @@ def live_headline(
 
 
 def _recorded(statistics: "RecorderStatistics") -> str:
-    events = _counted(statistics.events, "memory event")
-    return f"{events}, {_counted(statistics.activities, 'activity')}"
+    events = format_counted(statistics.events, "memory event")
+    return f"{events}, {format_counted(statistics.activities, 'activity', 'activities')}"
 
 
 def _live_memory(device: "DeviceStatistics") -> "Iterator[Number]":

@@ -23,7 +23,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     from jupyter_server.utils import url_path_join
 
-    from gpuviz.recorder.device_totals import device_totals
+    from gpuviz.recorder.nvml import device_totals
     from gpuviz.server.conversions import Conversions
     from gpuviz.server.devices import DevicesHandler
     from gpuviz.server.recordings import ConvertedHandler, RecordingsHandler

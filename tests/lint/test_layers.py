@@ -65,12 +65,12 @@ PYTHON = {
     "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
     "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
-    "recorder.device_totals": set[str](),
+    "recorder.nvml": set[str](),
     "recorder.status": set[str](),
     "report": _READERS | {"recorder.status", "out_of_memory"},
     "notebook": _READERS
     | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
-    "server": {"recorder.device_totals"},
+    "server": {"recorder.nvml"},
     "server.convert": {"errors", "recording"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS

@@ -18,17 +18,21 @@ struct Numbering {
 [[nodiscard]] Numbering numbered(std::span<const std::uint32_t> high,
                                  std::span<const std::uint32_t> low);
 
-// Aggregates of the values of each group.
-struct GroupValues {
+// Aggregates of the values of each group; least and greatest are 0 for an empty group. Sums wrap.
+struct GroupTotals {
     std::vector<std::int64_t> count;
     std::vector<std::int64_t> sum;
     std::vector<std::int64_t> least;
     std::vector<std::int64_t> greatest;
-    std::vector<std::int64_t> median;  // rounded down if between two values
 };
 
-// Aggregates the values of groups 0 to `groups` - 1; for an empty group all are 0. Sums wrap.
-[[nodiscard]] GroupValues group_values(std::span<const std::uint32_t> group,
+// Aggregates the values of groups 0 to `groups` - 1.
+[[nodiscard]] GroupTotals group_totals(std::span<const std::uint32_t> group,
                                        std::span<const std::int64_t> values, std::size_t groups);
+
+// The median of each group, which costs more; rounded down if between two values.
+[[nodiscard]] std::vector<std::int64_t> group_medians(std::span<const std::uint32_t> group,
+                                                      std::span<const std::int64_t> values,
+                                                      std::size_t groups);
 
 }  // namespace gpuviz::analysis

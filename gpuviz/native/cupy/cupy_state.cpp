@@ -47,10 +47,6 @@ CupyState::CupyState(nb::handle runtime_module, nb::handle stream_module,
       current_device_(std::move(current_device)),
       current_stream_(std::move(current_stream)) {}
 
-bool CupyState::is_direct() const noexcept {
-    return get_device_ != nullptr && (get_stream_of_ != nullptr || get_stream_ != nullptr);
-}
-
 int CupyState::device() const {
     if (get_device_ == nullptr) {
         return nb::cast<int>(current_device_());

@@ -20,7 +20,6 @@ class CupyState {
     [[nodiscard]] int device() const;
     // The raw handle; for a per-thread default stream, a separate handle for each thread.
     [[nodiscard]] std::uint64_t stream(int device) const;
-    [[nodiscard]] bool is_direct() const noexcept;
 
   private:
     int (*get_device_)(int skip_dispatch) = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "formats/torch_pool.hpp"
 #include "state/device_memory.hpp"
 #include "state/overlap.hpp"
 
@@ -10,12 +11,6 @@ namespace gpuviz::formats {
 
 using record::Action;
 using state::BlockState;
-
-namespace {
-
-constexpr std::uint64_t large_page = 20 * allocator::kMiB;
-
-}  // namespace
 
 TorchDevice::TorchDevice(const TorchSnapshot& snapshot, const TorchRounding& rounding,
                          TorchHistory& history, std::int16_t device)
@@ -118,8 +113,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     const auto home = home_of(address);
     const auto next = lives_.lower_bound(address);
     const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
-    const std::uint32_t pool =
-        home != homes_.end() ? home->second.pool : pool_of(row, size > allocator::kSmallSize);
+    const std::uint32_t pool = home != homes_.end() ? home->second.pool : pool_of(row, size);
     const bool is_exact = events_->block_size[row] > 0;
     const auto block = lives_
                            .emplace(address, Live{size, events_->size[row], events_->stream[row],
@@ -161,8 +155,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
     const auto home = homes_.find(events_->address[row]);
     if (home == homes_.end() || home->second.is_expandable) {
         ++history_->contradictions;
-        history_->pool[row] =
-            pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
+        history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]));
         return;
     }
     history_->pool[row] = home->second.pool;
@@ -171,8 +164,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
 }
 
 void TorchDevice::undo_segment_free(std::size_t row) {
-    const std::uint32_t pool =
-        pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
+    const std::uint32_t pool = pool_of(row, unsigned_of(events_->size[row]));
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -184,14 +176,14 @@ void TorchDevice::undo_segment_free(std::size_t row) {
 
 void TorchDevice::undo_map(std::size_t row) {
     const auto home = home_of(events_->address[row]);
-    history_->pool[row] = home != homes_.end() && home->second.is_expandable ? home->second.pool
-                                                                             : run_pool(row, true);
+    history_->pool[row] =
+        home != homes_.end() && home->second.is_expandable ? home->second.pool : run_pool(row);
     forget_live(events_->address[row], end(row));
     if (!cut_run(events_->address[row], end(row))) ++history_->contradictions;
 }
 
 void TorchDevice::undo_unmap(std::size_t row) {
-    const std::uint32_t pool = run_pool(row, false);
+    const std::uint32_t pool = run_pool(row);
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -201,9 +193,8 @@ void TorchDevice::undo_unmap(std::size_t row) {
             {unsigned_of(events_->size[row]), events_->stream[row], pool, 0, true});
 }
 
-// The pool of the run that the range touches. Without one its size decides: pages of a small pool
-// have 2 MiB.
-std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
+// The pool of the run that the range touches; without one, the pool for its size.
+std::uint32_t TorchDevice::run_pool(std::size_t row) {
     const auto fits = [&](Homes::const_iterator run) {
         return run != homes_.end() && run->second.is_expandable &&
                run->second.stream == events_->stream[row];
@@ -214,9 +205,7 @@ std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
         const auto left = home_of(events_->address[row] - 1);
         if (fits(left)) return left->second.pool;
     }
-    const std::uint64_t size = unsigned_of(events_->size[row]);
-    const bool is_large = mapped ? size != allocator::kSmallBuffer : size % large_page == 0;
-    return pool_of(row, is_large);
+    return pool_of(row, unsigned_of(events_->size[row]));
 }
 
 TorchDevice::Homes::iterator TorchDevice::home_of(std::uint64_t address) {
@@ -288,10 +277,11 @@ std::uint64_t TorchDevice::end(std::size_t row) const {
     return events_->address[row] + unsigned_of(events_->size[row]);
 }
 
-std::uint32_t TorchDevice::pool_of(std::size_t row, bool is_large_guess) const {
+std::uint32_t TorchDevice::pool_of(std::size_t row, std::uint64_t size) const {
     const SegmentKind kind = events_->kind[row];
-    const bool is_large =
-        kind == SegmentKind::unknown ? is_large_guess : kind == SegmentKind::large;
+    const bool is_large = kind == SegmentKind::unknown
+                              ? is_large_by_size(events_->action[row], size)
+                              : kind == SegmentKind::large;
     return pool_code(events_->pool[row], is_large);
 }
 

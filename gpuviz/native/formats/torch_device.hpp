@@ -83,9 +83,9 @@ class TorchDevice {
     [[nodiscard]] std::uint64_t rounded(std::size_t row) const;
     [[nodiscard]] std::uint64_t end(std::size_t row) const;
     [[nodiscard]] std::uint32_t pool_code(std::uint32_t pool, bool is_large) const;
-    // From the event; from the guess if the event does not contain it.
-    [[nodiscard]] std::uint32_t pool_of(std::size_t row, bool is_large_guess) const;
-    [[nodiscard]] std::uint32_t run_pool(std::size_t row, bool mapped);
+    // From the event; by size if the event does not contain it.
+    [[nodiscard]] std::uint32_t pool_of(std::size_t row, std::uint64_t size) const;
+    [[nodiscard]] std::uint32_t run_pool(std::size_t row);
     void emit_home(std::vector<TorchRow>& rows, bool added, const Homes::value_type& home) const;
     void emit_live(std::vector<TorchRow>& rows, record::Action action,
                    const Lives::value_type& live) const;

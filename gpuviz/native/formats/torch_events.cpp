@@ -50,7 +50,6 @@ void TorchSnapshotReader::read_traces(PickleValue traces) {
     for (std::size_t device = 0; device < devices.items().size(); ++device) {
         const PickleValue trace = devices.items()[device];
         if (trace.kind() == Kind::none) continue;
-        snapshot_.has_traces = true;
         Place entry{"device_traces", static_cast<std::int64_t>(device), "", -1};
         for (const PickleValue event : trace.items()->items()) {
             ++entry.inner_position;

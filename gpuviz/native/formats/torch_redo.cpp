@@ -25,8 +25,7 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
                 redo_free(row);
                 break;
             case Action::oom:
-                history_->pool[row] =
-                    pool_of(row, events_->size[row] > bytes(allocator::kSmallSize));
+                history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]));
                 break;
             case Action::segment_alloc:
                 if (home.size > 0) homes_.insert_or_assign(address, home);
@@ -59,7 +58,7 @@ void TorchDevice::redo_alloc(std::size_t row) {
     if (!is_exact && events_->block_size[row] == 0) size = block_size(row, home);
     const std::uint32_t pool = home != homes_.end() && events_->kind[row] == SegmentKind::unknown
                                    ? home->second.pool
-                                   : pool_of(row, size > allocator::kSmallSize);
+                                   : pool_of(row, size);
     history_->size[row] = bytes(size);
     history_->pool[row] = pool;
     lives_.insert_or_assign(address, Live{size, events_->size[row], events_->stream[row], pool,

@@ -87,7 +87,6 @@ struct TorchSnapshot {
     std::vector<std::pair<std::string, std::string>> settings;   // values as JSON
     std::vector<std::pair<std::string, std::string>> recorder;   // gpuviz's key; values as JSON
     std::vector<std::pair<std::string, std::int64_t>> left_out;  // what was ignored, with counts
-    bool has_traces = false;
 };
 
 // Reads a snapshot's pickle; `memory_limit` bounds its values, in bytes.

@@ -59,10 +59,6 @@ class GpuSchedule {
     }
     // The last added work.
     [[nodiscard]] Id last() const noexcept { return last_; }
-    // The first work that has not ended; last() + 1 if all has.
-    [[nodiscard]] Id first_pending() const noexcept {
-        return entries_.empty() ? last_ + 1 : entries_.begin()->first;
-    }
     // The time of the next arrival or end, if nothing is added.
     [[nodiscard]] std::optional<std::int64_t> next_ns() const noexcept;
 

@@ -63,6 +63,14 @@ def nvmlDeviceGetComputeRunningProcesses(device):
         SimpleNamespace(pid=each["pid"], usedGpuMemory=each["used"])
         for each in device["processes"]
     ]
+
+
+def nvmlDeviceGetMigMode(device):
+    raise NVMLError("Not Supported")
+
+
+def nvmlDeviceGetComputeMode(device):
+    return 0
 '''
 GIB = 1 << 30
 # Larger than any process id of Linux.

@@ -163,7 +163,7 @@ def test_an_installation_enables_the_server_part():
 def test_the_server_loads_nothing_of_gpuviz_but_what_it_needs():
     code = """
 import sys
-import gpuviz.server.devices, gpuviz.server.recordings, gpuviz.recorder.device_totals
+import gpuviz.server.devices, gpuviz.server.recordings, gpuviz.recorder.nvml
 print(sorted(name for name in sys.modules if name.startswith("gpuviz.")))
 print({"numpy", "pyarrow", "pandas"} & set(sys.modules))
 """
@@ -171,7 +171,7 @@ print({"numpy", "pyarrow", "pandas"} & set(sys.modules))
 
     loaded = [
         "gpuviz.recorder",
-        "gpuviz.recorder.device_totals",
+        "gpuviz.recorder.nvml",
         "gpuviz.server",
         "gpuviz.server.conversions",
         "gpuviz.server.devices",

@@ -21,7 +21,7 @@ def paths(tmp_path):
     pickled = tmp_path / "pickled"
     pickled.write_bytes(snapshot_bytes("oom"))
     part = PartWriter(tmp_path / "growing", Manifest())
-    part.close()
+    part.flush()
     return {
         "gpuviz": recording.save(tmp_path / "saved"),
         "html": recording.report(tmp_path / "page"),

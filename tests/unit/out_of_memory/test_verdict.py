@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.out_of_memory.verdict import (
     CONTEXT_ALLOWANCE,
     FailedRequest,
@@ -202,3 +203,26 @@ def test_a_former_name_works_for_one_version(former, name):
 
     with pytest.warns(DeprecationWarning, match=f"OutOfMemory.{former} is now OutOfMemory.{name}"):
         assert getattr(failed, former) == getattr(failed, name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "segment_size", "splits_are_limited"),
+    [
+        ("", 3 << 20, 20 << 20, False),
+        ("large_segment_size_mb:64", 3 << 20, 64 << 20, False),
+        ("expandable_segments:True,max_split_size_mb:200", 31 << 20, 32 << 20, True),
+        ("of_a_later_torch:1,max_split_size_mb:200", 3 << 20, 20 << 20, False),
+        ("max_split_size_mb", 1, 2 << 20, False),
+        ("", -1, 2 << 20, False),
+    ],
+)
+def test_the_settings_give_the_segment_and_the_limit_of_a_request_without_details(
+    settings, size, segment_size, splits_are_limited
+):
+    recording = Recording({}, Manifest(settings=settings))
+    event = {"device": 0, "time": 1, "size": size, "address": 0}
+
+    details = RequestDetails(recording, event)
+
+    assert details.segment_size == segment_size
+    assert details.splits_are_limited == splits_are_limited
