@@ -14,7 +14,7 @@ NO_STACK = "(no call stack)"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call in a call stack; ``source`` is the line's text, empty where unknown."""
+    """One call in a call stack; ``source`` is the line's text, empty if unknown."""
 
     name: str
     filename: str
@@ -34,7 +34,7 @@ class Frame:
 
 
 class CallStacks:
-    """The call stacks of a recording, by id. Id 0 is the empty stack: none was captured."""
+    """The call stacks of a recording, by id; id 0 is the empty stack."""
 
     def __init__(self, recording: "Recording") -> None:
         columns = recording.tables["frames"].to_pydict()
@@ -59,7 +59,7 @@ class CallStacks:
         return [self._frames[number] for number in self._stacks.get(stack, []) if number]
 
     def torch_frames(self, stack: int) -> list[dict[str, Any]]:
-        """Return the frames of a stack as torch's snapshots have them; not to be changed."""
+        """Return the frames of a stack in torch's form; the result must not be modified."""
         return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
 
     def user_frame(self, stack: int) -> Frame | None:

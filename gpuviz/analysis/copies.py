@@ -21,16 +21,16 @@ def copies(
     recording: "Recording",
     by: Literal["kind", "line", "stack"] = "kind",
 ) -> "pa.Table":
-    """Return counts, bytes and times of copies by kind or by what launched them, most time first.
+    """Return counts, bytes and times of copies by kind, line or call stack, most time first.
 
-    Each row is of one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or
-    ``managed``; empty for copies between devices' memories, and if unknown). Columns beside these:
-    ``site``, ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`),
-    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time,
-    null if it took none.
+    Each row has one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or ``managed``;
+    empty for copies without host memory, and if unknown). The other columns are ``site``,
+    ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`), ``count``,
+    ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
+    that is 0.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa

@@ -15,31 +15,31 @@ class Groups:
     """The groups of rows with equal keys, in the order of their first rows.
 
     Args:
-        keys: At least one column of at most 32 bits or of numbers below 2**32; all of one length.
+        keys: At least one column of at most 32 bits or of numbers below 2**32, of equal lengths.
 
     Attributes:
         first_rows: The first row of each group.
-        counts: How many rows each group has.
+        counts: The number of rows of each group.
     """
 
     def __init__(self, keys: "Sequence[NDArray[Any]]") -> None:
         self._numbers, self.first_rows, self.counts = _combined(keys)
 
     def totals(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-        """Return ``sum``, ``least`` and ``greatest`` of each group's whole numbers."""
+        """Return ``sum``, ``least`` and ``greatest`` of each group's integers."""
         return _core.group_totals(self._numbers, _whole(values), len(self.counts))
 
     def values(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-        """Return the totals and the ``median`` of each group's whole numbers, rounded down."""
+        """Return the totals and the ``median`` of each group's integers, rounded down."""
         medians: Any = _core.group_medians(self._numbers, _whole(values), len(self.counts))
         return self.totals(values) | {"median": medians}
 
     def medians(self, values: "NDArray[Any]", chosen: "NDArray[Any]") -> "pa.Array":
-        """Return the median of each group's values, between two of them rounded down.
+        """Return the median of each group's values, rounded down between two values.
 
         Args:
-            values: A whole number for each row.
-            chosen: Which rows count; a group of none has null.
+            values: An integer for each row.
+            chosen: Mask of the rows that count; a group without any gets null.
         """
         import pyarrow as pa
 
@@ -49,16 +49,16 @@ class Groups:
         return pa.array(_core.group_medians(numbers, of_rows, groups), mask=counts == 0)
 
     def typical_rows(self, columns: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
-        """Return a row for each group that has its most frequent combination of values.
+        """Return the first row of each group with the group's most frequent combination of values.
 
-        Of several that are as frequent, it is the first; of its rows, the first.
+        If several combinations are equally frequent, the one that occurs first counts.
         """
         import numpy as np
 
         _, first, counts = _combined([self._numbers, *columns])
         group = self._numbers[first]
         most = _core.group_totals(group, _whole(counts), len(self.counts))["greatest"]
-        # Combinations come in the order of their first rows: the last written is the first.
+        # Combinations are in the order of their first rows, so in reverse the first one wins.
         best = np.flatnonzero(counts == most[group])[::-1]
         rows = np.zeros(len(self.counts), np.int64)
         rows[group[best]] = first[best]
@@ -66,7 +66,7 @@ class Groups:
 
 
 def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return a number for each row, the same for equal keys; and the first row of each number."""
+    """Return a number for each row, equal for equal keys, and the first row of each number."""
     numbers, first, _ = _combined([keys])
     return numbers, first
 
@@ -74,7 +74,7 @@ def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
 def _combined(
     keys: "Sequence[NDArray[Any]]",
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
-    """Return numbers counted up as keys first come, their first rows, and how many have each."""
+    """Return numbers in the order of first occurrence, their first rows and their counts."""
     import numpy as np
 
     first, *others = (np.ascontiguousarray(key.astype(np.uint32, copy=False)) for key in keys)

@@ -1,4 +1,4 @@
-"""Memory events that lead to a given state."""
+"""Memory events that recreate a given state."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 
 
 def initial_events(state: "MemoryState") -> "pa.Table":
-    """Return ``memory_events`` that lead to ``state``: its segments and its live blocks.
+    """Return ``memory_events`` that recreate the segments and live blocks of ``state``.
 
-    Each event has the time, stack, stream and pool of the one that made the segment or block;
-    which range it was in is not known any more.
+    Each event has the time, stack, stream and pool of the event that created the segment or block;
+    its range is no longer known.
     """
     import numpy as np
     import pyarrow as pa

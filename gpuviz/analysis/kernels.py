@@ -26,19 +26,19 @@ def kernels(
     recording: "Recording",
     by: Literal["name", "line", "stack"] = "name",
 ) -> "pa.Table":
-    """Return counts and times of kernels by name or by what launched them, most time first.
+    """Return counts and times of kernels by name, line or call stack, most time first.
 
     Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
     line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
-    ``min_ns`` and ``max_ns`` of the time on the GPU, kernels at once counted each; ``share`` of the
-    total of all kernels; ``launch_delay_ns``, HTA's: the median time from the return of the launch
-    call (for kernels of a graph, of the graph's) to the kernel's begin, 0 for kernels that began
-    before, null if no call is known; ``grid`` and ``block``, three numbers each, null if unknown.
-    Of names, lines, stacks, grids and blocks that differ in a row, those of the most frequent
-    launch are given.
+    ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately;
+    ``share`` of the total of all kernels; ``launch_delay_ns``, as in HTA: the median time from the
+    return of the launch call (of the graph's launch for kernels of a graph) to the start of the
+    kernel, 0 for kernels that started before the return, null if no call is known; ``grid`` and
+    ``block``, three numbers each, null if unknown. If names, lines, stacks, grids or blocks differ
+    within a row, those of the most frequent launch are given.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa
@@ -75,7 +75,7 @@ def kernels(
 
 
 def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the time from a call's return to the kernel's begin; anything where no call is."""
+    """Return the time from a call's return to the kernel's start; undefined without a call."""
     import numpy as np
 
     begin = plain(rows["time"])

@@ -33,13 +33,13 @@ def sites(
     at: "Moment" = "peak",
     device: int | None = None,
 ) -> "pa.Table":
-    """Return bytes and counts by allocation site, most live bytes first.
+    """Return bytes and counts by call site, most live bytes first.
 
     Columns: ``site`` (``function (file:line)`` of the user's innermost line), ``source`` (the
     line's text), ``stack`` (its id; by line, one of the line's stacks), ``live_bytes`` and
-    ``live_count`` (allocated at the moment ``at``; their sum is the allocated bytes then),
-    ``total_bytes`` and ``total_count`` (allocated over the recording, without what existed before),
-    and ``largest`` (bytes of the largest single allocation). Bytes are those of blocks, as rounded.
+    ``live_count`` (allocated at the moment ``at``), ``total_bytes`` and ``total_count`` (allocated
+    during the recording, without initial events), and ``largest`` (bytes of the largest single
+    allocation). Sizes are rounded block sizes.
 
     Raises:
         ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
@@ -106,7 +106,7 @@ def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
-    """Return what each stack allocated, in the order in which they appear."""
+    """Return the allocations of each stack, in the order in which stacks appear."""
     stacks = plain(table["stack"])
     groups = Groups([stacks])
     sizes = groups.totals(plain(table["size"]))

@@ -27,19 +27,18 @@ def synchronizations(
 ) -> "pa.Table":
     """Return how often and how long the host was blocked, most time first.
 
-    Each row is of one ``kind`` and one ``name``, the CUDA call's (empty if it is not known). Kinds:
-    ``event_synchronize``, ``stream_synchronize``, ``context_synchronize``; ``memcpy``, a call that
-    copies from or to the host and returns when that is done; ``pageable_memcpy``, an asynchronous
-    copy that stages pageable memory in the call. Queries do not block; where calls are recorded, a
-    wait without one was a query. Columns beside these:
-    ``site``, ``source`` and ``stack`` of the most frequent call (as in `Recording.kernels`),
-    ``count``, and ``total_ns``, ``median_ns`` and ``max_ns`` of the time the host was blocked.
-    ``waiting_ns`` is the part of the total in which the host waited for earlier work of the GPU,
-    ``transfer_ns`` the part in which what it waited for was copied. Of copies without an activity
-    neither is known: they do not count, and both are null if there are no others.
+    Each row has one ``kind`` and one ``name``, that of the CUDA call (empty if unknown). Kinds:
+    ``event_synchronize``, ``stream_synchronize``, ``context_synchronize``; ``memcpy``, a
+    synchronous copy from or to the host; ``pageable_memcpy``, an asynchronous copy whose call
+    stages pageable memory. Queries do not block; if calls are recorded, a wait without a call was a
+    query. The other columns are ``site``, ``source`` and ``stack`` of the most frequent call (as in
+    `Recording.kernels`), ``count``, and ``total_ns``, ``median_ns`` and ``max_ns`` of the time the
+    host was blocked. ``waiting_ns`` is the part of the total in which the host waited for earlier
+    work of the GPU, ``transfer_ns`` the part during the transfer itself. Both are unknown for
+    copies without an activity: these do not count, and both are null if there are no others.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa

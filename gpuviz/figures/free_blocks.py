@@ -19,7 +19,7 @@ def free_blocks_figure(
     at: "Moment" = None,
     device: int | None = None,
 ) -> "go.Figure":
-    """Return the bytes in free blocks by the size of the block, in powers of two.
+    """Return a chart of the bytes in free blocks by block size, in powers of two.
 
     Args:
         recording: The recording.

@@ -1,4 +1,4 @@
-"""Checks of a path before something is written to it."""
+"""Checks of output paths."""
 
 import os
 from typing import TYPE_CHECKING
@@ -17,10 +17,10 @@ def part_of(path: "Path") -> "Path":
 def check_free(
     path: "Path", *, overwrite: bool, remedy: str = "choose another name or pass overwrite=True"
 ) -> None:
-    """Check that a file may be written to ``path``, before the work that makes its content.
+    """Check that a file may be written to ``path``, before its content is computed.
 
     Raises:
-        RecordingExistsError: Something is there and ``overwrite`` is False; the message ends with
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False; the message ends with
             ``remedy``.
     """
     if not overwrite and os.path.lexists(path):
@@ -36,7 +36,7 @@ def check_part_free(path: "Path", *, remedy: str) -> None:
     """Check that there is no part folder of a recording to ``path``.
 
     Raises:
-        RecordingExistsError: There is one; the message ends with ``remedy``.
+        RecordingExistsError: The part folder exists; the message ends with ``remedy``.
     """
     part = part_of(path)
     if os.path.lexists(part):
@@ -49,7 +49,7 @@ def check_output(path: "Path", *, force: bool, is_folder: bool = False) -> None:
     """Check that a command can write a file, or a folder, to ``path``.
 
     Raises:
-        GpuvizError: It exists and ``force`` is False, or its parent folder does not exist.
+        GpuvizError: ``path`` exists and ``force`` is False, or its parent folder does not exist.
     """
     if path.is_dir() and not is_folder:
         raise GpuvizError(f"{path} is a folder; give a file name.")

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from gpuviz.recording.manifest import Manifest
 
 EVENTS = "memory_events"
-# Each names rows of the next.
+# Each refers to rows of the next.
 _NAMING_TABLES = (EVENTS, "stacks", "frames")
 
 
 class PartWriter:
     """Writes a growing recording to ``<path>.part/``, and at the end to ``<path>``.
 
-    After a kill the directory loads; what came after the last flush is lost. For one thread.
+    After a kill the directory can be loaded, without rows since the last flush. Not thread-safe.
 
-    When the disk fails, ``SpoolError`` is raised and nothing that was appended is lost: ``tables``
-    still returns all of it, and the next ``flush`` or ``finish`` tries again.
+    If the disk fails, ``SpoolError`` is raised but no appended rows are lost: ``tables`` still
+    returns all of them, and the next ``flush`` or ``finish`` tries again.
 
     Args:
-        path: Where the finished recording goes.
-        manifest: What is known at the start.
+        path: The path of the finished recording.
+        manifest: The manifest at the start.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` or at ``<path>.part``.
+        RecordingExistsError: ``path`` or ``<path>.part`` exists.
         SpoolError: The directory cannot be written.
     """
 
@@ -68,7 +68,7 @@ class PartWriter:
             raise
 
     def describe(self, manifest: "Manifest") -> None:
-        """Replace what the directory says of the recording as a whole.
+        """Replace the manifest in the directory.
 
         Raises:
             SpoolError: The disk failed.
@@ -77,19 +77,19 @@ class PartWriter:
             self._write_text(MANIFEST, replace(manifest, complete=False).to_json())
 
     def discard(self) -> None:
-        """Remove the directory with everything in it."""
+        """Remove the directory with its content."""
         for stream in self._streams.values():
             stream.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take the next rows of a table; they are on disk after the next ``flush``."""
+        """Add rows of a table; they are on disk after the next ``flush``."""
         if table not in self._streams:
             self._streams[table] = AppendStream(self.directory / (table + TABLE_SUFFIX))
         self._streams[table].append(batch)
 
     def flush(self) -> None:
-        """Write what was appended, so that it survives a kill of this process.
+        """Write appended rows, so that they survive a kill of this process.
 
         Raises:
             SpoolError: The disk failed.
@@ -104,13 +104,13 @@ class PartWriter:
             self._write_text(LAST_FLUSH, LastFlush(time.time_ns(), written).to_json())
 
     def tables(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
-        """Return every row appended so far, on disk or not yet.
+        """Return every row appended so far, on disk or not.
 
         Args:
             leave_out: Tables not to read.
 
         Raises:
-            OSError: What is on disk cannot be read.
+            OSError: A file cannot be read.
         """
         import pyarrow as pa
 
@@ -123,7 +123,7 @@ class PartWriter:
         return collected
 
     def bytes_on_disk(self, table: str) -> int:
-        """Return how much of a table is in its file."""
+        """Return the number of bytes of a table in its file."""
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
@@ -132,7 +132,7 @@ class PartWriter:
 
         Raises:
             SpoolError: The disk is full; the directory is kept and nothing in memory is lost.
-            RecordingExistsError: Meanwhile something came to be at the path.
+            RecordingExistsError: The path was created in the meantime.
         """
         tables = self.tables()
         with _spooling(self.path):
@@ -148,7 +148,7 @@ class PartWriter:
 
 @contextmanager
 def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
-    """Let an error of the disk say that ``path`` cannot be written."""
+    """Turn disk errors into a SpoolError that names ``path``."""
     try:
         yield
     except RecordingExistsError:
@@ -158,13 +158,13 @@ def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
 
 
 def read(directory: Path) -> Recording:
-    """Return the recording in a ``.gpuviz.part`` directory; its notes say what is missing.
+    """Return the recording in a ``.gpuviz.part`` directory, with notes on what is missing.
 
-    It may grow meanwhile.
+    The directory may grow in the meantime.
 
     Raises:
-        FormatError: The directory is not one, or its manifest or a table is damaged.
-        OSError: Something in it cannot be read.
+        FormatError: It is not such a directory, or its manifest or a table is damaged.
+        OSError: A file cannot be read.
     """
     manifest_path = directory / MANIFEST
     if not manifest_path.is_file():
@@ -186,7 +186,7 @@ def read(directory: Path) -> Recording:
 
 
 def _reading_order(name: str) -> tuple[int, str]:
-    """Sort what names things before what they are; written in reverse, no name is unknown."""
+    """Sort tables before those they refer to; written in reverse, no reference is unknown."""
     return (_NAMING_TABLES.index(name) if name in _NAMING_TABLES else len(_NAMING_TABLES), name)
 
 

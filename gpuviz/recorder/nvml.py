@@ -13,12 +13,12 @@ class Gpu:
     """A GPU of this machine, visible to CUDA or not.
 
     Attributes:
-        index: In the order of the PCI bus.
+        index: Its position in the order of the PCI bus.
         total: Bytes of memory; 0 if unknown.
         used: Bytes in use by all processes; 0 if unknown.
         processes: Bytes by process; None if unknown, as in most containers.
         mig: Whether MIG is enabled.
-        compute_mode: A restriction on its use; empty without one.
+        compute_mode: A restriction of its use; empty if there is none.
     """
 
     index: int
@@ -50,11 +50,11 @@ def gpus() -> list[Gpu] | str:
 
 
 def device_totals() -> list[dict[str, Any]]:
-    """Return the memory of each GPU by process, as values of JSON.
+    """Return the memory of each GPU by process, as JSON values.
 
-    GPUs whose memory is unknown are left out. Keys: ``uuid`` and ``name``; ``total`` and ``used``
-    in bytes; ``processes``, each with ``pid``, ``used`` in bytes (None if unknown) and ``own``,
-    whether it is this one. In a container the process ids may be those of its host.
+    GPUs with unknown memory are omitted. Keys: ``uuid`` and ``name``; ``total`` and ``used`` in
+    bytes; ``processes``, each with ``pid``, ``used`` in bytes (None if unknown) and ``own``,
+    whether it is this process. In a container the process ids may be those of its host.
     """
     found = gpus()
     return [

@@ -41,7 +41,7 @@ class Finding:
         detail: Explanation.
         is_alarm: Whether the program failed, or nearly did.
         lines: The lines of the program behind it, largest share first.
-        window: The time in ns at which it is visible; None if there is no particular time.
+        window: The window in ns that shows it; None if there is no particular time.
     """
 
     title: str
@@ -159,9 +159,9 @@ def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Itera
 
 
 def _blocking(recording: "Recording") -> list[Finding]:
-    """Return what blocked the host, longest total time first; nothing of what took no time.
+    """Return the findings on blocking calls that took time, longest total time first.
 
-    Copies of pageable memory that only waited for earlier work are like other synchronizing calls.
+    Copies of pageable memory that only waited for earlier work count as synchronizing calls.
     """
     rows: list[dict[str, Any]] = recording.synchronizations("line").to_pylist()
     pageable = [row for row in rows if row["kind"] == _PAGEABLE and row["transfer_ns"]]
@@ -186,7 +186,7 @@ def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
 
 
 def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
-    """Return what staging in the call took; waiting for earlier work is not the memory's fault."""
+    """Return the finding on pageable copies: only transfer time, not waits for earlier work."""
     copies = format_counted(
         sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies"
     )

@@ -125,7 +125,7 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
 
 
 def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
-    """Return the headline numbers of a device, ready to print."""
+    """Return the headline numbers of a device, formatted."""
     return [*_memory(summary), *_activity(recording, summary.device)]
 
 
@@ -212,10 +212,10 @@ def _when(size: int, time_ns: int) -> str:
 def live_headline(
     statistics: "RecorderStatistics", device: "DeviceStatistics | None" = None
 ) -> list[Number]:
-    """Return the numbers of a recorder, ready to print: how long it records comes first.
+    """Return the headline numbers of a recorder, formatted, the elapsed time first.
 
     Args:
-        statistics: All numbers of the recorder at one time.
+        statistics: The statistics of the recorder.
         device: One of its devices; the first if None.
     """
     device = device or next(iter(statistics.devices), None)

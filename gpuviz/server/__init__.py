@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from tornado.web import Application
 
-# Where the answers are, under the server's base URL. A page has the options of a server that has
-# gpuviz, and asks only such a server.
+# URL of the handlers, under the server's base URL. The page config tells a page that the server has
+# gpuviz, so that it sends no requests to other servers.
 PATH = "gpuviz/api/devices"
 PAGE_OPTION = "gpuvizDevices"
 RECORDINGS_PATH = "gpuviz/api/recordings"

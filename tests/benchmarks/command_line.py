@@ -1,4 +1,4 @@
-"""How long short commands take: a program that does nothing, a report of a small snapshot."""
+"""Time of short commands: an empty program, and the report of a small snapshot."""
 
 import statistics
 import subprocess
@@ -27,7 +27,7 @@ def rows() -> list[tuple[str, str, str, bool]]:
     commands = ([sys.executable, "nothing.py"], [gpuviz, "run", "nothing.py"])
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "nothing.py").write_text("pass\n")
-        # In turns, so that both meet the same machine.
+        # Alternating, so that both run under the same conditions.
         pairs = [[milliseconds(command, folder) for command in commands] for _ in range(RUNS)]
         torch_snapshot.write(recorded(EVENTS), Path(folder, "snapshot.pickle"))
         report = [gpuviz, "report", "snapshot.pickle", "-o", "report.html", "--force"]

@@ -2,17 +2,17 @@ import { tableFromIPC, type Column, type Table as FlechetteTable } from "@uwdata
 
 type Numbers = Float64Array<ArrayBuffer>;
 
-/** The code of a text that the reader does not know, as one of a newer version may be. */
+/** The code of an unknown text, for example of a newer version. */
 export const UNKNOWN_CODE = 255;
 
-/** A table that comes as an Arrow stream, as columns that the browser computes with. */
+/** The columns of a table received as an Arrow stream. */
 export class ArrowTable {
   readonly name: string;
-  /** Rows that begin at this time or later and came before are replaced by these. */
+  /** Earlier rows that begin at this time or later are replaced by these. */
   readonly replaceFromNs: number | undefined;
   readonly #table: FlechetteTable | undefined;
 
-  /** Without a stream, a table without rows that has any column. */
+  /** Without a stream, an empty table that has every column. */
   constructor(name: string, stream?: Uint8Array<ArrayBuffer>, replaceFromNs?: number) {
     this.name = name;
     this.replaceFromNs = replaceFromNs;
@@ -27,7 +27,7 @@ export class ArrowTable {
     return this.#table === undefined || (this.#table.getChild(column) ?? null) !== null;
   }
 
-  /** A numeric column; 64-bit integers are exact up to 2^53, what is unknown is NaN. */
+  /** A numeric column; 64-bit integers are exact up to 2^53, null is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
@@ -53,7 +53,7 @@ export class ArrowTable {
     );
   }
 
-  /** For each row of a dictionary-encoded column the place of its text in `texts`. */
+  /** The position in `texts` of each value of a dictionary-encoded column. */
   codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
     const codes = new Uint8Array(this.rows);
     let start = 0;
@@ -84,7 +84,7 @@ export class ArrowTable {
   }
 }
 
-/** The part of flechette's dictionary batch that is used here. */
+/** The properties of flechette's dictionary batch used here. */
 interface DictionaryKeys {
   readonly length: number;
   readonly values: ArrayLike<number>;
@@ -106,7 +106,7 @@ function codesOfBatch(batch: unknown, texts: readonly string[]): Uint8Array<Arra
 
 function copyNumbers(result: Numbers, start: number, values: unknown, length: number): void {
   if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
-    // Two 32-bit halves instead of one BigInt each: no allocation, four times as fast.
+    // Two 32-bit halves instead of a BigInt: no allocation, and four times as fast.
     const low = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
     const high = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
     for (let index = 0; index < length; index += 1) {

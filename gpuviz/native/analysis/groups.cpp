@@ -18,7 +18,7 @@ std::uint64_t mixed(std::uint64_t key) noexcept {
     return key ^ (key >> 32);
 }
 
-// Numbers of keys, in a table of open addressing that is at most half full.
+// Numbers by key, in a hash table with open addressing that is at most half full.
 class KeyTable {
   public:
     KeyTable() : slots_(1024, Slot{0, empty}) {}

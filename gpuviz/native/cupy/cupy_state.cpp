@@ -11,7 +11,7 @@ namespace gpuviz::cupy {
 
 namespace {
 
-// The C function that a Cython module exports under `name`, null unless its signature is as given.
+// The C function that a Cython module exports under `name`; null if its signature differs.
 void* exported(nb::handle module, const char* name, const char* signature) {
     if (!nb::hasattr(module, "__pyx_capi__")) {
         return nullptr;

@@ -91,7 +91,7 @@ void TorchDevice::undo_alloc(std::size_t row) {
         ++history_->contradictions;
         return;
     }
-    // redo_alloc() reads it: a size, or minus the most that it can be.
+    // For redo_alloc(): the size, or minus its upper bound.
     history_->size[row] = block->second.is_exact ? bytes(block->second.size)
                                                  : -bytes(block->second.limit - block->first);
     lives_.erase(block);
@@ -126,7 +126,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     settle(previous);
 }
 
-// A block that was taken to reach further than it must gives that up for one that began there.
+// Shrinks a block of uncertain size to make room for another that began in it.
 bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
     const auto block = state::first_overlapping(lives_, address);
     if (block == lives_.end() || block->first >= end) return true;
@@ -137,8 +137,8 @@ bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
     return !is_taken(address, end);
 }
 
-// A large pool has no block of 1 MiB or less, taken or free: a smaller gap belongs to the block
-// before it.
+// A large pool has no blocks of 1 MiB or less, allocated or free, so a smaller gap belongs to the
+// block before it.
 void TorchDevice::settle(Lives::iterator block) {
     if (block->second.is_exact) return;
     const auto home = home_of(block->first);
@@ -193,7 +193,7 @@ void TorchDevice::undo_unmap(std::size_t row) {
             {unsigned_of(events_->size[row]), events_->stream[row], pool, 0, true});
 }
 
-// Of the run that the range touches; without one its size tells.
+// The pool of the run that the range touches; without one, the pool for its size.
 std::uint32_t TorchDevice::run_pool(std::size_t row) {
     const auto fits = [&](Homes::const_iterator run) {
         return run != homes_.end() && run->second.is_expandable &&

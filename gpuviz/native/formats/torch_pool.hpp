@@ -7,8 +7,8 @@
 
 namespace gpuviz::formats {
 
-// Whether an event of a snapshot is of a large pool, as far as its size tells: by torch's rules for
-// blocks and segments; of pages that are unmapped, those of a large pool have 20 MiB each.
+// Whether an event of a snapshot is of a large pool, inferred from its size: by torch's rules for
+// blocks and segments; pages of a large pool have 20 MiB.
 [[nodiscard]] constexpr bool is_large_by_size(record::Action action, std::uint64_t size) noexcept {
     switch (action) {
         case record::Action::segment_alloc:

@@ -1,4 +1,4 @@
-"""What a real Jupyter server tells of the devices of its machine."""
+"""The devices of a real Jupyter server's machine."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def module(folder: Path) -> FakeDevices:
 @pytest.fixture(scope="module")
 def server(module: FakeDevices) -> Iterator[Server]:
     folder = module.folder
-    # A script around the kernel, as environments have it: the kernel is not the process begun.
+    # A script around the kernel, as in some environments, so that the kernel is its child process.
     kernels = folder / "data" / "kernels" / "wrapped"
     kernels.mkdir(parents=True)
     command = f"echo $$ > {folder}/begun; '{sys.executable}' -m ipykernel_launcher -f $0; true"

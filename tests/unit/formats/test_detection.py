@@ -14,7 +14,7 @@ from tests.unit.report.recordings import make_recording
 
 @pytest.fixture
 def paths(tmp_path):
-    """Return a file of each format, under a name that says nothing."""
+    """Return a file of each format, under a meaningless name."""
     recording = make_recording()
     log = tmp_path / "log"
     log.write_text("\ufeffthread,time,action,pointer,size,stream\n")

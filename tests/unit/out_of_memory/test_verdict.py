@@ -1,4 +1,4 @@
-"""The rules of a verdict, by hand and against trying each remedy on a picture of memory."""
+"""The rules of verdicts: by hand, and against applying each remedy to a picture of memory."""
 
 import re
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_a_context_of_this_process_is_not_reclaimable(other_memory, others, expe
 
 
 def segment_rows(number, pool, stream, picture):
-    """Yield the events that make a segment: ``a`` in use, ``p`` waits for a stream, ``f`` free."""
+    """Yield the events that create a segment: ``a`` allocated, ``p`` pending free, ``f`` free."""
     place = {"pool": pool, "stream": stream}
     start = (number + 1) << 40
     yield {"action": "segment_alloc", "address": start, "size": len(picture) * UNIT, **place}
@@ -112,7 +112,7 @@ def longest(pattern, pictures):
 
 
 def verdict_by_trying(case):
-    """Return the same by doing what each remedy does to the pictures, and asking again."""
+    """Return the verdict by applying each remedy to the pictures, and trying again."""
     segments, wanted, segment_size, free, total, limit, others = case
     pictures = [picture for *_, picture in segments]
     own = [picture for *place, picture in segments if tuple(place) == OWN]
@@ -154,7 +154,7 @@ SEGMENTS = st.lists(
 
 
 def least_live_by_trying(case):
-    """Return the fewest units in use in any stretch of an own segment that is long enough."""
+    """Return the fewest allocated units in any long enough run of the request's segments."""
     segments, wanted, *_ = case
     own = [picture for *place, picture in segments if tuple(place) == OWN]
     runs = [re.findall("a+|f+|p+", picture) for picture in own]

@@ -1,4 +1,4 @@
-"""Groups of rows and their numbers, against plain Python."""
+"""Groups of rows and their aggregates, against plain Python."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A growing recording: what is appended is never lost, and what is read is never taken as whole."""
+"""Growing recordings: appended rows are never lost, and partial ones never load as complete."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def times(recording):
 
 
 def grown(folder, flushes=3, rows=4):
-    """Return a writer after so many flushes of so many events, each with a stack of its own."""
+    """Return a writer after some flushes of some events each, with a new stack per flush."""
     writer = PartWriter(folder / "run.gpuviz", Manifest(start_unix_ns=time.time_ns()))
     for number in range(flushes):
         append_stack(writer, number + 1)
@@ -192,7 +192,7 @@ def test_a_killed_writer_leaves_what_it_had_flushed(tmp_path):
 
 
 def load_any_time(folder, flushed):
-    """Return the recording of a directory that may grow, which has at least so many flushes."""
+    """Return the recording of a growing directory, which has at least this number of flushes."""
     recording = load(folder / "run.gpuviz.part")
     found = times(recording)
     assert found == list(range(len(found)))
