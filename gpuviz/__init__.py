@@ -1,7 +1,7 @@
-"""See what a CuPy program does to GPU memory and to CUDA streams.
+"""Records and shows what CuPy programs do to GPU memory and CUDA streams.
 
-The public names are listed in ``__init__.pyi``; each is imported at first use, so that
-``import gpuviz`` costs next to nothing.
+The public names are listed in ``__init__.pyi``; each is imported on first use, so that
+``import gpuviz`` is fast.
 """
 
 import builtins
@@ -18,7 +18,7 @@ __all__ += [name for name in _names if not hasattr(builtins, name)]
 def __getattr__(name: str) -> Any:
     if name != "__version__":
         return _imported(name)
-    # Takes longer to import than all else that the command line starts with.
+    # Its import would take longer than the rest of the command line's startup.
     from importlib.metadata import version
 
     return globals().setdefault(name, version("gpuviz"))
@@ -29,14 +29,14 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Let ``%gpuviz`` and ``%%gpuviz`` work in an IPython shell: for ``%load_ext gpuviz``."""
+    """Add ``%gpuviz`` and ``%%gpuviz`` to an IPython shell, for ``%load_ext gpuviz``."""
     from gpuviz.notebook.magics import load as load_magics
 
     load_magics(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magics, and stop what they have started."""
+    """Remove the magics, and stop a recorder that they started."""
     from gpuviz.notebook.magics import unload
 
     unload(shell)

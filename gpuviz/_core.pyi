@@ -251,11 +251,6 @@ def end_range(session: Session, id: int) -> None:
     End a range, from any thread; does nothing for 0 and for ranges that have ended.
     """
 
-def current_range(session: Session) -> int:
-    """
-    Return the id of the calling thread's innermost range, 0 outside every one.
-    """
-
 def add_stream_range(session: Session, name: bytes, device: int, handle: int, time_ns: int, end_ns: int) -> None:
     """
     Add a range that was measured on a stream; times are those of time.monotonic_ns().
@@ -291,6 +286,9 @@ class AllocatorSettings:
         """
         Return these settings with `text` applied as torch applies it at run time.
         """
+
+    def segment_size(self, size: int) -> int:
+        """Return the size of the segment that serves a request of rounded size."""
 
     @property
     def text(self) -> str: ...
@@ -491,9 +489,14 @@ def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C
     Return a number for each row, the same for equal pairs and counted up as they first come; and for each number its first row and how many rows have it.
     """
 
-def group_values(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> dict[str, Any]:
+def group_totals(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> dict[str, Any]:
     """
-    Return count, sum, least, greatest and median (rounded down) of the values of each group; 0 for groups without values.
+    Return count, sum, least and greatest of the values of each group; 0 for groups without values.
+    """
+
+def group_medians(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> object:
+    """
+    Return the median of the values of each group, rounded down; 0 for groups without values.
     """
 
 class Operation(enum.IntEnum):
@@ -755,9 +758,6 @@ class TorchSnapshot:
     def pools(self) -> list[tuple[int, int]]: ...
 
     @property
-    def has_traces(self) -> bool: ...
-
-    @property
     def stack_offsets(self) -> object: ...
 
     @property
@@ -771,6 +771,11 @@ class TorchSnapshot:
 
     @property
     def frame_lines(self) -> object: ...
+
+def are_large_by_size(actions: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return 1 for each event that a reader takes to be of a large pool by its size, else 0.
+    """
 
 def write_torch_snapshot(write: object, devices: Sequence[int], events: dict[str, Any], segments: dict[str, Any], blocks: dict[str, Any], frames: dict[str, Any], stacks: dict[str, Any], texts: Sequence[str], pools: Sequence[tuple[int, int]], rest: bytes) -> None:
     """

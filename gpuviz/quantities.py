@@ -4,7 +4,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
-# From here on, three digits round to 1.00 of the next unit.
+# From this value on, three digits round to 1.00 of the next unit.
 _LAST_BINARY = 1023.5
 _LAST_DECIMAL = 0.9995
 _SECOND_NS = 1_000_000_000

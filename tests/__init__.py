@@ -1,1 +1,1 @@
-"""Tests mirror the packages and the native nouns that they test."""
+"""Tests, organized by the packages and native rooms that they test."""

@@ -1,4 +1,4 @@
-"""The profiles of Hypothesis, and what a user installs, built once for all tests."""
+"""The profiles of Hypothesis, and the wheel, built once for all tests."""
 
 import fcntl
 import os
@@ -18,8 +18,8 @@ register_profiles()
 # Modules decide when they are imported; `--hypothesis-profile` is read before that.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Begun with `&` or by nohup, a process ignores these signals, and so do the programs it starts;
-# programs start with the default of a signal that has a handler here.
+# A process started with `&` or by nohup ignores these signals, and so do its child processes.
+# Signals with a handler here have their default action in child processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

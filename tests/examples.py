@@ -1,13 +1,13 @@
-"""How many examples a property test draws, by the profile of Hypothesis that is loaded.
+"""The number of examples of property tests, by the loaded profile of Hypothesis.
 
-A test names the number that `scripts/test` draws; the other profiles draw a share or a multiple.
+A test specifies the number for `scripts/test`; other profiles draw a share or a multiple.
 """
 
 from typing import Any
 
 from hypothesis import settings
 
-# Of a hundred examples. `full` is for a machine with hours to spare.
+# Per hundred examples. `full` takes hours.
 PROFILES = {"fast": 25, "ci": 100, "full": 2000}
 
 
@@ -17,10 +17,10 @@ def register_profiles() -> None:
 
 
 def share_of(count: int) -> int:
-    """Return what the loaded profile makes of a count, at least 1."""
+    """Return the loaded profile's share of a count, at least 1."""
     return max(1, count * settings().max_examples // 100)
 
 
 def examples(count: int, **options: Any) -> settings:
-    """Return settings that draw the profile's share of so many examples."""
+    """Return settings that draw the profile's share of this number of examples."""
     return settings(max_examples=share_of(count), **options)

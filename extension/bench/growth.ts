@@ -1,4 +1,4 @@
-// Prints how long it takes to take in a batch, by how much there is already: node bench/growth.ts
+// Prints the time to add a batch, by the number of existing rows: node bench/growth.ts
 import { seeded } from "../testing/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";

@@ -1,4 +1,4 @@
-// Prints how long the charts of a large recording take to rasterize, by zoom: node bench/redraw.ts
+// Prints the time to rasterize the charts of a large recording, by zoom: node bench/redraw.ts
 import { seeded } from "../testing/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";

@@ -28,7 +28,7 @@ export function eventsOf(rows: readonly EventRow[], initialCount = 0): MemoryEve
   };
 }
 
-/** Allocations and frees, some of them pending, in slots of segments that come and go. */
+/** Allocations and frees, some of them pending, in slots of segments that are added and freed. */
 export function randomProgram(seed: number, count: number): EventRow[] {
   const random = seeded(seed);
   const pick = (limit: number): number => Math.floor(random() * limit);

@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that are the same in every run. */
+/** Pseudorandom numbers in [0, 1), the same in every run. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

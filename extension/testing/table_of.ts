@@ -29,7 +29,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
 };
 const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
 
-/** A table as a recording has it; columns that are not named hold 0 or an empty text. */
+/** A table in the form of a recording's; missing columns are 0 or empty texts. */
 export function tableOf(
   name: string,
   columns: Readonly<Record<string, readonly (number | string | null)[]>>,

@@ -27,7 +27,7 @@ _PAGEABLE = "pageable"
 
 
 class CallKind(IntEnum):
-    """What a call does to the thread that makes it; the first four as in the native core."""
+    """Effect of a call on its thread; the first four values are those of the native core."""
 
     OTHER = 0
     ALLOCATION = 1
@@ -38,11 +38,10 @@ class CallKind(IntEnum):
 
 
 def kind_of_name(name: str) -> CallKind:
-    """Return what a call of the driver or the runtime does, as far as its name tells.
+    """Return the kind of a driver or runtime call, as far as its name determines it.
 
-    ``ALLOCATION``: allocates, frees, maps or pins memory, which the device may wait for; what is
-    ordered by a stream (``cuMemAllocAsync``) does not. ``MEMCPY``: copies from or to the host and
-    returns when that is done.
+    ``ALLOCATION``: allocates, frees, maps or pins memory, which may synchronize the device, unlike
+    stream-ordered calls (``cuMemAllocAsync``). ``MEMCPY``: a synchronous copy from or to the host.
     """
     name = _VERSION.sub("", name)
     if _ALLOCATION.match(name) and "Async" not in name:
@@ -57,8 +56,8 @@ def kind_of_name(name: str) -> CallKind:
 def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     """Return the `CallKind` of each row of ``api_calls``.
 
-    Copies between devices' memories are ``OTHER``: the host does not wait for them. Asynchronous
-    copies from or to pageable memory are ``PAGEABLE_MEMCPY``: CUDA stages them in the call.
+    Copies within or between devices are ``OTHER``: the host does not wait for them. Asynchronous
+    copies from or to pageable memory are ``PAGEABLE_MEMCPY``: CUDA stages them during the call.
     """
     import numpy as np
 
@@ -100,7 +99,7 @@ def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") 
 def _correlations_of_copies(
     tables: "Mapping[str, pa.Table]",
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return the calls of copies that no host memory takes part in, and of pageable memory."""
+    """Return the correlation ids of copies without host memory, and of pageable copies."""
     import numpy as np
 
     activities = tables["activities"]

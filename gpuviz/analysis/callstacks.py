@@ -9,9 +9,12 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 
+NO_STACK = "(no call stack)"
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call in a call stack; ``source`` is the line's text, empty where unknown."""
+    """One call in a call stack; ``source`` is the line's text, empty if unknown."""
 
     name: str
     filename: str
@@ -31,7 +34,7 @@ class Frame:
 
 
 class CallStacks:
-    """The call stacks of a recording, by id. Id 0 is the empty stack: none was captured."""
+    """The call stacks of a recording, by id; id 0 is the empty stack."""
 
     def __init__(self, recording: "Recording") -> None:
         columns = recording.tables["frames"].to_pydict()
@@ -56,9 +59,14 @@ class CallStacks:
         return [self._frames[number] for number in self._stacks.get(stack, []) if number]
 
     def torch_frames(self, stack: int) -> list[dict[str, Any]]:
-        """Return the frames of a stack as torch's snapshots have them; not to be changed."""
+        """Return the frames of a stack in torch's form; the result must not be modified."""
         return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
 
     def user_frame(self, stack: int) -> Frame | None:
         """Return the innermost frame outside installed packages, else the innermost of all."""
         return self._frames.get(self._user_frames.get(stack, 0))
+
+    def call_site(self, stack: int) -> tuple[str, str]:
+        """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one."""
+        frame = self.user_frame(stack)
+        return (frame.site, frame.source) if frame else (NO_STACK, "")

@@ -1,4 +1,4 @@
-"""The derived tables of a recording, from its tables or from a part of their rows."""
+"""Computation of the derived tables of a recording, or of part of its rows."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.launches import calls_of, durations, texts
+from gpuviz.analysis.launches import calls_of, durations, first_rows, texts
 from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.derived import schemas
@@ -23,8 +23,8 @@ _ACTIVITY_KINDS = DICTIONARIES["activities", "kind"]
 _SYNCHRONIZATION_KINDS = DICTIONARIES["synchronizations", "kind"]
 _WAIT_KINDS = WORDS["host_waits", "kind"]
 _LIMIT = 2**60
-# Rows of `idle_gaps`: never fewer than that many are possible, nor fewer than so many times the
-# rows that they come from. Thousands of streams would have more, each its own.
+# `idle_gaps` is limited to the larger of this many rows, and this many per source row; with
+# thousands of streams there would be more.
 _MOST_GAPS = 1 << 20
 _MOST_GAPS_PER_ROW = 4
 
@@ -33,8 +33,8 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
     """Return the derived tables of some tables; see `gpuviz.recording.derived`.
 
     Args:
-        tables: Tables of `gpuviz.recording.tables`, or slices of them; absent ones are empty. Row
-            numbers in the result are those of the rows given.
+        tables: Tables of `gpuviz.recording.tables`, or slices of them; missing ones are empty. Row
+            numbers in the result refer to the given rows.
     """
     return {name: derive(tables, name) for name in schemas()}
 
@@ -50,7 +50,7 @@ def derive(tables: "Tables", name: str) -> "pa.Table":
 
 
 class DerivedTables(Mapping[str, "pa.Table"]):
-    """The derived tables of some tables, each made when it is first asked for."""
+    """The derived tables of some tables, each computed on first use."""
 
     def __init__(self, tables: "Tables") -> None:
         self._tables = tables
@@ -87,10 +87,10 @@ def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
 
 
 def _host_waits(tables: "Tables") -> "dict[str, Any]":
-    """Return when the host was blocked: waits that are no queries, blocking calls without one.
+    """Return the times in which the host was blocked: waits, and blocking calls without a wait.
 
-    Where calls are recorded, a wait without one was a query: those that wait are always recorded,
-    queries only when all calls are.
+    Queries are excluded. If calls are recorded, a wait without a call was a query: waiting calls
+    are always recorded, queries only if all calls are.
     """
     import numpy as np
     import pyarrow as pa
@@ -134,7 +134,7 @@ def _host_waits(tables: "Tables") -> "dict[str, Any]":
 
 
 def _blocking_calls(tables: "Tables", kinds: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the rows of calls that block; of several with one correlation id, the first."""
+    """Return the rows of blocking calls; of calls with the same correlation id, the first."""
     import numpy as np
 
     blocking = (CallKind.SYNCHRONIZE, CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY)
@@ -149,7 +149,7 @@ def _kinds_alone(
     calls: "NDArray[Any]",
     kinds: "NDArray[Any]",
 ) -> "NDArray[Any]":
-    """Return the kind of waiting in each call; those of synchronizing calls by their names."""
+    """Return the kind of wait of each call; for synchronizing calls, from their names."""
     import numpy as np
 
     found = np.full(len(calls), _WAIT_KINDS.index("context_synchronize"))
@@ -162,21 +162,17 @@ def _kinds_alone(
 
 
 def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the row of the copy of each call that began first, -1 if none is known."""
+    """Return the row of the first copy of each call; -1 if unknown."""
     import numpy as np
 
     activities = tables["activities"]
     kinds = codes(activities["kind"], _ACTIVITY_KINDS)
     copies = np.flatnonzero(kinds == _ACTIVITY_KINDS.index("memcpy"))
+    copies = copies[np.argsort(plain(activities["time"])[copies], kind="stable")]
     wanted = _at(tables["api_calls"], "correlation", calls)
-    if not copies.size:
-        return np.full(len(calls), -1)
-    correlations = plain(activities["correlation"])[copies]
-    order = np.lexsort((plain(activities["time"])[copies], correlations))
-    found = np.searchsorted(correlations, wanted, sorter=order)
-    first = order[np.minimum(found, len(order) - 1)]
-    known = (correlations[first] == wanted) & (wanted != 0)
-    return np.where(known, copies[first], -1)
+    found = first_rows(plain(activities["correlation"])[copies], wanted)
+    rows: NDArray[Any] = np.append(copies, -1)[found]
+    return rows
 
 
 def _of_wait_or_copy(
@@ -199,7 +195,7 @@ def _at(
     rows: "NDArray[Any]",
     otherwise: int = 0,
 ) -> "NDArray[Any]":
-    """Return the values of a column in rows; something else where the row is -1."""
+    """Return the values of a column in rows; ``otherwise`` where the row is -1."""
     import numpy as np
 
     values = plain(table[column])
@@ -209,7 +205,7 @@ def _at(
 
 
 def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the begin of rows; those of damaged rows within bounds that cannot overflow."""
+    """Return the times of rows, clipped so that damaged rows cannot cause an overflow."""
     import numpy as np
 
     times: NDArray[Any] = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
@@ -217,7 +213,7 @@ def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _idle_gaps(tables: "Tables") -> "dict[str, Any]":
-    """Return the parts of gaps; the native core has the rule."""
+    """Return the parts of idle gaps; the native core contains the rule."""
     import numpy as np
 
     activities, calls = timed_activities(tables), timed_calls(tables)
@@ -232,7 +228,7 @@ def _idle_gaps(tables: "Tables") -> "dict[str, Any]":
 
 
 def _stream_waits(tables: "Tables") -> "dict[str, Any]":
-    """Return each wait of a stream for another one's event, in the order of the waits."""
+    """Return each wait of a stream for an event of another stream, in the order of the waits."""
     import numpy as np
 
     table = tables["synchronizations"]
@@ -267,10 +263,10 @@ def _records_of(
     records: "NDArray[Any]",
     waits: "NDArray[Any]",
 ) -> "NDArray[Any]":
-    """Return the record that each wait is for, the last of several; -1 if it is not known.
+    """Return the row of the record of each wait, the last one if there are several; -1 if unknown.
 
-    That is the one with its sync id; where CUPTI tells none, the latest record of the event that
-    was called before.
+    A record and its wait have the same sync id. Without one, it is the latest record of the event
+    that was called before the wait.
     """
     import numpy as np
 
@@ -291,7 +287,7 @@ def _records_of(
 
 
 class _Ordered:
-    """Rows that have a key, in the order of the calls that caused them; calls of 0 have none."""
+    """Rows by key, in the order of their calls; rows with call 0 are excluded."""
 
     def __init__(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> None:
         import numpy as np
@@ -303,12 +299,12 @@ class _Ordered:
         self._combined = combined[order]
 
     def last_until(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the last row of each key with at most that call, -1 if there is none."""
+        """Return the last row of each key up to a call; -1 if there is none."""
         places = self._places(keys, calls) - 1
         return self._rows_at(places, keys)
 
     def first_after(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the first row of each key with a later call, -1 if there is none."""
+        """Return the first row of each key after a call; -1 if there is none."""
         return self._rows_at(self._places(keys, calls), keys)
 
     def _places(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
@@ -327,7 +323,7 @@ class _Ordered:
 
 
 class _Launches:
-    """The activities of some streams, in the order of the calls that launched them."""
+    """The activities of some streams, in launch order."""
 
     def __init__(self, tables: "Tables", streams: "NDArray[Any]") -> None:
         import numpy as np
@@ -339,11 +335,11 @@ class _Launches:
         self._ordered = _Ordered(of_all[self._rows], calls)
 
     def last_until(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the row of the last one launched on each stream until a call, -1 if none."""
+        """Return the row of the last activity launched on each stream up to a call; -1 if none."""
         return self._of_all(self._ordered.last_until(streams, calls))
 
     def first_after(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the row of the first one launched on each stream after a call, -1 if none."""
+        """Return the row of the first activity launched on each stream after a call; -1 if none."""
         return self._of_all(self._ordered.first_after(streams, calls))
 
     def _of_all(self, found: "NDArray[Any]") -> "NDArray[Any]":

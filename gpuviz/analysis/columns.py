@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
-    """Return the values of a column of numbers, without a copy if it has one chunk."""
+    """Return the values of a numeric column, without a copy if it has one chunk."""
     return _joined(column.chunks, column.type)
 
 
 def codes(column: "pa.ChunkedArray", names: "Sequence[str]") -> "NDArray[Any]":
-    """Return the positions in ``names`` of a dictionary column's values, -1 for other values."""
+    """Return the positions in ``names`` of a dictionary column's values; -1 for other values."""
     import pyarrow as pa
 
     return _joined([_chunk_codes(chunk, names) for chunk in column.chunks], pa.int8())

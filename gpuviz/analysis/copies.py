@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import Places, calls_of, check_by, durations, stacks_of
+from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ def copies(
     recording: "Recording",
     by: Literal["kind", "line", "stack"] = "kind",
 ) -> "pa.Table":
-    """Return counts, bytes and times of copies by kind or by what launched them, most time first.
+    """Return counts, bytes and times of copies by kind, line or call stack, most time first.
 
-    Each row is of one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or
-    ``managed``; empty for copies between devices' memories, and if unknown). Columns beside these:
-    ``site``, ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`),
-    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time,
-    null if it took none.
+    Each row has one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or ``managed``;
+    empty for copies without host memory, and if unknown). The other columns are ``site``,
+    ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`), ``count``,
+    ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
+    that is 0.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa
@@ -41,20 +41,20 @@ def copies(
     kind = known.index("memcpy")
     rows = activities.take(np.flatnonzero(codes(activities["kind"], known) == kind))
     calls = calls_of(recording.tables, plain(rows["correlation"]))
-    places = Places(recording, stacks_of(recording.tables, calls))
+    call_sites = CallSites(recording, stacks_of(recording.tables, calls))
     copy_kinds = codes(rows["copy_kind"], _COPY_KINDS)
     memories = codes(rows["host_memory"], _MEMORIES)
-    keys = [] if by == "kind" else [places.numbers(by)]
+    keys = [] if by == "kind" else [call_sites.numbers(by)]
     groups = Groups([*keys, copy_kinds, memories])
-    typical = groups.typical_rows([places.stacks])
-    lengths, sizes = groups.values(durations(rows)), groups.values(plain(rows["bytes"]))["sum"]
+    typical = groups.typical_rows([call_sites.stacks])
+    lengths, sizes = groups.values(durations(rows)), groups.totals(plain(rows["bytes"]))["sum"]
     totals = lengths["sum"]
     speeds = sizes * 1e9 / np.maximum(totals, 1)
     table = pa.table(
         {
             "copy_kind": _names(_COPY_KINDS, copy_kinds[typical]),
             "host_memory": _names(_MEMORIES, memories[typical]),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "bytes": sizes,
             "total_ns": totals,

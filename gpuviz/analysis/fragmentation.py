@@ -21,16 +21,17 @@ class Fragmentation:
     Attributes:
         device: Ordinal.
         reserved: V, the bytes of the known segments.
-        requested: R, what callers asked for in allocated blocks.
-        rounding: A - R, what rounding and unsplit remainders add to them.
+        requested: R, the requested bytes of allocated blocks.
+        rounding: A - R, bytes added by rounding and unsplit remainders.
         pending_free: Pk = Ac - A, freed blocks that wait for another stream.
         inactive_split: IS, free blocks of partly used segments: free, but not returnable to the
-            device. Free blocks of expandable segments do not count, as in torch: pages unmap.
+            device. As in torch, free blocks of expandable segments do not count, because their
+            pages can be unmapped.
         cached_whole: CW = V - Ac - IS, free memory that ``empty_cache`` can return.
         free: The bytes of all free blocks: IS + CW.
         largest_free: The bytes of the largest free block.
-        outside: Active bytes outside known segments, as under an allocator that does not tell its
-            segments; in no other number here.
+        outside: Active bytes outside known segments, for allocators that do not expose their
+            segments; not included in any other number here.
         pools: One row for each pool and stream that has segments: ``pool``, ``stream``,
             ``reserved``, ``free``, ``largest_free`` and ``external``.
     """
@@ -49,7 +50,7 @@ class Fragmentation:
 
     @property
     def internal(self) -> float:
-        """Share of allocated bytes that nobody asked for: 1 - R / A (Randell, CACM 1969)."""
+        """Share of allocated bytes that were not requested: 1 - R / A (Randell, CACM 1969)."""
         allocated = self.requested + self.rounding
         return self.rounding / allocated if allocated else 0.0
 
@@ -57,8 +58,8 @@ class Fragmentation:
     def external(self) -> float:
         """Share of free bytes outside the largest free block: 1 - largest / free.
 
-        As if blocks of all pools and streams could serve any request; ``pools`` has it apart.
-        DrGPUM (ASPLOS 2023) uses the same form for each object.
+        Assumes that blocks of all pools and streams can serve any request; ``pools`` has the values
+        of each. DrGPUM (ASPLOS 2023) uses the same formula for each object.
         """
         return _external(self.free, self.largest_free)
 
@@ -66,7 +67,7 @@ class Fragmentation:
     def utilization(self) -> float:
         """Share of reserved bytes that are active: Ac / V; 1 - this is GMLake's fragmentation.
 
-        GMLake (ASPLOS 2024) takes it between the peaks of both.
+        GMLake (ASPLOS 2024) computes it from the peaks of both.
         """
         active = self.requested + self.rounding + self.pending_free
         return active / self.reserved if self.reserved else 0.0

@@ -15,59 +15,58 @@ class Groups:
     """The groups of rows with equal keys, in the order of their first rows.
 
     Args:
-        keys: At least one column of at most 32 bits or of numbers below 2**32; all of one length.
+        keys: At least one column of at most 32 bits or of numbers below 2**32, of equal lengths.
+
+    Attributes:
+        first_rows: The first row of each group.
+        counts: The number of rows of each group.
     """
 
     def __init__(self, keys: "Sequence[NDArray[Any]]") -> None:
-        self._numbers, _, self.counts = _combined(keys)
+        self._numbers, self.first_rows, self.counts = _combined(keys)
+
+    def totals(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+        """Return ``sum``, ``least`` and ``greatest`` of each group's integers."""
+        return _core.group_totals(self._numbers, _whole(values), len(self.counts))
 
     def values(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-        """Return ``sum``, ``least``, ``greatest`` and ``median`` of each group's values.
-
-        Args:
-            values: A whole number for each row. Medians between two of them are rounded down.
-        """
-        return self._of_rows(self._numbers, values)
+        """Return the totals and the ``median`` of each group's integers, rounded down."""
+        medians: Any = _core.group_medians(self._numbers, _whole(values), len(self.counts))
+        return self.totals(values) | {"median": medians}
 
     def medians(self, values: "NDArray[Any]", chosen: "NDArray[Any]") -> "pa.Array":
-        """Return the median of each group's values, between two of them rounded down.
+        """Return the median of each group's values, rounded down between two values.
 
         Args:
-            values: A whole number for each row.
-            chosen: Which rows count; a group of none has null.
+            values: An integer for each row.
+            chosen: Mask of the rows that count; a group without any gets null.
         """
         import pyarrow as pa
 
-        found = self._of_rows(self._numbers[chosen], values[chosen])
-        return pa.array(found["median"], mask=found["count"] == 0)
+        groups = len(self.counts)
+        numbers, of_rows = self._numbers[chosen], _whole(values[chosen])
+        counts = _core.group_totals(numbers, of_rows, groups)["count"]
+        return pa.array(_core.group_medians(numbers, of_rows, groups), mask=counts == 0)
 
     def typical_rows(self, columns: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
-        """Return a row for each group that has its most frequent combination of values.
+        """Return the first row of each group with the group's most frequent combination of values.
 
-        Of several that are as frequent, it is the first; of its rows, the first.
+        If several combinations are equally frequent, the one that occurs first counts.
         """
         import numpy as np
 
         _, first, counts = _combined([self._numbers, *columns])
         group = self._numbers[first]
-        most = self._of_rows(group, counts)["greatest"]
-        # Combinations come in the order of their first rows: the last written is the first.
+        most = _core.group_totals(group, _whole(counts), len(self.counts))["greatest"]
+        # Combinations are in the order of their first rows, so in reverse the first one wins.
         best = np.flatnonzero(counts == most[group])[::-1]
         rows = np.zeros(len(self.counts), np.int64)
         rows[group[best]] = first[best]
         return rows
 
-    def _of_rows(
-        self, numbers: "NDArray[Any]", values: "NDArray[Any]"
-    ) -> "dict[str, NDArray[Any]]":
-        import numpy as np
-
-        values = np.ascontiguousarray(values, np.int64)
-        return _core.group_values(np.ascontiguousarray(numbers), values, len(self.counts))
-
 
 def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return a number for each row, the same for equal keys; and the first row of each number."""
+    """Return a number for each row, equal for equal keys, and the first row of each number."""
     numbers, first, _ = _combined([keys])
     return numbers, first
 
@@ -75,7 +74,7 @@ def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
 def _combined(
     keys: "Sequence[NDArray[Any]]",
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
-    """Return numbers counted up as keys first come, their first rows, and how many have each."""
+    """Return numbers in the order of first occurrence, their first rows and their counts."""
     import numpy as np
 
     first, *others = (np.ascontiguousarray(key.astype(np.uint32, copy=False)) for key in keys)
@@ -84,3 +83,9 @@ def _combined(
         found = _core.numbered(found[0], key)
     numbers, first_rows, counts = found
     return numbers, first_rows, counts
+
+
+def _whole(values: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    return np.ascontiguousarray(values, np.int64)

@@ -1,8 +1,8 @@
-"""Memory events that lead to a given state."""
+"""Memory events that recreate a given state."""
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.state import PENDING_FREE
+from gpuviz.analysis.state import NUMBER_COLUMNS, PENDING_FREE
 from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 
 
 def initial_events(state: "MemoryState") -> "pa.Table":
-    """Return ``memory_events`` that lead to ``state``: its segments and its live blocks.
+    """Return ``memory_events`` that recreate the segments and live blocks of ``state``.
 
-    Each event has the time, stack, stream and pool of the one that made the segment or block;
-    which range it was in is not known any more.
+    Each event has the time, stack, stream and pool of the event that created the segment or block;
+    its range is no longer known.
     """
     import numpy as np
     import pyarrow as pa
@@ -67,20 +67,7 @@ def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
 def _block_events(blocks: dict[str, Any], chosen: Any, action: str) -> dict[str, Any]:
     import numpy as np
 
-    columns = {
-        name: blocks[name][chosen]
-        for name in (
-            "time",
-            "address",
-            "size",
-            "requested_size",
-            "device",
-            "stream",
-            "pool",
-            "stack",
-            "thread",
-        )
-    }
+    columns = {name: blocks[name][chosen] for name in NUMBER_COLUMNS}
     count = len(columns["time"])
     return columns | {
         "action": np.full(count, _ACTION[action], np.int8),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
-    Places,
+    CallSites,
     calls_of,
     check_by,
     durations,
@@ -26,19 +26,19 @@ def kernels(
     recording: "Recording",
     by: Literal["name", "line", "stack"] = "name",
 ) -> "pa.Table":
-    """Return counts and times of kernels by name or by what launched them, most time first.
+    """Return counts and times of kernels by name, line or call stack, most time first.
 
     Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
     line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
-    ``min_ns`` and ``max_ns`` of the time on the GPU, kernels at once counted each; ``share`` of the
-    total of all kernels; ``launch_delay_ns``, HTA's: the median time from the return of the launch
-    call (for kernels of a graph, of the graph's) to the kernel's begin, 0 for kernels that began
-    before, null if no call is known; ``grid`` and ``block``, three numbers each, null if unknown.
-    Of names, lines, stacks, grids and blocks that differ in a row, those of the most frequent
-    launch are given.
+    ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately;
+    ``share`` of the total of all kernels; ``launch_delay_ns``, as in HTA: the median time from the
+    return of the launch call (of the graph's launch for kernels of a graph) to the start of the
+    kernel, 0 for kernels that started before the return, null if no call is known; ``grid`` and
+    ``block``, three numbers each, null if unknown. If names, lines, stacks, grids or blocks differ
+    within a row, those of the most frequent launch are given.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa
@@ -50,16 +50,16 @@ def kernels(
     needed = activities.select(["time", "end", "name", "launch", "correlation"])
     rows = needed.take(np.flatnonzero(codes(activities["kind"], known) == kind))
     calls = calls_of(recording.tables, plain(rows["correlation"]))
-    places = Places(recording, stacks_of(recording.tables, calls))
+    call_sites = CallSites(recording, stacks_of(recording.tables, calls))
     names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
-    groups = Groups([names if by == "name" else places.numbers(by)])
-    typical = groups.typical_rows([names, places.stacks, launches])
+    groups = Groups([names if by == "name" else call_sites.numbers(by)])
+    typical = groups.typical_rows([names, call_sites.stacks, launches])
     lengths = groups.values(durations(rows))
     totals = lengths["sum"]
     table = pa.table(
         {
             "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "total_ns": totals,
             "median_ns": lengths["median"],
@@ -75,7 +75,7 @@ def kernels(
 
 
 def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the time from a call's return to the kernel's begin; anything where no call is."""
+    """Return the time from a call's return to the kernel's start; undefined without a call."""
     import numpy as np
 
     begin = plain(rows["time"])

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.sites import NO_STACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 _LIMIT = 2**60
-# Ids that leave no more gaps than so many for each are looked up in a table of all of them.
+# Ids with at most this many gaps per id are looked up in an array indexed by id.
 _DENSE = 4
 
 
 def check_by(by: str, known: "Sequence[str]") -> None:
-    """Do nothing if ``by`` is one of those known.
+    """Check that ``by`` is a known value.
 
     Raises:
-        ValueError: It is not.
+        ValueError: It is unknown.
     """
     if by not in known:
         *others, last = (f'"{name}"' for name in known)
@@ -33,7 +32,7 @@ def check_by(by: str, known: "Sequence[str]") -> None:
 
 
 def durations(table: "pa.Table") -> "NDArray[Any]":
-    """Return ``end - time`` of each row; 0 where a damaged row ends before it begins."""
+    """Return ``end - time`` of each row; 0 if a damaged row ends before it begins."""
     import numpy as np
 
     begin, end = (np.clip(plain(table[name]), -_LIMIT, _LIMIT) for name in ("time", "end"))
@@ -42,12 +41,12 @@ def durations(table: "pa.Table") -> "NDArray[Any]":
 
 
 def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the row of ``api_calls`` of each correlation id, the first of several; -1 if none."""
+    """Return the first row of ``api_calls`` with each correlation id; -1 if there is none."""
     return first_rows(plain(tables["api_calls"]["correlation"]), correlations)
 
 
 def first_rows(known: "NDArray[Any]", wanted: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the first row of ``known`` that has each wanted id but 0; -1 if none has."""
+    """Return the first row of ``known`` with each wanted id; -1 if there is none, or for id 0."""
     import numpy as np
 
     if not known.size:
@@ -66,7 +65,7 @@ def first_rows(known: "NDArray[Any]", wanted: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
-    """Return the texts of ids of ``strings``, untrusted as they are; of 0, the empty text."""
+    """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
     import numpy as np
 
     strings = tables["strings"]
@@ -77,7 +76,7 @@ def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
 
 
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
-    """Return a number for each id of ``strings``, the same for the same text."""
+    """Return a number for each id of ``strings``, equal for equal texts."""
     import numpy as np
 
     rows, first = numbered(ids)
@@ -88,7 +87,7 @@ def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the call stack of each row of ``api_calls``, 0 if the row is -1."""
+    """Return the call stack of each row of ``api_calls``; 0 if the row is -1."""
     import numpy as np
 
     known = plain(tables["api_calls"]["stack"])
@@ -97,43 +96,39 @@ def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     return stacks
 
 
-class Places:
-    """Where the program made the calls that are behind some rows.
+class CallSites:
+    """The call sites of some rows.
 
     Args:
         recording: The recording.
-        stacks: The call stack of each call, 0 if none is known.
+        stacks: The call stack of each row; 0 if unknown.
     """
 
     def __init__(self, recording: "Recording", stacks: "NDArray[Any]") -> None:
-        self._recording = recording
+        self._call_stacks = recording.call_stacks
         self.stacks = stacks
 
     def numbers(self, by: str) -> "NDArray[Any]":
-        """Return a number for each row, the same for the same ``line`` or ``stack``."""
+        """Return a number for each row, equal for the same ``line`` or ``stack``."""
         import numpy as np
 
         if by == "stack":
             return self.stacks
         rows, first = numbered(self.stacks)
         numbers: dict[str, int] = {}
-        sites = (self._site(stack)[0] for stack in self.stacks[first].tolist())
+        sites = (self._call_stacks.call_site(stack)[0] for stack in self.stacks[first].tolist())
         of_distinct = [numbers.setdefault(site, len(numbers)) for site in sites]
         of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
         return of_rows
 
     def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
-        """Return ``site``, ``source`` and ``stack`` of some rows, as `Recording.sites` has them."""
+        """Return ``site``, ``source`` and ``stack`` of some rows, as in `Recording.sites`."""
         import pyarrow as pa
 
         stacks = self.stacks[rows]
-        pairs = [self._site(stack) for stack in stacks.tolist()]
+        pairs = [self._call_stacks.call_site(stack) for stack in stacks.tolist()]
         return {
             "site": pa.array([site for site, _ in pairs], pa.utf8()),
             "source": pa.array([source for _, source in pairs], pa.utf8()),
             "stack": pa.array(stacks),
         }
-
-    def _site(self, stack: int) -> tuple[str, str]:
-        frame = self._recording.call_stacks.user_frame(stack)
-        return (frame.site, frame.source) if frame else (NO_STACK, "")

@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 
 def levels_and_end(recording: "Recording") -> "tuple[pa.Table, MemoryState]":
-    """Return the table ``memory_levels``, and the state at the end, from one pass over the events.
+    """Return the table ``memory_levels`` and the state at the end, from one pass over the events.
 
-    The table has one row whenever a total of a device changed.
-    Columns: ``time`` (ns), ``device``, and in bytes ``requested``, ``allocated``, ``active``,
-    ``reserved``, ``inactive_split`` and ``largest_free`` (-1 where unknown), each as
-    ``torch.cuda.memory_stats`` defines it. What existed before the recording is one row for each
-    device at time 0.
+    The table has one row for each change of a device's totals. Columns: ``time`` (ns), ``device``,
+    and in bytes ``requested``, ``allocated``, ``active``, ``reserved``, ``inactive_split`` and
+    ``largest_free`` (-1 if unknown), as defined by ``torch.cuda.memory_stats``. The initial state
+    of each device is one row at time 0.
     """
     import pyarrow as pa
 

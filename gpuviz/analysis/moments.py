@@ -7,15 +7,15 @@ _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
 def as_ns(time: Any, name: str, expected: str = "a time in ns, a whole number") -> int:
-    """Return a time in ns; what lies outside the times that a recording can have, as its bound.
+    """Return a time in ns, clipped to the range of times in a recording.
 
     Args:
-        time: An integer, NumPy's too.
-        name: What the caller calls it.
-        expected: What the caller takes.
+        time: An integer, possibly of NumPy.
+        name: The argument's name, for the error.
+        expected: The expected values, for the error.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: ``time`` is not an integer.
     """
     try:
         number = operator.index(time)

@@ -30,7 +30,7 @@ def notes(manifest: "Manifest") -> tuple[str, ...]:
 
 
 def noted(recording: "Recording", note: str) -> "Recording":
-    """Return a recording with one more note; what has been computed of it stays known."""
+    """Return a recording with an additional note, keeping its computed tables."""
     manifest = replace(recording.manifest, notes=(*recording.manifest.notes, note))
     with_note = object.__new__(type(recording))
     vars(with_note).update(vars(recording), manifest=manifest)

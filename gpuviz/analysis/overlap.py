@@ -23,44 +23,44 @@ _HOST_WAIT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneOverlap:
-    """What ran in a window of a device or a stream, in ns; I are the intervals of activities.
+    """Activity in a window of a device or a stream, in ns; I are the intervals of activities.
 
-    Activities are kernels, copies, memsets and graph launches, cut where the window ends. Copies
-    are those of kind ``memcpy``; memsets and graphs as a whole only make busy. Ranges on streams
-    are no work of the GPU. An activity that ends before it begins takes no time.
+    Activities are kernels, copies, memsets and graph launches, clipped to the window. Copies are
+    those of kind ``memcpy``; memsets and whole graphs count as busy only. Ranges on streams do not
+    count. An activity that ends before it begins has duration 0.
 
-    Idle time T - busy is split into five parts whose sum it is. Each ns of it goes to the first
-    cause of these that fits, where n is the activity that begins next. HTA gives a whole gap one
-    cause; here each of its parts has its own.
+    Idle time T - busy is the sum of five parts. Each ns goes to the first of these causes that
+    applies, where n is the next activity. HTA assigns one cause to a whole gap; here each part of a
+    gap has its own cause.
 
-    1. dependency: n's launch call had begun, and something that n's stream had been told to wait
-       for before (``stream_wait_event``, joined by ``event_sync_id``) had not completed. That is
-       when the GPU came by the event's record or, if that is not known, the latest end of what was
-       launched on the record's stream before it. Order of calls is that of correlation ids.
-       The waiting that CUDA's default stream implies is not recorded, hence unknown here.
+    1. dependency: n's launch call had begun, and an event for which n's stream had to wait
+       (``stream_wait_event``, joined by ``event_sync_id``) had not completed. It completes when the
+       GPU reaches the event's record; if that is unknown, at the latest end of the activities
+       launched before on the record's stream. Calls are ordered by correlation id. The implicit
+       waits of CUDA's default stream are not recorded, so they count as unknown.
     2. allocation: a CUDA call that allocates, frees, maps or pins memory was running in any thread.
-    3. synchronization: the thread that was to launch n was inside a call that blocks: a
-       synchronize, a synchronous copy, or an asynchronous one of pageable memory.
+    3. synchronization: the thread that launched n was inside a blocking call: a synchronization, a
+       synchronous copy, or an asynchronous copy of pageable memory.
     4. host: n's launch call had not returned (HTA's host_wait).
     5. unknown: the rest, such as launch latency. After the last activity, or if n has no
-       ``api_calls`` row, only allocation and unknown can be told.
+       ``api_calls`` row, the only possible causes are allocation and unknown.
 
     Attributes:
         device: Ordinal.
-        start: Begin of the window; by default the first begin of the device's activities.
-        end: End of the window; by default the last end of the device's activities.
-        count: Activities that ran in the window; those without length if they lie in it.
+        start: Start of the window; by default the start of the device's first activity.
+        end: End of the window; by default the end of the device's last activity.
+        count: Activities that ran in the window, including those of duration 0 in it.
         sum_ns: Σ|I|.
         busy_ns: |∪I|.
         kernel_ns: |∪kernels|.
         copy_ns: |∪copies|.
         kernel_copy_ns: |∪copies ∩ ∪kernels|.
-        kernel_kernel_ns: Time with at least two kernels at once.
+        kernel_kernel_ns: Time with at least two concurrent kernels.
         idle_host_ns: Cause 4: the host was late.
-        idle_dependency_ns: Cause 1: an event was waited for that had not completed.
+        idle_dependency_ns: Cause 1: the stream waited for an event.
         idle_synchronization_ns: Cause 3: the host was blocked before the next launch.
         idle_allocation_ns: Cause 2: memory was allocated or freed.
-        idle_unknown_ns: Cause 5: none that is known.
+        idle_unknown_ns: Cause 5: no known cause.
     """
 
     device: int
@@ -91,44 +91,44 @@ class LaneOverlap:
 
     @property
     def exposed_copy_ns(self) -> int:
-        """|∪copies minus ∪kernels|: copies that no kernel hid."""
+        """|∪copies minus ∪kernels|: copy time without kernels."""
         return self.copy_ns - self.kernel_copy_ns
 
     @property
     def busy(self) -> float:
-        """Share of the window in which something ran: |∪I| / T; at most 1.
+        """Share of the window in which an activity ran: |∪I| / T; at most 1.
 
-        Unlike the utilization of Nsight Systems, which adds up what runs at once.
+        The utilization of Nsight Systems, in contrast, adds up concurrent activities.
         """
         return _share(self.busy_ns, self.window_ns)
 
     @property
     def concurrency(self) -> float:
-        """Mean number of activities at once while something ran: Σ|I| / |∪I|."""
+        """Mean number of concurrent activities while any ran: Σ|I| / |∪I|."""
         return _share(self.sum_ns, self.busy_ns)
 
     @property
     def kernel_copy_overlap(self) -> float:
-        """Share of copying that kernels hid: |∪copies ∩ ∪kernels| / |∪copies|.
+        """Share of the copy time hidden by kernels: |∪copies ∩ ∪kernels| / |∪copies|.
 
-        The form of HTA's communication-computation overlap, with copies for communication.
+        Like HTA's communication-computation overlap, with copies as communication.
         """
         return _share(self.kernel_copy_ns, self.copy_ns)
 
     @property
     def kernel_kernel_overlap(self) -> float:
-        """Share of kernel time with at least two kernels at once: of |∪kernels|."""
+        """Share of |∪kernels| with at least two concurrent kernels."""
         return _share(self.kernel_kernel_ns, self.kernel_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOverlap(LaneOverlap):
-    """What ran on a device in a window; see `LaneOverlap`."""
+    """Activity on a device in a window; see `LaneOverlap`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverlap(LaneOverlap):
-    """What ran on a stream in the window of its device; see `LaneOverlap`.
+    """Activity on a stream in the window of its device; see `LaneOverlap`.
 
     Attributes:
         stream: Id in the table ``streams``.
@@ -139,11 +139,11 @@ class StreamOverlap(LaneOverlap):
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How well a recording's GPU work overlaps; see `LaneOverlap` for the formulas.
+    """Overlap of a recording's activities; see `LaneOverlap` for the formulas.
 
     Attributes:
-        devices: The devices that have activities, ascending.
-        streams: Their streams that have activities, by device and id.
+        devices: The devices with activities, in ascending order.
+        streams: Their streams with activities, by device and id.
     """
 
     devices: tuple[DeviceOverlap, ...]
@@ -160,13 +160,13 @@ def overlap(
 
     Args:
         recording: The recording.
-        device: Ordinal; all devices that have activities if None.
-        start: Begin of the window in ns; each device's first begin if None.
-        end: End of the window in ns; each device's last end if None.
+        device: Ordinal; all devices with activities if None.
+        start: Start of the window in ns; the start of each device's first activity if None.
+        end: End of the window in ns; the end of each device's last activity if None.
 
     Raises:
         ValueError: The recording has no such device, the window ends before it begins, or a bound
-            is no whole number.
+            is not an integer.
     """
     if device is not None:
         recording.device_or_first(device)
@@ -193,7 +193,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of GPU work for the native core; ranges on streams are none."""
+    """Return the columns of activities for the native core, without ranges on streams."""
     import numpy as np
 
     table = tables["activities"]

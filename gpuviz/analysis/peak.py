@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The moment at which most bytes were allocated.
+    """The maximum of allocated bytes.
 
     Attributes:
-        time_ns: The first such moment, in ns since the recording's start.
-        bytes: Bytes allocated at that moment.
-        reserved_bytes: Bytes reserved at that moment, in segments that are known.
+        time_ns: The first time of the maximum, in ns since the recording's start.
+        bytes: Bytes allocated at that time.
+        reserved_bytes: Bytes of known segments at that time.
         device: Ordinal; None for all devices together.
     """
 
@@ -29,7 +29,7 @@ class Peak:
 
 
 def peak(recording: "Recording", device: int | None = None) -> Peak:
-    """Return when most bytes were allocated on a device, or on all devices together.
+    """Return the peak of allocated bytes on a device, or on all devices together.
 
     Raises:
         ValueError: The recording has no such device.
@@ -38,9 +38,9 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
 
 
 def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[Peak, int | None]":
-    """Return the peak, and how many rows of ``memory_events`` lead to it.
+    """Return the peak, and the number of rows of ``memory_events`` up to it.
 
-    That number is None if the times of the events do not ascend.
+    The number is None if the times of the events are not ascending.
 
     Raises:
         ValueError: The recording has no such device.
@@ -57,7 +57,7 @@ def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[P
 
 
 def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
-    """Return the peak where devices did not record in turn."""
+    """Return the peak if the events of several devices are interleaved out of order."""
     import numpy as np
 
     table = recording.memory_levels
@@ -66,8 +66,8 @@ def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
         of_device = table["device"].to_numpy() == device
         table = table if of_device.all() else table.filter(of_device)
         there = [each for each in there if each == device]
-    # One row for each device that was there before, all of one moment; then events, which are
-    # in order within a device only.
+    # The first rows are the initial state of each device, all of the same time; the events after
+    # them are in order within each device only.
     first = len(there)
     times = table["time"].to_numpy()
     rows = table.select(["time", "device", "allocated", "reserved"])
@@ -83,7 +83,7 @@ def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
 
 
 def _moments(values: "NDArray[Any]", devices: "NDArray[Any]", first: int) -> "NDArray[Any]":
-    """Return the sums over devices: before the events, then after each of them."""
+    """Return the sums over devices: before the events, then after each event."""
     import numpy as np
 
     sums = np.concatenate([np.zeros(1, values.dtype), _sum_over_devices(values, devices)])

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.grouping import Groups
+from gpuviz.analysis.launches import check_by
 from gpuviz.analysis.state import ALLOCATED, state_at
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Moment, Recording
-
-NO_STACK = "(no call stack)"
 
 
 @dataclass(slots=True)
@@ -34,21 +33,20 @@ def sites(
     at: "Moment" = "peak",
     device: int | None = None,
 ) -> "pa.Table":
-    """Return bytes and counts by allocation site, most live bytes first.
+    """Return bytes and counts by call site, most live bytes first.
 
     Columns: ``site`` (``function (file:line)`` of the user's innermost line), ``source`` (the
     line's text), ``stack`` (its id; by line, one of the line's stacks), ``live_bytes`` and
-    ``live_count`` (allocated at the moment ``at``; their sum is the allocated bytes then),
-    ``total_bytes`` and ``total_count`` (allocated over the recording, without what existed before),
-    and ``largest`` (bytes of the largest single allocation). Bytes are those of blocks, as rounded.
+    ``live_count`` (allocated at the moment ``at``), ``total_bytes`` and ``total_count`` (allocated
+    during the recording, without initial events), and ``largest`` (bytes of the largest single
+    allocation). Sizes are rounded block sizes.
 
     Raises:
         ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
     """
     import pyarrow as pa
 
-    if by not in ("stack", "line"):
-        raise ValueError(f'by must be "stack" or "line", got {by!r}')
+    check_by(by, ("stack", "line"))
     if device is not None:
         recording.device_or_first(device)
     found: dict[Any, _Site] = {}
@@ -79,11 +77,10 @@ def _site(
     by: str,
     stack: int,
 ) -> _Site:
-    frame = recording.call_stacks.user_frame(stack)
-    text = frame.site if frame else NO_STACK
-    key = stack if by == "stack" else text
+    site, source = recording.call_stacks.call_site(stack)
+    key = stack if by == "stack" else site
     if key not in found:
-        found[key] = _Site(text, frame.source if frame else "", stack)
+        found[key] = _Site(site, source, stack)
     return found[key]
 
 
@@ -109,35 +106,15 @@ def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
 
 
 def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
-    """Return what each stack allocated, in the order in which they appear."""
-    import numpy as np
-
-    # Not `group_by`: for it pyarrow imports what reads data sets, which takes longer than this.
-    ids, stacks = _numbered(plain(table["stack"]))
-    sizes = plain(table["size"])
-    first = np.full(len(ids), len(stacks))
-    first[stacks[::-1]] = np.arange(len(stacks))[::-1]
-    total, largest = np.zeros((2, len(ids)), np.int64)
-    np.add.at(total, stacks, sizes)
-    np.maximum.at(largest, stacks, sizes)
-    found = np.flatnonzero(first < len(stacks))
-    found = found[np.argsort(first[found])]
+    """Return the allocations of each stack, in the order in which stacks appear."""
+    stacks = plain(table["stack"])
+    groups = Groups([stacks])
+    sizes = groups.totals(plain(table["size"]))
     columns = {
-        "stack": ids[found],
-        "size_sum": total[found],
-        "size_count": np.bincount(stacks, minlength=len(ids))[found],
-        "size_max": largest[found],
+        "stack": stacks[groups.first_rows],
+        "size_sum": sizes["sum"],
+        "size_count": groups.counts,
+        "size_max": sizes["greatest"],
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _numbered(stacks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return some ids of stacks, and for each of ``stacks`` its place among them."""
-    import numpy as np
-
-    known = int(stacks.max(initial=0)) + 1
-    # A recorder's ids are dense; those of a foreign file may be any.
-    if known <= 2 * len(stacks) + 65536:
-        return np.arange(known), stacks
-    return np.unique(stacks, return_inverse=True)

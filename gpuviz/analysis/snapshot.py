@@ -19,8 +19,8 @@ def snapshot(
     """Return the segments at a moment, by device and address, each with its blocks.
 
     Keys are those of ``torch.cuda.memory_snapshot()``; ``stream`` is the raw handle. A block
-    outside every known segment, as under an allocator that does not tell its segments, is a
-    segment of its own with ``segment_type`` ``unknown``.
+    outside every known segment, as with allocators that do not expose their segments, gets its own
+    segment with ``segment_type`` ``unknown``.
 
     Raises:
         ValueError: The recording has no such device.

@@ -12,13 +12,25 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Moment, Recording
 
+# Of `memory_events`; what the state of memory follows from, but for ``action``.
+NUMBER_COLUMNS = (
+    "time",
+    "address",
+    "size",
+    "requested_size",
+    "device",
+    "stream",
+    "pool",
+    "stack",
+    "thread",
+)
 ALLOCATED = 1
 PENDING_FREE = 2
 
 
 def memory_columns(events: "pa.Table") -> MemoryColumns:
-    """Return the columns of ``memory_events`` for the native core, without a copy of one chunk."""
-    numbers = {name: plain(events[name]) for name in events.schema.names if name in _PLAIN_COLUMNS}
+    """Return the columns of ``memory_events`` for the native core; one chunk is not copied."""
+    numbers = {name: plain(events[name]) for name in NUMBER_COLUMNS}
     return MemoryColumns(action=codes(events["action"], ACTIONS), **numbers)
 
 
@@ -27,12 +39,12 @@ def state_at(recording: "Recording", at: "Moment" = None, device: int | None = N
 
     Args:
         recording: The recording.
-        at: A time in ns (events of exactly that time have happened), ``peak`` or ``end``, whose
-            state is everybody's: nothing may be applied to it.
-        device: Whose peak; that of all devices together if None.
+        at: A time in ns (events at exactly that time are included), ``peak`` or ``end``. The state
+            at the end is shared and must not be modified.
+        device: The device of the peak; all devices together if None.
 
     Raises:
-        ValueError: ``at`` is something else.
+        ValueError: ``at`` has another value.
     """
     if at == "peak":
         return _state_at_peak(recording, device)
@@ -42,7 +54,7 @@ def state_at(recording: "Recording", at: "Moment" = None, device: int | None = N
 
 
 def initial_state(recording: "Recording") -> MemoryState:
-    """Return what existed before the recording started, with statistics at their start."""
+    """Return the state before the recording, with statistics at their start."""
     state = MemoryState()
     state.apply(recording.memory_columns, 0, recording.manifest.initial_events)
     state.forget_the_past()
@@ -50,7 +62,7 @@ def initial_state(recording: "Recording") -> MemoryState:
 
 
 def allocated_bytes(state: MemoryState, device: int | None) -> int:
-    """Return the bytes allocated on a device, or on all."""
+    """Return the bytes allocated on a device, or on all devices if None."""
     devices = state.devices() if device is None else [device]
     return sum(state.statistics(each)["allocated_bytes.all.current"] for each in devices)
 
@@ -80,18 +92,3 @@ def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
         if row >= recording.manifest.initial_events:
             state.apply(recording.memory_columns, row, row + 1)
     return state
-
-
-_PLAIN_COLUMNS = frozenset(
-    (
-        "time",
-        "address",
-        "size",
-        "requested_size",
-        "device",
-        "stream",
-        "pool",
-        "stack",
-        "thread",
-    ),
-)

@@ -7,7 +7,7 @@ from gpuviz.analysis.state import state_at
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
-# What events cannot tell comes from the live allocator's final counters.
+# Statistics that cannot be derived from events, taken from the allocator's final counters.
 COUNTED_LIVE = {
     "max_split_size": -1,
     "num_alloc_retries": 0,
@@ -23,7 +23,7 @@ COUNTED_LIVE = {
 def statistics(recording: "Recording", device: int | None = None) -> dict[str, int]:
     """Return the statistics of a device with the keys of ``torch.cuda.memory_stats``, sorted.
 
-    What existed before the recording counts in ``current`` and ``peak``, not in ``allocated``.
+    Initial memory counts in ``current`` and ``peak``, but not in ``allocated``.
 
     Raises:
         ValueError: The recording has no such device.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
-    Places,
+    CallSites,
     check_by,
     durations,
     text_numbers,
@@ -27,19 +27,18 @@ def synchronizations(
 ) -> "pa.Table":
     """Return how often and how long the host was blocked, most time first.
 
-    Each row is of one ``kind`` and one ``name``, the CUDA call's (empty if it is not known). Kinds:
-    ``event_synchronize``, ``stream_synchronize``, ``context_synchronize``; ``memcpy``, a call that
-    copies from or to the host and returns when that is done; ``pageable_memcpy``, an asynchronous
-    copy that stages pageable memory in the call. Queries do not block; where calls are recorded, a
-    wait without one was a query. Columns beside these:
-    ``site``, ``source`` and ``stack`` of the most frequent call (as in `Recording.kernels`),
-    ``count``, and ``total_ns``, ``median_ns`` and ``max_ns`` of the time the host was blocked.
-    ``waiting_ns`` is the part of the total in which the host waited for earlier work of the GPU,
-    ``transfer_ns`` the part in which what it waited for was copied. Of copies without an activity
-    neither is known: they do not count, and both are null if there are no others.
+    Each row has one ``kind`` and one ``name``, that of the CUDA call (empty if unknown). Kinds:
+    ``event_synchronize``, ``stream_synchronize``, ``context_synchronize``; ``memcpy``, a
+    synchronous copy from or to the host; ``pageable_memcpy``, an asynchronous copy whose call
+    stages pageable memory. Queries do not block; if calls are recorded, a wait without a call was a
+    query. The other columns are ``site``, ``source`` and ``stack`` of the most frequent call (as in
+    `Recording.kernels`), ``count``, and ``total_ns``, ``median_ns`` and ``max_ns`` of the time the
+    host was blocked. ``waiting_ns`` is the part of the total in which the host waited for earlier
+    work of the GPU, ``transfer_ns`` the part during the transfer itself. Both are unknown for
+    copies without an activity: these do not count, and both are null if there are no others.
 
     Raises:
-        ValueError: ``by`` is something else.
+        ValueError: ``by`` has another value.
     """
     import numpy as np
     import pyarrow as pa
@@ -48,16 +47,16 @@ def synchronizations(
     check_by(by, ("kind", "line", "stack"))
     waits = recording.derived["host_waits"]
     kinds, names = codes(waits["kind"], _KINDS).astype(np.int64), plain(waits["name"])
-    places = Places(recording, plain(waits["stack"]))
-    keys = [] if by == "kind" else [places.numbers(by)]
+    call_sites = CallSites(recording, plain(waits["stack"]))
+    keys = [] if by == "kind" else [call_sites.numbers(by)]
     groups = Groups([*keys, kinds, text_numbers(recording.tables, names)])
-    typical = groups.typical_rows([places.stacks])
+    typical = groups.typical_rows([call_sites.stacks])
     lengths = groups.values(durations(waits))
     is_known = plain(pc.is_valid(waits["waiting_ns"]).cast("int64"))
-    nothing_known = groups.values(is_known)["greatest"] == 0
+    nothing_known = groups.totals(is_known)["greatest"] == 0
     parts = {
         name: pa.array(
-            groups.values(plain(pc.fill_null(waits[name], 0)))["sum"], mask=nothing_known
+            groups.totals(plain(pc.fill_null(waits[name], 0)))["sum"], mask=nothing_known
         )
         for name in ("waiting_ns", "transfer_ns")
     }
@@ -65,7 +64,7 @@ def synchronizations(
         {
             "kind": pa.array([_KINDS[kind] for kind in kinds[typical].tolist()], pa.utf8()),
             "name": pa.array(texts(recording.tables, names[typical]), pa.utf8()),
-            **places.columns(typical),
+            **call_sites.columns(typical),
             "count": groups.counts,
             "total_ns": lengths["sum"],
             "median_ns": lengths["median"],

@@ -24,15 +24,14 @@ _EVENTS = "memory_events"
 
 
 def window(recording: "Recording", start: int, end: int) -> "Recording":
-    """Return what happened after ``start`` and until ``end``, on the same time axis.
+    """Return the part of a recording after ``start`` and until ``end``, on the same time axis.
 
-    What lived at ``start`` is what existed before. What lasted longer than the window is in it as a
-    whole: ask `Recording.overlap` with the same bounds to have it cut. So are the calls that
-    launched its activities, also before it. Counts of what was dropped are those of the whole
-    recording.
+    Blocks that exist at ``start`` become initial events. Intervals that extend beyond the window
+    are kept whole, with the calls that launched them; `Recording.overlap` with the same bounds
+    clips them. Counts of dropped rows are those of the whole recording.
 
     Raises:
-        ValueError: The window ends before it begins, or a bound is no whole number.
+        ValueError: The window ends before it begins, or a bound is not an integer.
     """
     start, end = as_ns(start, "start"), as_ns(end, "end")
     if end < start:

@@ -6,7 +6,7 @@ import click
 
 
 def open_page(path: Path) -> None:
-    """Open a page, and say so where no browser can be started."""
+    """Open a page in a browser, or print that none can be started."""
     import webbrowser
 
     if not webbrowser.open(path.absolute().as_uri()):

@@ -187,7 +187,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGALRM, _end)
     sys.meta_path.insert(0, _WithoutPandas())
-    # To import libraries makes many objects and hardly any garbage.
+    # Imports create many objects and hardly any garbage.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         commands(prog_name="gpuviz", standalone_mode=False)
@@ -210,7 +210,7 @@ def main() -> NoReturn:
 
 
 class _WithoutPandas:
-    """Blocks what no command needs; pyarrow would take half a second to import it."""
+    """Blocks the import of pandas, which no command needs and which takes pyarrow half a second."""
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
         if fullname in {"pandas", "dateutil"}:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuviz.commands.options import FORMATS
-from gpuviz.commands.output import check_free
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
+from gpuviz.formats.output_path import check_output
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
@@ -24,7 +24,7 @@ def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
     chosen = format or format_of(output)
-    check_free(output, force=force, is_folder=chosen in _FOLDERS)
+    check_output(output, force=force, is_folder=chosen in _FOLDERS)
     recording = reading(file)
     with writing(output):
         _write(recording, output, chosen, force=force)

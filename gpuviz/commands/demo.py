@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuviz.commands.browser import open_page
-from gpuviz.commands.output import check_free
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
+from gpuviz.formats.output_path import check_output
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
@@ -31,7 +31,7 @@ def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> N
         known = ", ".join(WORKLOADS)
         raise GpuvizError(f"Unknown workload {name!r}; choose one of {known}.")
     if output is not None:
-        check_free(output, force=force)
+        check_output(output, force=force)
     path = output or Path(tempfile.mkdtemp(prefix="gpuviz-demo-"), f"{name}.html")
     shown = _record(name) if _has_gpu() else _replay(name)
     shown.report(path, overwrite=force)

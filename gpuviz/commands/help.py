@@ -1,4 +1,4 @@
-"""Commands whose help and usage rich_click draws; it is imported only where they are drawn."""
+"""Commands whose help and usage rich_click renders; it is imported only when needed."""
 
 from typing import TYPE_CHECKING
 
@@ -27,16 +27,16 @@ _SAME = (
 
 
 class Command(click.Command):
-    """A command that starts sooner than one of rich_click's."""
+    """A command that starts faster than rich_click's."""
 
     def get_usage(self, ctx: click.Context) -> str:
-        """Return the line that stands above the error in a command line."""
+        """Return the usage line shown above an error."""
         formatter = _drawing(ctx).make_formatter()
         formatter.write_usage(ctx.command_path, " ".join(self.collect_usage_pieces(ctx)))
         return formatter.getvalue().rstrip("\n")
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the help on one screen."""
+        """Return the help, which fits on one screen."""
         drawing = _drawing(ctx)
         return drawing.command.get_help(drawing)
 
@@ -48,7 +48,7 @@ class Group(Command, click.Group):
 
 
 def _drawing(ctx: click.Context) -> "RichContext":
-    """Return a context like this one whose command draws itself."""
+    """Return the same context with rich_click's command."""
     from rich_click import RichContext
 
     return RichContext(

@@ -93,7 +93,7 @@ class RecordedRun:
             warnings.simplefilter("always")
             try:
                 self._start(gpu, allocator)
-            except Exception as error:  # noqa: BLE001 - the program must go on
+            except Exception as error:  # noqa: BLE001 - the program must continue
                 self._own = None
                 self._reason = ""
                 _say(f"not recorded: {error}")

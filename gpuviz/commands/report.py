@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from gpuviz.commands.browser import open_page
-from gpuviz.commands.output import check_free
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
+from gpuviz.formats.output_path import check_output
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _UNITS_BYTES = {"b": 1} | {
@@ -35,7 +35,7 @@ def run(  # noqa: PLR0913 - a value for each option
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
-    check_free(output, force=force)
+    check_output(output, force=force)
     recording = reading(file)
     chosen: dict[str, Any] = {"redact": redact, "window": window, "max_size": max_size}
     asked = {name: value for name, value in chosen.items() if value}

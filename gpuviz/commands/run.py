@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from gpuviz.commands.output import check_free
-from gpuviz.commands.run_options import RunOptions, part_of
+from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.errors import GpuvizError
+from gpuviz.formats.output_path import check_output, check_part_free
 
 SUFFIX = ".gpuviz"
 
@@ -37,7 +37,7 @@ def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
     """
     _check_output(options)
     if options.report:
-        check_free(Path(options.report), force=options.force)
+        check_output(Path(options.report), force=options.force)
     environment = dict(os.environ)
     if "PYTHONPATH" in environment:
         environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
@@ -51,12 +51,9 @@ def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
 
 def _check_output(options: RunOptions) -> None:
     path = Path(options.output)
-    check_free(path, force=options.force or options.numbered)
-    if not options.numbered and not options.force and part_of(path).exists():
-        raise GpuvizError(
-            f"{part_of(path)} exists: a recording to {path.name} is in progress or was "
-            "interrupted; choose another name, or use --force to remove it.",
-        )
+    check_output(path, force=options.force or options.numbered)
+    if not options.numbered and not options.force:
+        check_part_free(path, remedy="choose another name, or use --force to remove it.")
     if not os.access(path.parent, os.W_OK):
         raise GpuvizError(f"The folder {path.parent} is not writable.")
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gpuviz.formats.output_path import part_of
+
 if TYPE_CHECKING:
     from gpuviz.recorder.record import AllocatorMode
 
@@ -56,20 +58,10 @@ class RunOptions:
         if self.force:
             remove(path)
         number = 2
-        while self.numbered and not is_free(path):
+        while self.numbered and any(map(os.path.lexists, (path, part_of(path)))):
             path = Path(self.output).with_stem(f"{Path(self.output).stem}-{number}")
             number += 1
         return path
-
-
-def part_of(path: Path) -> Path:
-    """Return the part folder of a recording to ``path``."""
-    return path.with_name(f"{path.name}.part")
-
-
-def is_free(path: Path) -> bool:
-    """Return whether neither a recording nor a part folder exists at ``path``."""
-    return not any(os.path.lexists(each) for each in (path, part_of(path)))
 
 
 def remove(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""CuPy installation, and the fit of its CUDA version to the driver."""
+"""CuPy installation, and compatibility of its CUDA version with the driver."""
 
 import re
 from collections.abc import Iterator

@@ -11,13 +11,13 @@ from gpuviz.doctor import (
     driver,
     gpu_use,
     jupyter,
-    nvml,
     permissions,
     profiling,
     variables,
 )
 from gpuviz.doctor.finding import Finding
 from gpuviz.doctor.machine import Machine
+from gpuviz.recorder import nvml
 
 
 def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:

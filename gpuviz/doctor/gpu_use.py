@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gpuviz.doctor.finding import Finding
 from gpuviz.doctor.machine import Machine
-from gpuviz.doctor.nvml import Gpu
 from gpuviz.quantities import format_bytes, format_share
+from gpuviz.recorder.nvml import Gpu
 
 _MUCH = 0.5
 _MPS_PIPES = "tmp/nvidia-mps"
@@ -16,7 +16,7 @@ def findings(machine: Machine, gpus: list[Gpu] | str, *, has_driver: bool) -> It
 
     Args:
         machine: The machine, for MPS.
-        gpus: The result of `gpuviz.doctor.nvml.gpus`.
+        gpus: The result of `gpuviz.recorder.nvml.gpus`.
         has_driver: Whether there is a driver, so that NVML should be available.
     """
     if isinstance(gpus, str):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def copies_figure(recording: "Recording") -> "go.Figure":
-    """Return the bytes copied by direction and memory of the host, each with its bandwidth."""
+    """Return a chart of copied bytes and bandwidth by direction and host memory."""
     rows = recording.copies().to_pylist()
     scale, unit = bytes_scale(max((row["bytes"] for row in rows), default=0))
     made = bars("Copies by direction", [_direction(row) for row in rows], x_title=unit)

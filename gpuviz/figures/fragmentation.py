@@ -15,9 +15,10 @@ _MOST_POINTS = 2000
 
 
 def fragmentation_figure(recording: "Recording", device: int | None = None) -> "go.Figure":
-    """Return reserved, allocated and the largest free block over time, as steps.
+    """Return a chart of reserved and allocated bytes and the largest free block over time.
 
-    Of very many moments those are drawn with most reserved and not allocated; none is averaged.
+    If there are too many points, those with the most unused reserved memory are drawn; none are
+    averaged.
 
     Raises:
         ValueError: The recording has no such device.
@@ -54,7 +55,7 @@ def fragmentation_figure(recording: "Recording", device: int | None = None) -> "
 
 
 def _moments(values: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the rows to draw: of each stretch the first, and the one with the highest value."""
+    """Return the rows to draw: the first and the highest of each section."""
     import numpy as np
 
     if len(values) <= _MOST_POINTS:

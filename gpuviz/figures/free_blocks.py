@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.state import state_at
 from gpuviz.figures.style import BLUE, bytes_scale, figure
-from gpuviz.quantities import format_bytes
+from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -19,7 +19,7 @@ def free_blocks_figure(
     at: "Moment" = None,
     device: int | None = None,
 ) -> "go.Figure":
-    """Return the bytes in free blocks by the size of the block, in powers of two.
+    """Return a chart of the bytes in free blocks by block size, in powers of two.
 
     Args:
         recording: The recording.
@@ -48,7 +48,7 @@ def free_blocks_figure(
         x=[f"{format_bytes(1 << power)} to {format_bytes(2 << power)}" for power in powers],
         y=[total / scale for total in sums],
         marker={"color": BLUE},
-        text=[f"{len(totals[power]):,}" for power in powers],
+        text=[format_count(len(totals[power])) for power in powers],
         hovertemplate=f"%{{x}}: %{{text}} blocks, %{{y:.3~f}} {unit}<extra></extra>",
         name="free blocks",
     )

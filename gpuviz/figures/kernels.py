@@ -14,7 +14,7 @@ _LONGEST_NAME = 300
 
 
 def kernels_figure(recording: "Recording") -> "go.Figure":
-    """Return the kernels that took most time, the most first."""
+    """Return a chart of the kernels with the most time."""
     rows = recording.kernels().slice(0, MOST_BARS).to_pylist()
     scale, unit = seconds_scale(max((row["total_ns"] for row in rows), default=0))
     made = bars("Time by kernel", [row["name"] for row in rows], x_title=f"total ({unit})")

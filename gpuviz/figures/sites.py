@@ -16,7 +16,7 @@ def sites_figure(
     by: Literal["peak", "total"] = "peak",
     device: int | None = None,
 ) -> "go.Figure":
-    """Return the lines with most bytes, the most first.
+    """Return a chart of the lines with the most bytes.
 
     Args:
         recording: The recording.
@@ -24,7 +24,7 @@ def sites_figure(
         device: Ordinal; all devices if None.
 
     Raises:
-        ValueError: ``by`` is something else, or the recording has no such device.
+        ValueError: ``by`` has another value, or the recording has no such device.
     """
     if by not in ("peak", "total"):
         raise ValueError(f'by must be "peak" or "total", got {by!r}')
@@ -33,7 +33,7 @@ def sites_figure(
     table = table.sort_by([(column, "descending"), ("site", "ascending")])
     rows = [row for row in table.slice(0, MOST_BARS).to_pylist() if row[column]]
     scale, unit = bytes_scale(max((row[column] for row in rows), default=0))
-    titles = {"peak": "Memory at the peak by line", "total": "Memory allocated in all by line"}
+    titles = {"peak": "Memory at the peak by line", "total": "Memory allocated in total by line"}
     made = bars(titles[by], [row["source"].strip() or row["site"] for row in rows], x_title=unit)
     made.add_bar(
         y=list(range(len(rows))),

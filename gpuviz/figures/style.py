@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's colours, told apart also by the colour-blind.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7"
+# Okabe and Ito's colours, which colour-blind people can distinguish.
+BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 GREY = "#8a8f98"
-# As far from white as from JupyterLab's dark.
+# Equal contrast on white and on JupyterLab's dark background.
 TEXT = "#747a84"
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, GREY)
 
 MOST_BARS = 15
 _LONGEST_LABEL = 48
@@ -18,7 +17,7 @@ _GRID = "rgba(138,143,152,.3)"
 
 
 def figure(title: str, *, x_title: str, y_title: str, **layout: Any) -> "go.Figure":
-    """Return an empty figure that is readable on light and on dark pages."""
+    """Return an empty figure that is readable on light and dark pages."""
     import plotly.graph_objects as go
 
     axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
@@ -54,7 +53,7 @@ def bars(title: str, labels: list[str], *, x_title: str) -> "go.Figure":
 
 
 def plain(text: str) -> str:
-    """Return a text that Plotly shows as it is, cut in its middle where it is long."""
+    """Return a text that Plotly shows literally, shortened in the middle if it is long."""
     if len(text) > _LONGEST_LABEL:
         half = _LONGEST_LABEL // 2
         text = f"{text[: half - 1]}…{text[-half:]}"
@@ -62,12 +61,12 @@ def plain(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text in which Plotly finds no markup; it knows some of HTML's."""
+    """Return a text without the HTML markup that Plotly interprets."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def seconds_scale(duration_ns: int) -> tuple[float, str]:
-    """Return what times in ns are divided by for an axis, and the unit."""
+    """Return the divisor of times in ns for an axis, and the unit."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if duration_ns >= 2 * size:
             return size, unit
@@ -75,7 +74,7 @@ def seconds_scale(duration_ns: int) -> tuple[float, str]:
 
 
 def bytes_scale(largest: int) -> tuple[int, str]:
-    """Return what sizes are divided by for an axis, and the unit."""
+    """Return the divisor of sizes for an axis, and the unit."""
     for power, unit in enumerate(("TiB", "GiB", "MiB", "KiB")):
         size = 1 << (10 * (4 - power))
         if largest >= size:

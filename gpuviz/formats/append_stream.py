@@ -1,4 +1,4 @@
-"""An Arrow IPC stream that grows on disk by whole messages."""
+"""An Arrow IPC stream that grows on disk in whole messages."""
 
 import os
 import zlib
@@ -27,7 +27,7 @@ class AppendStream:
         self.checksum = 0
 
     def append(self, batch: "pa.RecordBatch") -> None:
-        """Take the next batch; all batches of a stream have one schema."""
+        """Add a batch; all batches of a stream have the same schema."""
         import pyarrow as pa
 
         if self._writer is None:
@@ -40,7 +40,7 @@ class AppendStream:
         """Write the pending batches to the file.
 
         Raises:
-            OSError: The disk failed; the file ends with the last whole flush.
+            OSError: The write failed; the file ends with the last complete flush.
         """
         if not self._pending:
             return
@@ -57,7 +57,7 @@ class AppendStream:
         self._pending.clear()
 
     def written(self) -> "pa.Table | None":
-        """Return the batches that are in the file; None if there are none.
+        """Return the batches in the file; None if there are none.
 
         Raises:
             OSError: The file cannot be read.
@@ -68,13 +68,13 @@ class AppendStream:
             return read_torn(file.read(self.length)).table
 
     def unwritten(self) -> "pa.Table | None":
-        """Return the batches that no flush has written; None if there are none."""
+        """Return the batches that are not in the file yet; None if there are none."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self._pending) if self._pending else None
 
     def close(self) -> None:
-        """Forget what no flush has written."""
+        """Discard the batches that are not in the file yet."""
         if self._writer is not None:
             self._writer.close()
         self._writer = None
@@ -84,17 +84,17 @@ class AppendStream:
 
 @dataclass(frozen=True, slots=True)
 class TornStream:
-    """What could be read of a stream that may end in the middle of a message."""
+    """The readable part of a stream that may end in the middle of a message."""
 
     table: "pa.Table | None"
     lost_bytes: int
 
 
 def read_torn(content: bytes) -> TornStream:
-    """Return the whole batches at the start of a stream; no table if not even its schema is whole.
+    """Return the complete batches of a stream; no table if even its schema is incomplete.
 
     Raises:
-        ValueError: A whole batch has values out of range.
+        ValueError: A complete batch has values out of range.
     """
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def read_torn(content: bytes) -> TornStream:
 
 
 class _Sink:
-    """A file object that collects what Arrow writes until it is taken."""
+    """A file object that buffers what Arrow writes."""
 
     closed = False
 
@@ -141,10 +141,10 @@ class _Sink:
         return self._position
 
     def flush(self) -> None:
-        """Arrow calls it; nothing is held back here."""
+        """Do nothing; Arrow calls it."""
 
     def close(self) -> None:
-        """Arrow calls it; the file is not ours to close."""
+        """Do nothing; Arrow calls it."""
 
     def writable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""A folder of ``manifest.json`` and one Arrow IPC or Parquet file for each table."""
+"""A folder with ``manifest.json`` and one Arrow IPC or Parquet file per table."""
 
 import json
 from dataclasses import replace
@@ -25,11 +25,11 @@ PARQUET = "parquet"
 def write_arrow(recording: Recording, path: "Path", *, overwrite: bool = False) -> "Path":
     """Write a folder of Arrow IPC files that can be mapped into memory; return its path.
 
-    The folder appears whole or not at all.
+    The folder is written atomically.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False, or what is there
-            is no such folder.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False, or ``path`` is not such a
+            folder.
         OSError: The folder cannot be written.
     """
     return _write(recording, path, ARROW, overwrite=overwrite)
@@ -38,21 +38,21 @@ def write_arrow(recording: Recording, path: "Path", *, overwrite: bool = False) 
 def write_parquet(recording: Recording, path: "Path", *, overwrite: bool = False) -> "Path":
     """Write a folder of Parquet files, compressed with Zstandard; return its path.
 
-    The folder appears whole or not at all.
+    The folder is written atomically.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False, or what is there
-            is no such folder.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False, or ``path`` is not such a
+            folder.
         OSError: The folder cannot be written.
     """
     return _write(recording, path, PARQUET, overwrite=overwrite)
 
 
 def layout(path: "Path") -> str:
-    """Return ``arrow`` or ``parquet`` if a folder says in its manifest that it is one; else empty.
+    """Return the layout in a folder's manifest, ``arrow`` or ``parquet``; empty if there is none.
 
     Raises:
-        OSError: The manifest is there and cannot be read.
+        OSError: The manifest exists but cannot be read.
     """
     try:
         values = json.loads((path / MANIFEST).read_bytes())
@@ -63,11 +63,11 @@ def layout(path: "Path") -> str:
 
 
 def read(path: "Path") -> Recording:
-    """Return the recording in a folder that `write_arrow` or `write_parquet` made.
+    """Return the recording in a folder that `write_arrow` or `write_parquet` wrote.
 
     Raises:
-        FormatError: It is not one, or a file in it is missing or damaged.
-        OSError: Something in it cannot be read.
+        FormatError: It is not such a folder, or a file in it is missing or damaged.
+        OSError: A file cannot be read.
     """
     kind = layout(path)
     if not kind:
@@ -90,7 +90,7 @@ def _write(recording: Recording, path: "Path", kind: str, *, overwrite: bool) ->
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     unsafe = [name for name in rows if not name.replace("_", "a").isalnum()]
     if unsafe:
-        raise RecordingError(f"table {unsafe[0]!r} has a name that no file here may have")
+        raise RecordingError(f"the name of table {unsafe[0]!r} is not allowed as a file name")
     manifest = replace(
         recording.manifest,
         tables=rows,

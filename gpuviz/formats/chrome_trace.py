@@ -1,10 +1,11 @@
-"""Chrome's Trace Event Format, JSON: for chrome://tracing, Perfetto, Speedscope and others."""
+"""Chrome's Trace Event Format (JSON), for chrome://tracing, Perfetto, Speedscope and others."""
 
 import json
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.trace import build_trace, description
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "Path":
-    """Write a recording as Chrome's JSON, whole or not at all; return the path.
+    """Write a recording atomically as Chrome's JSON; return the path.
 
     Times are microseconds since the recording's start, with three decimals.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Units and meaning of columns, in the metadata of their Arrow schema."""
+"""Units of columns in the metadata of their Arrow schema."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ _ABOUT = (
 
 
 def described(name: str, table: "pa.Table") -> "pa.Table":
-    """Return a table with one chunk a column, its units in the schema's metadata."""
+    """Return a table with one chunk per column and units in the schema's metadata."""
     known = schemas().get(name)
     fields = [
         field.with_metadata({UNIT: _unit(field.name)})
@@ -39,7 +39,7 @@ def described(name: str, table: "pa.Table") -> "pa.Table":
 
 
 def plain_schema(table: "pa.Table") -> "pa.Table":
-    """Return a table without what `described` added, one chunk a column."""
+    """Return a table with one chunk per column, without the metadata that `described` added."""
     fields = []
     for field in table.schema:
         metadata = {key: text for key, text in (field.metadata or {}).items() if key != UNIT}

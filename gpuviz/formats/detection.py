@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Modules of this package; each has `read(path)`.
 FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
-# Those that take long enough to report progress.
+# Formats whose `read` also accepts `progress`.
 _WITH_PROGRESS = ("torch_snapshot", "rmm_csv")
 _START_BYTES = 1024
 _EXPECTED = (
@@ -28,11 +28,11 @@ def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "R
 
     Args:
         path: The file or folder.
-        progress: Called repeatedly with the bytes read and the total, for formats that take long.
+        progress: Called repeatedly with the bytes read and the total, for slow formats.
 
     Raises:
-        FormatError: It has none of the formats, or is damaged.
-        OSError: It does not exist or cannot be read.
+        FormatError: The format is unknown, or the file is damaged.
+        OSError: The file does not exist or cannot be read.
     """
     name = detect(path)
     module = import_module(f"gpuviz.formats.{name}")
@@ -41,11 +41,11 @@ def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "R
 
 
 def detect(path: "Path") -> str:
-    """Return which of ``FORMATS`` a file or folder has; its name does not matter.
+    """Return which of ``FORMATS`` a file or folder has, regardless of its name.
 
     Raises:
         FormatError: It has none of them.
-        OSError: It does not exist or cannot be read.
+        OSError: The file does not exist or cannot be read.
     """
     if path.is_dir():
         return _detect_folder(path)

@@ -1,4 +1,4 @@
-"""The formats that a recording can be written in for other tools."""
+"""Export formats for other tools."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Each format: the module and the function that write it, and the suffixes that choose it.
+# For each format: its module, its function, and the suffixes that select it.
 FORMATS = {
     "perfetto": ("perfetto", "write", (".pftrace", ".perfetto-trace")),
     "chrome_trace": ("chrome_trace", "write", (".json",)),
@@ -19,17 +19,17 @@ FORMATS = {
 
 
 class Writer(Protocol):
-    """Writes a recording whole or not at all, and returns the path."""
+    """Writes a recording atomically, and returns the path."""
 
     def __call__(self, recording: "Recording", path: "Path", *, overwrite: bool) -> "Path":
-        """Write to ``path``; RecordingExistsError unless it is free or ``overwrite``."""
+        """Write to ``path``; RecordingExistsError if it exists and ``overwrite`` is False."""
 
 
 def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
-    """Return what writes a format, by its name, or if None by the suffix of ``path``.
+    """Return the writer of a format; if ``format`` is None, by the suffix of ``path``.
 
     Raises:
-        ValueError: There is no such format, or none with that suffix; the text lists them.
+        ValueError: The format or suffix is unknown; the message lists the formats.
     """
     if format is None:
         format = _format_of(path)  # noqa: A001

@@ -1,7 +1,7 @@
-"""The ``.gpuviz`` file: a ZIP of ``manifest.json`` and one Arrow IPC stream for each table.
+"""The ``.gpuviz`` file: a ZIP with ``manifest.json`` and one Arrow IPC stream per table.
 
-Derived tables are in its folder ``derived``. What is not there, of another version, or not made
-from the tables beside it, is made anew.
+Derived tables are in the folder ``derived``. Those that are missing, of another version, or not
+computed from the tables in the file are computed on load.
 """
 
 import zipfile
@@ -30,10 +30,10 @@ MANIFEST = "manifest.json"
 TABLE_SUFFIX = ".arrow"
 DERIVED_FOLDER = "derived/"
 
-# A browser shows what it has read so far: a batch is what it takes in at once.
+# A browser decodes and shows one batch at a time.
 BATCH_ROWS = 1 << 16
 
-# Deflate cannot shrink anything further than 1032 times; what claims more is damaged or hostile.
+# Deflate's largest possible ratio; a member that declares more is damaged or hostile.
 MAX_DEFLATE_RATIO = 1032
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_TABLE_BYTES = 64 << 30
@@ -57,10 +57,10 @@ _DAMAGE = (
 
 
 def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
-    """Write a recording to ``path``, whole or not at all; return the path.
+    """Write a recording atomically to ``path``; return the path.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
 
@@ -71,7 +71,7 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
 
 
 def is_archive(start: bytes) -> bool:
-    """Return whether a file that starts so is a ZIP."""
+    """Return whether the first bytes of a file are those of a ZIP."""
     return start.startswith(_ZIP_START)
 
 
@@ -79,12 +79,13 @@ def read(path: Path) -> Recording:
     """Return the recording in a ``.gpuviz`` file.
 
     Raises:
-        FormatError: The file is damaged, foreign, or of a newer version.
-        OSError: The file is not there or cannot be read.
+        FormatError: The file is damaged, of another format, or of a newer version.
+        OSError: The file does not exist or cannot be read.
     """
     with path.open("rb") as file:
         start = file.read(len(_ZIP_START))
-        # A foreign file may be of any size. What is read here cannot fail in the middle later.
+        # Check the start first, as a file of another format may be huge. Reading all bytes now
+        # means that no disk error can occur later.
         return read_archive(start if start != _ZIP_START else start + file.read(), str(path))
 
 
@@ -92,7 +93,7 @@ def read_archive(content: bytes, path: str) -> Recording:
     """Return the recording in an archive; ``path`` names it in errors.
 
     Raises:
-        FormatError: The archive is damaged, foreign, or of a newer version.
+        FormatError: The archive is damaged, of another format, or of a newer version.
     """
     if not content.startswith(_ZIP_START):
         raise FormatError(path, "", "not a gpuviz recording; expected a ZIP archive")
@@ -114,10 +115,10 @@ def read_archive(content: bytes, path: str) -> Recording:
 
 
 def read_manifest(content: bytes, path: str) -> Manifest:
-    """Return the manifest in ``content``.
+    """Parse a manifest.
 
     Raises:
-        FormatError: It is damaged, foreign, or of a newer version.
+        FormatError: It is damaged, of another format, or of a newer version.
     """
     try:
         return Manifest.from_json(content)
@@ -126,7 +127,7 @@ def read_manifest(content: bytes, path: str) -> Manifest:
 
 
 def read_stream(content: bytes) -> "pa.Table":
-    """Return the table in a whole Arrow IPC stream, one chunk a column, values checked.
+    """Return the validated table of a complete Arrow IPC stream, with one chunk per column.
 
     Raises:
         ValueError: The bytes are not such a stream, or its values are out of range.
@@ -140,7 +141,7 @@ def read_stream(content: bytes) -> "pa.Table":
 
 
 def write_stream(table: "pa.Table", sink: object) -> None:
-    """Write a table as Arrow batches that a browser can read one by one, none compressed."""
+    """Write a table as uncompressed Arrow batches that a browser can read one by one."""
     import pyarrow as pa
 
     table = table.unify_dictionaries()
@@ -150,7 +151,7 @@ def write_stream(table: "pa.Table", sink: object) -> None:
 
 
 def write_archive(file: BinaryIO, recording: Recording) -> None:
-    """Write the ``.gpuviz`` file of a recording into a file object."""
+    """Write a recording to a file object."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(
         recording.manifest,
@@ -180,9 +181,9 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def naming(path: str, member: str) -> "Iterator[None]":
-    """Turn what a library raises for damaged bytes into a FormatError that names the member.
+    """Turn a library's exception for damaged bytes into a FormatError that names the member.
 
-    Not so what a disk or a lack of memory raises: the bytes may be good.
+    Disk errors and out of memory pass through, because the bytes may be intact.
     """
     import pyarrow as pa
 
@@ -191,7 +192,7 @@ def naming(path: str, member: str) -> "Iterator[None]":
     except (FormatError, MemoryError):
         raise
     except (*_DAMAGE, OSError, pa.ArrowException) as error:
-        # Arrow raises OSError, without a number, for bytes that are not as it expects.
+        # Arrow raises OSError without an errno for damaged bytes.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         summary = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -200,7 +201,7 @@ def naming(path: str, member: str) -> "Iterator[None]":
 
 @contextmanager
 def naming_table(path: str) -> "Iterator[None]":
-    """Turn a table that is not as expected into a FormatError that names its member."""
+    """Turn the error of an invalid table into a FormatError that names its member."""
     try:
         yield
     except NonconformingTableError as error:
@@ -238,7 +239,7 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) 
 
 
 def _taken_out(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Take the derived tables out of all tables of an archive, and return them."""
+    """Remove the derived tables from an archive's tables, and return them."""
     names = [name for name in tables if name.startswith(DERIVED_FOLDER)]
     return {name.removeprefix(DERIVED_FOLDER): tables.pop(name) for name in names}
 

@@ -1,4 +1,4 @@
-"""The recording inside an HTML report."""
+"""The recording embedded in an HTML report."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ _HTML_START = re.compile(rb"\s*<(!doctype\s+html|html|!--|head|body|script)\b", 
 
 
 def is_page(start: bytes) -> bool:
-    """Return whether a file that starts so is an HTML page."""
+    """Return whether the first bytes of a file are those of an HTML page."""
     return _HTML_START.match(start.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
@@ -24,7 +24,7 @@ def read(path: Path) -> Recording:
     """Return the recording that an HTML report embeds.
 
     Raises:
-        FormatError: The page embeds none, or it is damaged.
+        FormatError: The page embeds no recording, or the recording is damaged.
     """
     page = path.read_bytes()
     opening = _OPENING.search(page)

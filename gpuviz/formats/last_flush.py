@@ -1,4 +1,4 @@
-"""The file ``last_flush.json``: how much of a growing recording is safely on disk."""
+"""The file ``last_flush.json``: how much of a growing recording is on disk."""
 
 import json
 import zlib
@@ -10,12 +10,12 @@ LAST_FLUSH = "last_flush.json"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written of one table.
+    """How much of one table was written.
 
     Attributes:
-        rows: Rows in whole batches.
-        length: Bytes at the start of the file, which hold them.
-        crc32: The checksum of those bytes.
+        rows: Rows in complete batches.
+        length: Bytes of these batches, from the start of the file.
+        crc32: The checksum of these bytes.
     """
 
     rows: int
@@ -23,7 +23,7 @@ class Written:
     crc32: int
 
     def problem(self, content: bytes) -> str:
-        """Return what is wrong with a file's content; empty if it starts with what was written."""
+        """Describe why a file does not start with the written bytes; empty if it does."""
         if len(content) < self.length:
             return f"damaged ({len(content)} bytes, {self.length} were written)"
         if zlib.crc32(memoryview(content)[: self.length]) != self.crc32:
@@ -33,22 +33,22 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class LastFlush:
-    """The state of the directory after its last flush; ``unix_ns`` is 0 if nothing says."""
+    """The state of the directory after its last flush; ``unix_ns`` is 0 if unknown."""
 
     unix_ns: int = 0
     tables: Mapping[str, Written] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the text of the file."""
+        """Return the content of the file."""
         tables = {name: asdict(written) for name, written in self.tables.items()}
         return json.dumps({"unix_ns": self.unix_ns, "tables": tables})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "LastFlush":
-        """Return what the text says.
+        """Parse the content of the file.
 
         Raises:
-            ValueError: It says something else.
+            ValueError: The content is invalid.
         """
         try:
             values = json.loads(text)

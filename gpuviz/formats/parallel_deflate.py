@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 LEVEL = 4
-# Larger pieces compress a little better; smaller ones keep all threads busy with less in memory.
+# Larger pieces compress slightly better; smaller ones keep all threads busy with less memory.
 PIECE_BYTES = 1 << 20
 _MOST_THREADS = 8
 
@@ -24,9 +24,9 @@ Buffers = list[bytes | bytearray | memoryview]
 
 
 class ParallelDeflate:
-    """Compresses as a ``zlib.compressobj`` of raw deflate does, a piece on each thread.
+    """Replaces a ``zlib.compressobj`` of raw deflate, and compresses pieces on several threads.
 
-    Pieces do not refer to each other; joined they are one stream.
+    Pieces do not refer to each other; together they form one stream.
     """
 
     def __init__(self, threads: "Threads", workers: int) -> None:
@@ -37,7 +37,7 @@ class ParallelDeflate:
         self._waiting: deque[Future[bytes]] = deque()
 
     def compress(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Take bytes, which must not change any more; return what is ready."""
+        """Add bytes, which must not change afterwards; return the output available so far."""
         self._buffers.append(data)
         self._bytes += len(data)
         if self._bytes < PIECE_BYTES:
@@ -46,7 +46,7 @@ class ParallelDeflate:
         return self._ready(self._most_waiting)
 
     def flush(self) -> bytes:
-        """End the stream and return what is left of it."""
+        """End the stream and return the rest of the output."""
         self._submit(zlib.Z_FINISH)
         return self._ready(0)
 
@@ -62,18 +62,18 @@ class ParallelDeflate:
 
 
 class Threads:
-    """Threads that work is submitted to; it is done at once while the interpreter exits."""
+    """A thread pool; while the interpreter exits, the calling thread does the work."""
 
     def __init__(self, workers: int, name: str) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        # Of an interpreter that exits, not even the module can be had.
+        # While the interpreter exits, even the import fails.
         with suppress(RuntimeError):
             from concurrent import futures
 
             self._pool = futures.ThreadPoolExecutor(workers, name)
 
     def submit(self, work: "Callable[P, R]", *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
-        """Let a thread do some work."""
+        """Call a function on a thread."""
         with suppress(RuntimeError):
             if self._pool is not None:
                 return self._pool.submit(work, *args, **kwargs)
@@ -82,7 +82,7 @@ class Threads:
         return done
 
     def close(self) -> None:
-        """Return when all is done."""
+        """Wait for all submitted calls, and end the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -93,7 +93,7 @@ def _deflated(piece: Buffers, ending: int) -> bytes:
 
 
 class Members:
-    """The members of a ZIP archive that is being written, deflated on several threads."""
+    """Writes the members of a ZIP archive, compressed on several threads."""
 
     def __init__(self, archive: "zipfile.ZipFile") -> None:
         self._archive = archive
@@ -102,9 +102,9 @@ class Members:
 
     @contextmanager
     def open(self, entry: "zipfile.ZipInfo") -> "Iterator[IO[bytes]]":
-        """Give the file object of a member."""
+        """Open a member for writing."""
         with self._archive.open(entry, "w", force_zip64=True) as member:
-            # Python's own compressor, which serves as well where this name comes to be another.
+            # If a version of Python renames this attribute, its own compressor is used.
             member._compressor = ParallelDeflate(self._threads, self._workers)  # type: ignore[attr-defined]  # noqa: SLF001
             yield member
 

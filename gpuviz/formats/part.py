@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,54 +13,54 @@ from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
 from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
+from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import conform, without_unknown_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     import pyarrow as pa
 
     from gpuviz.recording.manifest import Manifest
 
 EVENTS = "memory_events"
-# Each names rows of the next.
+# Each refers to rows of the next.
 _NAMING_TABLES = (EVENTS, "stacks", "frames")
 
 
 class PartWriter:
     """Writes a growing recording to ``<path>.part/``, and at the end to ``<path>``.
 
-    After a kill the directory loads; what came after the last flush is lost. For one thread.
+    After a kill the directory can be loaded, without rows since the last flush. Not thread-safe.
 
-    When the disk fails, one ``SpoolError`` is raised and batches are kept in memory from then on:
-    nothing that was appended is lost, and ``finish`` or ``tables`` still has all of it.
+    If the disk fails, ``SpoolError`` is raised but no appended rows are lost: ``tables`` still
+    returns all of them, and the next ``flush`` or ``finish`` tries again.
 
     Args:
-        path: Where the finished recording goes.
-        manifest: What is known at the start.
+        path: The path of the finished recording.
+        manifest: The manifest at the start.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` or at ``<path>.part``.
+        RecordingExistsError: ``path`` or ``<path>.part`` exists.
         SpoolError: The directory cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: "Manifest") -> None:
         self.path = Path(path)
-        self.directory = self.path.with_name(self.path.name + ".part")
-        self.manifest = manifest
+        self.directory = part_of(self.path)
         self._streams: dict[str, AppendStream] = {}
-        self._in_memory: dict[str, list[pa.Table]] = {}
-        self._failed = False
-        _check_free(self.path, self.directory)
-        try:
-            self.directory.mkdir()
-        except FileExistsError:
-            raise RecordingExistsError(
-                f"{self.directory} exists; it was created in the meantime"
-            ) from None
-        except OSError as error:
-            raise SpoolError(f"{self.directory}: cannot be created ({error})") from error
+        check_free(self.path, overwrite=False, remedy="remove it or record to another path")
+        check_part_free(
+            self.path,
+            remedy=f'load it with gpuviz.load("{self.directory}"), then remove it, or record to '
+            "another path",
+        )
+        with _spooling(self.directory, "created"):
+            try:
+                self.directory.mkdir()
+            except FileExistsError:
+                raise created_meanwhile(self.directory) from None
         try:
             self.describe(manifest)
         except SpoolError:
@@ -67,46 +68,33 @@ class PartWriter:
             raise
 
     def describe(self, manifest: "Manifest") -> None:
-        """Replace what the directory says of the recording as a whole.
+        """Replace the manifest in the directory.
 
         Raises:
             SpoolError: The disk failed.
         """
-        try:
+        with _spooling(self.directory):
             self._write_text(MANIFEST, replace(manifest, complete=False).to_json())
-        except OSError as error:
-            raise SpoolError(f"{self.directory}: cannot be written ({error})") from error
 
     def discard(self) -> None:
-        """Remove the directory with everything in it."""
-        self._close_streams()
+        """Remove the directory with its content."""
+        for stream in self._streams.values():
+            stream.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    @property
-    def failed(self) -> bool:
-        """Whether the disk failed, so that batches are kept in memory."""
-        return self._failed
-
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take the next rows of a table; they are on disk after the next ``flush``."""
-        import pyarrow as pa
-
-        if self._failed:
-            self._in_memory.setdefault(table, []).append(pa.Table.from_batches([batch]))
-            return
+        """Add rows of a table; they are on disk after the next ``flush``."""
         if table not in self._streams:
             self._streams[table] = AppendStream(self.directory / (table + TABLE_SUFFIX))
         self._streams[table].append(batch)
 
     def flush(self) -> None:
-        """Write what was appended, so that it survives a kill of this process.
+        """Write appended rows, so that they survive a kill of this process.
 
         Raises:
-            SpoolError: The disk failed; raised once, later calls do nothing.
+            SpoolError: The disk failed.
         """
-        if self._failed:
-            return
-        try:
+        with _spooling(self.directory):
             for name in sorted(self._streams, key=_reading_order, reverse=True):
                 self._streams[name].flush()
             written = {
@@ -114,37 +102,28 @@ class PartWriter:
                 for name, stream in self._streams.items()
             }
             self._write_text(LAST_FLUSH, LastFlush(time.time_ns(), written).to_json())
-        except OSError as error:
-            self._keep_in_memory()
-            raise SpoolError(
-                f"{self.directory}: cannot be written ({error}); the recording continues in memory",
-            ) from error
 
     def tables(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
-        """Return every row appended so far, from disk and from memory.
+        """Return every row appended so far, on disk or not.
 
         Args:
             leave_out: Tables not to read.
 
         Raises:
-            OSError: What is on disk cannot be read.
+            OSError: A file cannot be read.
         """
         import pyarrow as pa
 
         collected = {}
-        for name in dict.fromkeys([*self._streams, *self._in_memory]):
-            if name in leave_out:
-                continue
-            parts = list(self._in_memory.get(name, []))
-            if name in self._streams:
-                stream = self._streams[name]
-                parts = [stream.written(), stream.unwritten(), *parts]
-            known = [part for part in parts if part is not None]
-            collected[name] = pa.concat_tables(known).unify_dictionaries()
+        for name, stream in self._streams.items():
+            if name not in leave_out:
+                parts = [stream.written(), stream.unwritten()]
+                known = [part for part in parts if part is not None]
+                collected[name] = pa.concat_tables(known).unify_dictionaries()
         return collected
 
     def bytes_on_disk(self, table: str) -> int:
-        """Return how much of a table is in its file."""
+        """Return the number of bytes of a table in its file."""
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
@@ -153,32 +132,13 @@ class PartWriter:
 
         Raises:
             SpoolError: The disk is full; the directory is kept and nothing in memory is lost.
-            RecordingExistsError: Meanwhile something came to be at the path.
+            RecordingExistsError: The path was created in the meantime.
         """
         tables = self.tables()
-        try:
+        with _spooling(self.path):
             path = gpuviz.write(Recording(tables, manifest), self.path)
-        except RecordingExistsError:
-            raise
-        except OSError as error:
-            raise SpoolError(f"{self.path}: cannot be written ({error})") from error
-        self._close_streams()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.discard()
         return path
-
-    def close(self) -> None:
-        """Leave the directory as it is after a last flush; it loads as an incomplete recording."""
-        try:
-            self.flush()
-        finally:
-            self._close_streams()
-
-    def _close_streams(self) -> None:
-        for stream in self._streams.values():
-            stream.close()
-
-    def _keep_in_memory(self) -> None:
-        self._failed = True
 
     def _write_text(self, name: str, text: str) -> None:
         unfinished = self.directory / f".{name}.tmp"
@@ -186,14 +146,25 @@ class PartWriter:
         unfinished.replace(self.directory / name)
 
 
-def read(directory: Path) -> Recording:
-    """Return the recording in a ``.gpuviz.part`` directory; its notes say what is missing.
+@contextmanager
+def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
+    """Turn disk errors into a SpoolError that names ``path``."""
+    try:
+        yield
+    except RecordingExistsError:
+        raise
+    except OSError as error:
+        raise SpoolError(f"{path}: cannot be {verb} ({error})") from error
 
-    It may grow meanwhile.
+
+def read(directory: Path) -> Recording:
+    """Return the recording in a ``.gpuviz.part`` directory, with notes on what is missing.
+
+    The directory may grow in the meantime.
 
     Raises:
-        FormatError: The directory is not one, or its manifest or a table is damaged.
-        OSError: Something in it cannot be read.
+        FormatError: It is not such a directory, or its manifest or a table is damaged.
+        OSError: A file cannot be read.
     """
     manifest_path = directory / MANIFEST
     if not manifest_path.is_file():
@@ -215,7 +186,7 @@ def read(directory: Path) -> Recording:
 
 
 def _reading_order(name: str) -> tuple[int, str]:
-    """Sort what names things before what they are; written in reverse, no name is unknown."""
+    """Sort tables before those they refer to; written in reverse, no reference is unknown."""
     return (_NAMING_TABLES.index(name) if name in _NAMING_TABLES else len(_NAMING_TABLES), name)
 
 
@@ -271,13 +242,3 @@ def _end_note(manifest: "Manifest", flushed: LastFlush) -> str:
     return (
         f"{note} What happened after the last write, {seconds:.1f} s after the start, is missing."
     )
-
-
-def _check_free(path: Path, directory: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise RecordingExistsError(f"{path} exists; remove it or record to another path")
-    if directory.exists() or directory.is_symlink():
-        raise RecordingExistsError(
-            f"{directory} exists: a recording to {path.name} is in progress or was interrupted; "
-            f'load it with gpuviz.load("{directory}"), then remove it, or record to another path',
-        )

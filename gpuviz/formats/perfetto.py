@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
 from gpuviz.formats.trace import build_trace, description, first_time_ns
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "Path":
-    """Write a recording as a Perfetto trace, whole or not at all; return the path.
+    """Write a recording atomically as a Perfetto trace; return the path.
 
     Times are nanoseconds since the recording's start, or since the first event if that is earlier;
-    the file says what the wall clock was.
+    the file contains the corresponding wall-clock time.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)

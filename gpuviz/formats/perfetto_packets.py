@@ -1,6 +1,6 @@
-"""Protocol Buffers messages of Perfetto that stand once in a file: clock, tracks, texts.
+"""Perfetto messages that occur once per file: clock, tracks, interned texts.
 
-Numbers are those of protos/perfetto/trace of Perfetto 0.59.
+Field numbers are those of protos/perfetto/trace in Perfetto 0.59.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpuviz.formats.trace_rows import Track
 
 SEQUENCE = 1
-_CLOCK = 64  # the first number of clocks that are known only on their own sequence
+_CLOCK = 64  # the first id of clocks that are local to a sequence
 _REALTIME = 1
 _TRACE_FILE = 11
 _INCREMENTAL_STATE_CLEARED = 1
@@ -26,7 +26,7 @@ Value = int | bytes | str
 
 
 def message(*fields: tuple[int, Value]) -> bytes:
-    """Return a message of fields by number; texts and messages are bytes or str."""
+    """Encode a message from fields by number; texts and messages are bytes or str."""
     return b"".join(_field(number, value) for number, value in fields)
 
 
@@ -40,7 +40,7 @@ def _field(number: int, value: Value) -> bytes:
 def _varint(value: int) -> bytes:
     content = bytearray()
     value &= 2**64 - 1
-    while value >= 0x80:  # noqa: PLR2004 - seven bits a byte
+    while value >= 0x80:  # noqa: PLR2004 - seven bits per byte
         content.append(value & 0x7F | 0x80)
         value >>= 7
     content.append(value)
@@ -48,15 +48,15 @@ def _varint(value: int) -> bytes:
 
 
 def packet(*fields: tuple[int, Value], flags: int = _NEEDS_INCREMENTAL_STATE) -> bytes:
-    """Return a packet of a file."""
+    """Encode a TracePacket."""
     return message((1, message(*fields, (10, SEQUENCE), (13, flags))))
 
 
 def clock_packet(unix_ns: int) -> bytes:
-    """Return the first packet: times of all others are of a clock of their own.
+    """Return the first packet, which defines the clock of all others.
 
     Args:
-        unix_ns: Nanoseconds since 1970 when that clock says 0; at most 0 if that is not known.
+        unix_ns: Time 0 of that clock, in ns since 1970; at most 0 if unknown.
     """
     times = {_CLOCK: 0, _TRACE_FILE: 0} | ({_REALTIME: unix_ns} if unix_ns > 0 else {})
     clocks = [(1, message((1, clock), (2, time))) for clock, time in times.items()]
@@ -72,7 +72,7 @@ def track_packets(tracks: "Sequence[Track]", description: str) -> "Iterator[byte
     """Yield a packet for each track; a track's uuid is its position + 1.
 
     Args:
-        tracks: All of them, parents first.
+        tracks: All tracks, parents first.
         description: Shown with each process.
     """
     for position, track in enumerate(tracks):

@@ -1,4 +1,4 @@
-"""Deprecated name of `gpuviz.formats.detection`, for one version."""
+"""Deprecated name of `gpuviz.formats.detection`, kept for one version."""
 
 import warnings
 from typing import TYPE_CHECKING

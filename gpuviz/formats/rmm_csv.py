@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 COLUMNS = ("thread", "time", "action", "pointer", "size", "stream")
-# Without these it is somebody else's table.
+# A table without these columns is not a log of RMM.
 _TELLING = {"action", "pointer", "size"}
-# Of what rmmWriteLog wrote before RMM had memory resources.
+# Columns of rmmWriteLog, from before RMM had memory resources.
 _OLDEST = {"event type", "device id", "address"}
 _DEVICE = re.compile(r"\.dev(\d{1,3})(?=\.|$)")
 _LONGEST_LINE = 4096
@@ -26,7 +26,7 @@ _BETWEEN_REPORTS_S = 0.05
 
 
 def is_log(start: bytes) -> bool:
-    """Return whether a file that starts so is a log of RMM, maybe one that `read` refuses."""
+    """Return whether a file's first bytes are those of a log of RMM, even one `read` rejects."""
     header = start.removeprefix(b"\xef\xbb\xbf").splitlines()[:1]
     names = header[0].decode("utf-8", "replace").split(",") if header else []
     known = {_plain(name) for name in names}
@@ -34,17 +34,18 @@ def is_log(start: bytes) -> bool:
 
 
 def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
-    """Return the recording that RMM's log is: allocations and frees, without segments.
+    """Return the recording of RMM's log: allocations and frees, without segments.
 
-    The device is the one in a name such as ``log.dev1.csv``, else 0. Blocks that are freed and
-    were never allocated existed before. Threads are not known where the log has no such column.
+    The device is taken from a name such as ``log.dev1.csv``, else 0. Blocks freed without being
+    allocated are assumed to exist before the log. Threads are unknown if the log has no column for
+    them.
 
     Args:
         path: The log.
-        progress: Gets the bytes that were read and the bytes in all, at most 20 times a second.
+        progress: Called with the bytes read and the total, at most 20 times a second.
 
     Raises:
-        FormatError: A line is not one of the log; the text names it.
+        FormatError: A line is invalid; the message contains its number.
         OSError: The file cannot be read.
     """
     name = str(path)
@@ -73,7 +74,7 @@ def _plain(name: str) -> str:
 
 
 def _column_order(header: list[str]) -> list[int | None]:
-    """Return where each of ``COLUMNS`` is; None for one that the log can do without."""
+    """Return the position of each of ``COLUMNS``; None for a missing optional column."""
     names = [_plain(name.removeprefix("\ufeff")) for name in header]
     if set(names) >= _OLDEST:
         raise RowError(

@@ -1,4 +1,4 @@
-"""The rows of RMM's CSV log as the tables of a recording."""
+"""The tables of a recording from the rows of RMM's CSV log."""
 
 import re
 from array import array
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DAY_NS = 86_400 * 10**9
-# A thread that logs late goes back by less; a log that goes back further has passed midnight.
+# Times that decrease by more mean that the log passed midnight; by less, that a thread logged late.
 _LATEST_NS = _DAY_NS // 2
 _CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[ T])?(\d{1,2}):(\d\d):(\d\d)(?:[.:,](\d{1,9}))?")
 _SECONDS = re.compile(r"(\d{1,10})(?:\.(\d{1,9})\d*)?")
@@ -32,11 +32,11 @@ _NO_SEGMENTS = "RMM's log contains requested blocks only; the memory that RMM re
 
 
 class RowError(ValueError):
-    """A line of the log is not one."""
+    """A line of the log is invalid."""
 
 
 class LogRows:
-    """Collects the log's lines, in their order."""
+    """Collects the lines of a log in order."""
 
     def __init__(self, device: int) -> None:
         self._device = device
@@ -52,10 +52,10 @@ class LogRows:
         self._empty = 0
 
     def add(self, values: list[str]) -> None:
-        """Take the next line: thread, time, action, pointer, size, stream.
+        """Add a line: thread, time, action, pointer, size, stream.
 
         Raises:
-            RowError: A value is not one of the log.
+            RowError: A value is invalid.
         """
         thread, time, action, pointer, size, stream = (value.strip() for value in values)
         codes = _ACTION_NAMES.get(action.lower())
@@ -110,7 +110,7 @@ class LogRows:
         }
 
     def manifest(self) -> Manifest:
-        """Return what is true of the whole log."""
+        """Return the manifest of the recording."""
         start = self._start or 0
         times = self._columns["time"]
         notes = [_NO_SEGMENTS]
@@ -146,7 +146,7 @@ class LogRows:
         }
 
     def _time(self, text: str) -> int:
-        """Return ns since the first line; never less than for the line before."""
+        """Return ns since the first line; at least the time of the previous line."""
         clock = _CLOCK.fullmatch(text)
         seconds = _SECONDS.fullmatch(text)
         if clock:
@@ -171,9 +171,9 @@ class LogRows:
         return self._last
 
     def _thread(self, text: str) -> int:
-        """Return the thread's id; a handle that does not fit the column gets a number instead."""
+        """Return the thread's id; a handle too large for the column is replaced by a number."""
         if text not in self._threads:
-            number = _number(text, "thread", 10)  # 0 for none
+            number = _number(text, "thread", 10)  # 0 if unknown
             fits = number <= _HIGHEST_THREAD
             self._threads[text] = number if fits else len(self._threads) + 1
         return self._threads[text]

@@ -5,6 +5,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.launches import first_rows
 from gpuviz.formats.torch_manifest import EXTRA, KEPT
 from gpuviz.recording.tables import ACTIONS
 
@@ -17,18 +18,14 @@ if TYPE_CHECKING:
 _NS = 1000
 _BLOCK_UNIT = 512
 _UNKNOWN_SEGMENT = 2
-# torch's rules for what goes to which pool.
-_SMALL_BLOCK = 1 << 20
-_SMALL_SEGMENT = 2 << 20
-_LARGE_PAGE = 20 << 20
 _FIRST_SEGMENT = ACTIONS.index("segment_alloc")
 _LAST_SEGMENT = ACTIONS.index("segment_unmap")
-_PROTOCOL = 3  # as 4, but without frames around its bytes
+_PROTOCOL = 3  # protocol 4 without framing
 _NO_SEGMENT = -1
 
 
 class SnapshotColumns:
-    """What `gpuviz._core.write_torch_snapshot` writes for a recording."""
+    """Converts a recording to the arguments of `gpuviz._core.write_torch_snapshot`."""
 
     def __init__(self, recording: "Recording") -> None:
         self._recording = recording
@@ -36,7 +33,7 @@ class SnapshotColumns:
         self._pools: dict[int, int] = {}
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments, all but ``write``."""
+        """Return all keyword arguments except ``write``."""
         frames, stacks = self._frames(), self._stacks()
         devices, events = self._events()
         segments, blocks = self._memory()
@@ -53,7 +50,7 @@ class SnapshotColumns:
         }
 
     def _events(self) -> tuple[list[int], dict[str, Any]]:
-        """Return the rows of each device, and the columns of all events, device by device."""
+        """Return the row count of each device, and the columns of all events, device by device."""
         import numpy as np
 
         recording = self._recording
@@ -90,20 +87,14 @@ class SnapshotColumns:
     def _kinds(
         self, pools: "NDArray[Any]", actions: "NDArray[Any]", sizes: "NDArray[Any]"
     ) -> "NDArray[Any]":
-        """Return small or large where a reader would not find it by torch's rules."""
-        import numpy as np
-
-        is_segment = (actions >= _FIRST_SEGMENT) & (actions <= _LAST_SEGMENT)
-        is_unmap = actions == _LAST_SEGMENT
-        guess = np.where(is_segment, sizes != _SMALL_SEGMENT, sizes > _SMALL_BLOCK)
-        guess = np.where(is_unmap, sizes % _LARGE_PAGE == 0, guess)
-        kinds = (pools % 2).astype(np.uint8)
+        """Return small or large where torch's rules would not infer it, else unknown."""
+        kinds = (pools % 2).astype("uint8")
         if self._recording.manifest.allocator == "caching":
-            kinds[kinds == guess] = _UNKNOWN_SEGMENT
+            kinds[kinds == _core.are_large_by_size(actions, sizes)] = _UNKNOWN_SEGMENT
         return kinds
 
     def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
-        """Return 1 for each event of a device of which no segment is known."""
+        """Return 1 for each event of a device without known segments."""
         import numpy as np
 
         table = self._recording.table("memory_events")
@@ -113,9 +104,9 @@ class SnapshotColumns:
         return (~np.isin(devices, with_segments)).astype(np.uint8)
 
     def _memory(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the columns of the segments at the end, and those of their blocks.
+        """Return the columns of the segments at the end, and of their blocks.
 
-        A block outside of them is a segment of its own.
+        Each block outside all segments gets its own segment.
         """
         import numpy as np
 
@@ -189,7 +180,7 @@ class SnapshotColumns:
         return chosen
 
     def _metadata(self, ids: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the text of each event's range."""
+        """Return the number of the name of each event's range; 0 if there is none."""
         import numpy as np
 
         strings = self._recording.table("strings").to_pydict()
@@ -208,7 +199,7 @@ class SnapshotColumns:
         return np.array(places, np.uint32)[inverse].astype(np.uint32)
 
     def _torch_pool(self, owner: int) -> tuple[int, int]:
-        """Return torch's id of a pool: the one that it had, else that of a MemPool."""
+        """Return torch's id of a pool: its original id, else that of a MemPool."""
         known = self._recording.manifest.extra.get(EXTRA)
         pools = known.get("pools", {}) if isinstance(known, dict) else {}
         match pools.get(str(owner)) if isinstance(pools, dict) else None:
@@ -221,7 +212,7 @@ class SnapshotColumns:
 
 
 def rest(recording: "Recording") -> dict[str, Any]:
-    """Return what a snapshot has beside its traces and segments."""
+    """Return the parts of a snapshot other than its traces and segments."""
     manifest = recording.manifest
     known = manifest.extra.get(EXTRA)
     settings = known.get("allocator_settings") if isinstance(known, dict) else None
@@ -249,7 +240,7 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def _annotations(recording: "Recording") -> list[dict[str, Any]]:
-    """Return the starts and ends of ranges in the order of their times."""
+    """Return the starts and ends of ranges, ordered by time."""
     strings = recording.table("strings").to_pydict()
     names = dict(zip(strings["id"], strings["text"], strict=True))
     device = recording.devices[0] if recording.devices else 0
@@ -267,7 +258,7 @@ def _annotations(recording: "Recording") -> list[dict[str, Any]]:
 
 
 def _without_memo(values: dict[str, Any]) -> bytes:
-    """Return keys and values as the opcodes of a pickle that belong between its dict's marks."""
+    """Return keys and values as pickle opcodes, to be placed inside a dict."""
     pieces = []
     for value in (part for item in values.items() for part in item):
         buffer = io.BytesIO()
@@ -289,12 +280,5 @@ def _codes(column: "pa.ChunkedArray") -> "NDArray[Any]":
 
 
 def _positions(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the position from 1 that each id has in ``known``, 0 where it is not there."""
-    import numpy as np
-
-    if not len(known):
-        return np.zeros(len(ids), np.uint32)
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known[order], ids).clip(max=len(known) - 1)
-    rows = order[places]
-    return np.where(known[rows] == ids, rows + 1, 0).astype(np.uint32)
+    """Return the 1-based position of each id in ``known``; 0 if it is absent."""
+    return (first_rows(known, ids) + 1).astype("uint32")

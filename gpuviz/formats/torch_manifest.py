@@ -1,4 +1,4 @@
-"""The manifest of a recording that is read from a torch memory snapshot."""
+"""The manifest of a recording read from a torch memory snapshot."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXTRA = "torch_snapshot"
 ALLOCATOR_NAME = "PyTorch's caching allocator"
-# Of a recording's manifest, what its snapshot keeps beside what torch's form has.
+# Fields of a recording's manifest that are stored in gpuviz's own key of a snapshot.
 KEPT = (
     "gpuviz_version",
     "python",
@@ -37,7 +37,7 @@ def manifest_of(
     settings: dict[str, Any],
     recorder: dict[str, Any],
 ) -> Manifest:
-    """Return what is true of all of the recording, with notes on what is not known."""
+    """Return the manifest, with notes on what is unknown."""
     times = tables.times
     kept = {name: recorder[name] for name in KEPT if isinstance(recorder.get(name), str)}
     program = recorder.get("program")
@@ -66,7 +66,7 @@ def manifest_of(
 
 
 def _existed(actions: "NDArray[Any]") -> str:
-    """Return the rows that lead to what existed before as counts."""
+    """Return the numbers of segments and blocks that existed before the trace, as text."""
     blocks = int((actions == ACTIONS.index("alloc")).sum())
     pending = int((actions == ACTIONS.index("free_requested")).sum())
     return f"segments: {len(actions) - blocks - pending}, blocks: {blocks}"
@@ -86,8 +86,8 @@ def _notes(
     elif tables.before:
         yield (
             "The torch snapshot's trace begins in the middle: what existed before "
-            f"({_existed(history['before']['action'])}) was worked out from what came after; "
-            "when and where it was made is not known."
+            f"({_existed(history['before']['action'])}) was inferred from later events; "
+            "its times and call stacks are unknown."
         )
     if tables.times.are_missing:
         yield "The torch snapshot has no times: its events are shown 1 µs apart, in their order."
@@ -96,12 +96,12 @@ def _notes(
     if history["contradictions"]:
         yield (
             f"{history['contradictions']} events of the torch snapshot contradict others: its "
-            "trace seems to lack events."
+            "trace is probably incomplete."
         )
     if tables.after:
         yield (
-            "The torch snapshot's trace does not lead to its segments: "
-            f"{tables.after} events were added at its end that lead there."
+            "The torch snapshot's trace does not match its segments: "
+            f"{tables.after} events were added at its end to match them."
         )
     for what, count in snapshot.left_out:
         yield f"{count} {what} in the torch snapshot are left out."

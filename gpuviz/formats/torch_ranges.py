@@ -15,10 +15,10 @@ _OPEN = -1
 
 
 class SnapshotRanges:
-    """Makes rows of ``ranges`` from ``external_annotations`` and from ``user_metadata``.
+    """Creates ``ranges`` from ``external_annotations`` and ``user_metadata``.
 
-    Each run of events of a device with the same metadata is a range from its first event to its
-    last, unless an annotation of that name was open then.
+    Consecutive events of a device with the same metadata form a range from the first to the last,
+    unless an annotation of that name covers them.
     """
 
     def __init__(self, annotations: dict[str, Any], texts: list[str], times: "Times") -> None:
@@ -36,7 +36,7 @@ class SnapshotRanges:
     def of_events(
         self, metadata: "NDArray[Any]", devices: "NDArray[Any]", times: "NDArray[Any]"
     ) -> "NDArray[Any]":
-        """Return the id of each event's range, 0 for none."""
+        """Return the id of each event's range; 0 if it has none."""
         import numpy as np
 
         ranges = np.zeros(len(metadata), np.uint32)
@@ -81,7 +81,7 @@ class SnapshotRanges:
         }
 
     def _pair(self, annotations: dict[str, Any], times: "Times") -> None:
-        """Join the starts and ends of annotations; of equal names the last start ends first."""
+        """Match the starts and ends of annotations; an end matches the latest start of its name."""
         opened: dict[tuple[int, int], list[int]] = {}
         moments = times.of(annotations["time_us"])
         columns = (annotations["name"], annotations["device"], annotations["is_start"], moments)

@@ -7,39 +7,40 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuviz import _core
 from gpuviz.errors import FormatError
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
 from gpuviz.formats.torch_tables import SnapshotTables
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Of the values of a pickle while it is read; a snapshot needs 2 to 4 bytes for each of its own.
+# Limit for a pickle's values in bytes; a snapshot needs 2 to 4 bytes per byte of its file.
 MEMORY_LIMIT = 6 << 30
 _DIVISIONS = tuple(str(1 << power) for power in range(16))
 
 
 def is_pickle(start: bytes) -> bool:
-    """Return whether a file that starts so is a pickle of protocol 2 to 5."""
+    """Return whether the first bytes of a file are those of a pickle of protocol 2 to 5."""
     return len(start) >= 2 and start[0] == 0x80 and 2 <= start[1] <= 5  # noqa: PLR2004
 
 
 def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
-    """Return the recording that a torch memory snapshot is.
+    """Return the recording of a torch memory snapshot.
 
-    Nothing in the file is executed: the reader knows plain values only and refuses the rest. The
-    state at the end is exactly the snapshot's. What existed before the trace is worked out
-    backwards from it; where a trace does not tell enough, the recording's notes say so.
+    Nothing in the file is executed: the reader accepts plain values only. The state at the end is
+    exactly the snapshot's. The state before the trace is inferred backwards from it; the
+    recording's notes state what could not be inferred.
 
     Args:
         path: A pickle of protocol 2 to 5, of ``_snapshot()`` or of ``memory_snapshot()``.
-        progress: Gets the bytes that were read and the bytes in all, at most 20 times a second.
+        progress: Called with the bytes read and the total, at most 20 times a second.
 
     Raises:
-        FormatError: The file is damaged, no snapshot, or refused; the text names the place.
+        FormatError: The file is damaged, rejected, or not a snapshot; the message names the part.
         OSError: The file cannot be read.
     """
     name = str(path)
@@ -54,22 +55,22 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
 
 
 def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
-    """Write a recording as a torch memory snapshot, whole or not at all; return its path.
+    """Write a recording atomically as a torch memory snapshot; return its path.
 
-    The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `read` gives
-    every event back; what torch's form has no place for is lost: times below a microsecond and of
-    what existed before; threads; the text of source lines; the kind, parent and thread of ranges;
+    The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `read` returns
+    every event, without what torch's format cannot represent: fractions of a microsecond; times of
+    initial events; threads; the text of source lines; the kind, parent and thread of ranges;
     names, kinds and lifetimes of streams and devices; GPU activities, CUDA calls,
-    synchronizations and samples of device memory. The order of events is kept on each device, not
-    between them.
+    synchronizations and samples of device memory. The order of events is kept within a device, not
+    between devices.
 
-    Keys that torch does not know, and whose readers pass over: ``block_size`` of an event whose
-    block torch's rounding would not give, ``pool_is_large`` of one under another allocator,
-    ``requested_size`` of ``oom``, the actions ``record_stream`` and ``empty_cache``, ``synthetic``
-    on segments around blocks that lie in none, and ``gpuviz`` with what is true of the recording.
+    torch's readers ignore the keys added here: ``block_size`` of an event whose block size differs
+    from torch's rounding, ``pool_is_large`` of an event of another allocator, ``requested_size`` of
+    ``oom``, the actions ``record_stream`` and ``empty_cache``, ``synthetic`` on segments created
+    for blocks outside all segments, and ``gpuviz`` with fields of the manifest.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
     path = Path(path)
@@ -98,7 +99,7 @@ def _recording(snapshot: "_core.TorchSnapshot", name: str) -> Recording:
 
 
 def _values(entries: dict[bytes, bytes]) -> dict[str, Any]:
-    """Return a dict of JSON texts as values."""
+    """Decode the values of a dict from JSON."""
     return {
         key.decode("utf-8", "replace"): json.loads(text.decode("utf-8", "replace"))
         for key, text in entries.items()
@@ -106,14 +107,14 @@ def _values(entries: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def max_split_size(settings: dict[str, Any]) -> int | None:
-    """Return the setting of that name in bytes, None if unlimited or not known."""
+    """Return ``max_split_size`` in bytes; None if unlimited or unknown."""
     size = settings.get("max_split_size")
     is_limit = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 63
     return size if is_limit else None
 
 
 def divisions(settings: dict[str, Any]) -> list[int]:
-    """Return ``roundup_power2_divisions`` by power of two, 0 where not set or not known."""
+    """Return ``roundup_power2_divisions`` by power of two; 0 where unset or unknown."""
     given = settings.get("roundup_power2_divisions")
     if not isinstance(given, dict):
         return [0] * len(_DIVISIONS)

@@ -19,7 +19,7 @@ _CELL = re.compile(r"In \[(\d{1,9})\]")
 
 
 class SnapshotTables:
-    """Collects the tables; ``before`` and ``after`` are rows that the trace does not have.
+    """Builds the tables; ``before`` and ``after`` count the events added around the trace.
 
     Raises:
         ValueError: The trace's times are impossible.
@@ -50,7 +50,7 @@ class SnapshotTables:
         self._stacks = _stacks(snapshot)
 
     def finish(self) -> "dict[str, pa.Table]":
-        """Return the tables, and keep no columns."""
+        """Return the tables, and release the columns."""
         columns = self._columns()
         handles = columns.pop("stream")
         columns["stream"], streams = _numbered_streams(columns["device"], handles)
@@ -88,7 +88,7 @@ class SnapshotTables:
 
 
 def _keep_conventions(columns: dict[str, Any]) -> None:
-    """Change what torch's trace says in another way than ``memory_events``."""
+    """Convert sizes from the conventions of torch's trace to those of ``memory_events``."""
     import numpy as np
 
     action = columns["action"]

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# In nanoseconds since 1970 it is the last microsecond that 64 bits have, in the year 2262.
+# The last microsecond whose nanoseconds since 1970 fit into 64 bits, in the year 2262.
 LATEST_US = (2**63 - 1) // 1000
 NS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When the events were, in ns since the recording's start.
+    """Times of the events, in ns since the recording's start.
 
     Attributes:
-        events: Of each event; on one device none is before the one before it.
-        start_unix_ns: Of time 0, since 1970; 0 where not known.
-        end: The last time of all.
-        are_missing: Whether the file has no times, so that events are 1 µs apart.
-        moved: Events that the file has before their predecessors.
+        events: The time of each event; never decreasing within a device.
+        start_unix_ns: Time 0 in ns since 1970; 0 if unknown.
+        end: The latest time.
+        are_missing: Whether the file has no times, so that events are placed 1 µs apart.
+        moved: Number of events that the file dates before their predecessors.
     """
 
     events: "NDArray[Any]"
@@ -31,7 +31,7 @@ class Times:
     moved: int
 
     def of(self, time_us: "NDArray[Any]") -> "NDArray[Any]":
-        """Return times in µs since 1970 on the recording's axis."""
+        """Convert times in µs since 1970 to ns since the recording's start."""
         import numpy as np
 
         if self.are_missing:
@@ -49,10 +49,10 @@ def event_times(
     """Return the times of events.
 
     Args:
-        time_us: Of each event, in µs since 1970; 0 where missing.
-        devices: Of each event; the events of a device follow each other.
-        others_us: Of what else there is.
-        start_unix_ns: Of the recording that was written; None if it is not known.
+        time_us: The time of each event, in µs since 1970; 0 where missing.
+        devices: The device of each event; events are grouped by device.
+        others_us: Other times in the file, in µs since 1970.
+        start_unix_ns: The start of the exported recording; None if unknown.
 
     Raises:
         ValueError: A time is after the year 2262.

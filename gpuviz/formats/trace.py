@@ -1,4 +1,4 @@
-"""A recording as a trace: tracks with events, counters, and flows between them."""
+"""Conversion of a recording to a trace: tracks with events, counters and flows."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ _MAIN_THREAD = "MainThread"
 
 
 def build_trace(recording: "Recording") -> Trace:
-    """Return what a viewer shows: a process for each device, and one for the program."""
+    """Return the trace of a recording: a process for each device, and one for the program."""
     trace = Trace()
     program = _program_id(recording)
     host = trace.add_process(_program_name(recording), program)
@@ -40,27 +40,27 @@ def build_trace(recording: "Recording") -> Trace:
 
 
 def first_time_ns(trace: Trace) -> int:
-    """Return the time of the first event or value, 0 if none is before 0."""
+    """Return the time of the first event or value; 0 if none is negative."""
     tables = [int(table.time.min()) for table in trace.tables if len(table.time)]
     counters = [int(counter.time.min()) for counter in trace.counters]
     return min([0, *tables, *counters])
 
 
 def _program_name(recording: "Recording") -> str:
-    # An argument of a command line may hold bytes that are no text, as lone surrogates.
+    # Undecodable bytes of a command line are lone surrogates.
     program = " ".join(recording.manifest.program).encode(errors="backslashreplace").decode()
     return program or "host"
 
 
 def _program_id(recording: "Recording") -> int:
-    """Return the process id of the program: on Linux it is the id of its main thread."""
+    """Return the process id of the program; on Linux, that of its main thread."""
     threads = recording.tables["threads"].to_pylist()
     main = [row["id"] for row in threads if row["name"] == _MAIN_THREAD]
     return int(main[0]) if main and 0 < main[0] < 2**31 else 1
 
 
 def _device_processes(trace: Trace, recording: "Recording", program: int) -> dict[int, int]:
-    """Return the position of the process of each device; process ids are those next to none."""
+    """Return the position of each device's process; ids start at 1 and skip the program's."""
     devices = recording.tables["devices"].to_pydict()
     names = dict(zip(devices["id"], devices["name"], strict=True))
     processes = {}
@@ -78,10 +78,10 @@ def _devices(recording: "Recording") -> list[int]:
 
 
 def _flows(recording: "Recording") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
-    """Return the call and the flow of each activity, and how many flows begin at each call.
+    """Return the call and the flow of each activity, and the number of flows from each call.
 
-    The call is -1 and the flow 0 where there is none. Flows are numbered from 1, call by call. They
-    only go forward in time; where two clocks disagree there is none.
+    The call is -1 and the flow 0 if there is none. Flows are numbered from 1, call by call. If the
+    clocks disagree so that a flow would go backward in time, it is omitted.
     """
     import numpy as np
 
@@ -105,7 +105,7 @@ def _taken(values: "NDArray[Any]", rows: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def description(recording: "Recording") -> str:
-    """Return what a reader of the trace should know of the recording as a whole."""
+    """Return a description of the recording for a reader of the trace."""
     manifest = recording.manifest
     began = f", begun {manifest.created}" if manifest.created else ""
     sentences = [

@@ -32,11 +32,11 @@ def add_activities(
     """Add a track for each stream and the activities on it.
 
     Args:
-        trace: Gets them.
+        trace: The trace to add to.
         recording: The recording.
         devices: The position of each device's process.
-        flows: The number of the flow that arrives at each activity, 0 for none.
-        lines: For each, the number of the text of the line that launched it, -1 if unknown.
+        flows: The number of the flow into each activity; 0 if there is none.
+        lines: For each activity, the text number of the line that launched it; -1 if unknown.
     """
     import numpy as np
 
@@ -69,7 +69,7 @@ def add_activities(
 
 
 def stream_names(recording: "Recording") -> dict[int, str]:
-    """Return a name for each stream's id that no other stream of its device has."""
+    """Return a name for each stream's id, unique on its device."""
     rows = recording.tables["streams"].select(["id", "device", "name"]).to_pylist()
     named: dict[tuple[int, str], list[int]] = {}
     for row in rows:

@@ -19,11 +19,11 @@ UNKNOWN_THREAD = "unknown thread"
 
 
 class HostTracks:
-    """The tracks of threads, made when they are first asked for.
+    """The tracks of threads, created on first use.
 
     Args:
-        trace: Gets them.
-        recording: Has the threads' names.
+        trace: The trace to add to.
+        recording: The recording, for the names of threads.
         process: The position of the track of the recorded process.
     """
 
@@ -35,7 +35,7 @@ class HostTracks:
         self._tracks: dict[int, int] = {}
 
     def of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the track of each of the operating system's thread ids, 0 if it is not known."""
+        """Return the track of each of the operating system's thread ids; 0 if unknown."""
         import numpy as np
 
         distinct, rows = np.unique(threads, return_inverse=True)
@@ -59,11 +59,11 @@ def add_calls(
     """Add the CUDA calls.
 
     Args:
-        trace: Gets them.
+        trace: The trace to add to.
         recording: The recording.
-        tracks: Those of threads.
-        arriving: How many flows begin at each call; they are numbered from 1, call by call.
-        lines: For each, the number of the text of the line that made it, -1 if unknown.
+        tracks: The tracks of threads.
+        arriving: The number of flows from each call; flows are numbered from 1, call by call.
+        lines: For each call, the text number of the line that made it; -1 if unknown.
     """
     import numpy as np
 
@@ -87,7 +87,7 @@ def add_calls(
 
 
 def add_ranges(trace: Trace, recording: "Recording", tracks: HostTracks) -> None:
-    """Add cells, ranges and NVTX ranges; those still open end with the recording."""
+    """Add cells, ranges and NVTX ranges; open ranges end with the recording."""
     import numpy as np
 
     ranges = recording.tables["ranges"]
@@ -117,7 +117,7 @@ def add_ranges(trace: Trace, recording: "Recording", tracks: HostTracks) -> None
 
 
 def add_synchronizations(trace: Trace, recording: "Recording", tracks: HostTracks) -> None:
-    """Add the times that threads waited for the GPU; not so queries, which do not wait."""
+    """Add the times during which threads waited for the GPU; queries do not wait."""
     import numpy as np
 
     table = recording.tables["synchronizations"]

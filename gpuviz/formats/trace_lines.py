@@ -15,8 +15,8 @@ class Lines:
     """Texts such as ``step (run.py:7)`` for call stacks.
 
     Args:
-        recording: Has the stacks.
-        texts: Get the lines.
+        recording: The recording, for its call stacks.
+        texts: The texts to which the lines are added.
     """
 
     def __init__(self, recording: "Recording", texts: "Texts") -> None:
@@ -24,7 +24,7 @@ class Lines:
         self._texts = texts
 
     def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the number of the text of each stack's line in the user's code, -1 if none."""
+        """Return the text number of each stack's line in the user's code; -1 if there is none."""
         import numpy as np
 
         positions = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.formats.trace_lines import Lines
     from gpuviz.recording.recording import Recording
 
-# Perfetto's user interface sorts tracks by name; these stay together.
+# Perfetto's user interface sorts tracks by name; a common start keeps these together.
 LEVELS = {
     "memory requested": "requested",
     "memory allocated": "allocated",
@@ -31,7 +31,7 @@ EMPTY_CACHE = "empty_cache()"
 
 
 def add_counters(trace: Trace, recording: "Recording", devices: "Mapping[int, int]") -> None:
-    """Add the totals of each device in bytes, a value whenever one changed."""
+    """Add the totals of each device in bytes, one value per change."""
     import numpy as np
 
     levels, used = recording.memory_levels, recording.tables["device_memory"]

@@ -1,4 +1,4 @@
-"""Rows of a trace before they are encoded in a viewer's format."""
+"""Tracks and events of a trace, independent of the viewer's format."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ _LIMIT_NS = 2**60
 
 
 class Texts:
-    """Distinct texts, numbered from 0 in the order in which they came."""
+    """Distinct texts, numbered from 0 in the order of first use."""
 
     def __init__(self) -> None:
         self._positions: dict[str, int] = {}
@@ -29,14 +29,14 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A line of the viewer.
+    """A row of the viewer.
 
     Attributes:
-        name: What it is called; untrusted.
-        kind: A ``lane`` is a stream, or takes what overlaps on the track ``parent``.
-        process: The number of its process.
-        thread: Its number in its process; the operating system's for a ``thread``.
-        parent: The position of the track that it stands under, -1 for a process.
+        name: Its name; untrusted.
+        kind: A ``lane`` is a stream, or holds events that overlap on the track ``parent``.
+        process: The id of its process.
+        thread: Its id in its process; for a ``thread``, the operating system's.
+        parent: The position of its parent track; -1 for a process.
     """
 
     name: str
@@ -51,11 +51,11 @@ class EventTable:
     """Events of one category, in columns of equal length; times in ns.
 
     Attributes:
-        contains: Whether other events may lie within one of these.
-        instant: Whether they take no time and do not end.
-        flow: The number of the flow that arrives at each, 0 for none.
-        first_flow: The number of the first of the ``flow_count`` flows that begin at each.
-        arguments: Values by name, negative where there is none; of texts, their numbers.
+        contains: Whether these events may contain others.
+        instant: Whether they have no duration.
+        flow: The number of the flow into each event; 0 if there is none.
+        first_flow: The number of the first of the ``flow_count`` flows from each event.
+        arguments: Values by name, negative if absent; texts are given by their numbers.
     """
 
     category: int
@@ -71,7 +71,7 @@ class EventTable:
     arguments: "list[tuple[int, bool, NDArray[Any]]]" = field(default_factory=list)
 
     def native(self) -> "TraceRows":
-        """Return the table as the native core reads it."""
+        """Return the table for the native core."""
         import numpy as np
 
         from gpuviz._core import TraceRows
@@ -96,7 +96,7 @@ class EventTable:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Values in bytes of the track at a position, each from its time in ns on."""
+    """Values of a track in bytes; each holds from its time in ns."""
 
     track: int
     time: "NDArray[Any]"
@@ -104,9 +104,9 @@ class Counter:
 
 
 class Trace:
-    """Tracks, the events and counters on them, and the texts that they name.
+    """Tracks, their events and counters, and the texts these refer to.
 
-    Events of one track may overlap until `separate` moves them to further tracks.
+    Events of a track may overlap until `separate` moves them to additional tracks.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Trace:
         kind: Literal["thread", "lane", "counter"] = "lane",
         thread: int | None = None,
     ) -> int:
-        """Return the position of a new track; without ``thread`` it gets a free number."""
+        """Return the position of a new track; ``thread`` defaults to a free id."""
         process = self.tracks[parent].process
         if thread is None:
             thread = self._last_thread.get(process, 0) + 1
@@ -139,15 +139,15 @@ class Trace:
         return len(self.tracks) - 1
 
     def number(self, name: str, values: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
-        """Return an argument of numbers."""
+        """Return an argument with numeric values."""
         return self.argument_names.position(name), False, values
 
     def text(self, name: str, positions: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
-        """Return an argument of texts, given as positions in ``argument_texts``."""
+        """Return an argument with texts, given as positions in ``argument_texts``."""
         return self.argument_names.position(name), True, positions
 
     def separate(self) -> None:
-        """Move what overlaps without lying within another to further tracks of the same name."""
+        """Move events that overlap without nesting to additional tracks of the same name."""
         import numpy as np
 
         from gpuviz._core import trace_lanes
@@ -171,7 +171,7 @@ class Trace:
 
 
 def times_of(table: "pa.Table", column: str = "time") -> "NDArray[Any]":
-    """Return a column of times as int64; those of damaged rows are kept within 36 years."""
+    """Return a column of times as int64, clipped to 36 years in case rows are damaged."""
     import numpy as np
 
     from gpuviz.analysis.columns import plain
@@ -190,7 +190,7 @@ def mapped(keys: "NDArray[Any]", values: "dict[int, int]", absent: int = -1) -> 
 
 
 def present(values: "NDArray[Any]", is_there: "NDArray[Any] | None" = None) -> "NDArray[Any]":
-    """Return values as an argument has them, -1 for 0 or where ``is_there`` is false."""
+    """Return the values of an argument; -1 for 0, or where ``is_there`` is false."""
     import numpy as np
 
     return np.where(values > 0 if is_there is None else is_there, values.astype(np.int64), -1)

@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.errors import RecordingExistsError
+from gpuviz.formats.output_path import check_free, created_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite: bool) -> "Path":
-    """Write a file by a temporary name beside it, give it its name, and return its path.
+    """Write a file under a temporary name in the same folder, rename it, and return its path.
 
-    Whatever ``write`` raises, nothing is left behind and a file that was there stays.
+    If ``write`` raises an exception, the temporary file is removed and an existing file is kept.
 
     Args:
-        path: Where the file goes.
-        write: Writes the content to the file object that it gets.
-        overwrite: Whether to replace what is at ``path``.
+        path: The path of the file.
+        write: Writes the content to a file object.
+        overwrite: Whether to replace an existing file.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and ``overwrite`` is False.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)
@@ -42,7 +42,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
 
 @contextmanager
 def naming(path: "Path") -> "Iterator[None]":
-    """Let an error of the system name what is to be written, not its temporary name or nothing."""
+    """Let errors of the operating system name ``path`` instead of the temporary file."""
     try:
         yield
     except OSError as error:
@@ -51,24 +51,12 @@ def naming(path: "Path") -> "Iterator[None]":
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def check_free(path: "Path", *, overwrite: bool) -> None:
-    """Check that a file may be written to ``path``, before the work that makes its content.
-
-    Raises:
-        RecordingExistsError: Something is there and ``overwrite`` is False.
-    """
-    if not overwrite and (path.exists() or path.is_symlink()):
-        raise RecordingExistsError(
-            f"{path} exists; choose another name or pass overwrite=True",
-        )
-
-
 def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
-    """Give a file its final name unless something came to be there meanwhile."""
+    """Rename a file, unless its final name has been created in the meantime."""
     try:
         os.link(unfinished, path)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
+        raise created_meanwhile(path) from None
     except OSError:
         _move_without_links(unfinished, path)
 
@@ -77,7 +65,7 @@ def _move_without_links(unfinished: "Path", path: "Path") -> None:
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
-        raise RecordingExistsError(f"{path} exists; it was created in the meantime") from None
+        raise created_meanwhile(path) from None
     try:
         unfinished.replace(path)
     except OSError:

@@ -5,7 +5,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
-from gpuviz.formats.whole_file import check_free, naming
+from gpuviz.formats.output_path import check_free, created_meanwhile
+from gpuviz.formats.whole_file import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,18 +20,19 @@ def write_whole_folder(
     overwrite: bool,
     is_replaceable: "Callable[[Path], bool]",
 ) -> "Path":
-    """Write a folder by a temporary name beside it, give it its name, and return its path.
+    """Write a folder under a temporary name beside ``path``, rename it, and return its path.
 
-    Whatever ``write`` raises, nothing is left behind and a folder that was there stays.
+    If ``write`` raises an exception, the temporary folder is removed and an existing folder is
+    kept.
 
     Args:
-        path: Where the folder goes.
-        write: Writes the content into the empty folder that it gets.
-        overwrite: Whether to replace what is at ``path``.
-        is_replaceable: Whether a folder that is there may be removed with all that is in it.
+        path: The path of the folder.
+        write: Writes the content into an empty folder.
+        overwrite: Whether to replace an existing folder.
+        is_replaceable: Whether an existing folder may be removed with its content.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` and may not be replaced.
+        RecordingExistsError: ``path`` exists and may not be replaced.
         OSError: The folder cannot be written.
     """
     check_free(path, overwrite=overwrite)
@@ -41,7 +43,7 @@ def write_whole_folder(
         unfinished.mkdir()
         try:
             write(unfinished)
-            if overwrite and (path.exists() or path.is_symlink()):
+            if overwrite and os.path.lexists(path):
                 path.rename(replaced)
             _move(unfinished, path, replaced)
         finally:
@@ -60,14 +62,14 @@ def _check_replaceable(path: "Path", is_replaceable: "Callable[[Path], bool]") -
 
 
 def _move(unfinished: "Path", path: "Path", replaced: "Path") -> None:
-    """Give the folder its name; if that fails, give it back to what had it."""
+    """Rename the folder to ``path``; if that fails, restore the replaced folder."""
     try:
         unfinished.rename(path)
     except OSError as error:
         if replaced.exists():
             replaced.rename(path)
         elif path.exists():
-            raise RecordingExistsError(f"{path} exists; it was created in the meantime") from error
+            raise created_meanwhile(path) from error
         raise
 
 

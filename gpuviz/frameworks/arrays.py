@@ -6,10 +6,10 @@ _INTERFACE = "__cuda_array_interface__"
 
 
 def address_of(value: Any) -> int:
-    """Return the address of an array's first element on a GPU, 0 if it is no such array.
+    """Return the address of a GPU array's first element; 0 if the value is not such an array.
 
-    An array is what has ``__cuda_array_interface__``, as those of CuPy and Numba, or is a
-    ``gpuviz.SimulatedGPU``'s. Nothing of any other value is called.
+    An array has ``__cuda_array_interface__``, such as those of CuPy and Numba, or belongs to a
+    ``gpuviz.SimulatedGPU``. No code of other values is called.
     """
     kind = type(value)
     if kind.__module__ == "gpuviz.simulation.gpu" and kind.__name__ == "SimulatedArray":

@@ -1,4 +1,4 @@
-"""CuPy as a client of the allocator and the recorder; the only file that imports cupy."""
+"""Integration of CuPy with the allocator and the recorder; the only file that imports cupy."""
 
 import importlib
 import os
@@ -75,7 +75,7 @@ def versions() -> dict[str, str]:
 
 
 def tracing(options: "TracerOptions") -> CuptiTracing:
-    """Return a tracer by the CUPTI that fits CuPy's CUDA runtime.
+    """Return a tracer with the CUPTI version of CuPy's CUDA runtime.
 
     Raises:
         DeviceUnavailableError: There is no CuPy.
@@ -88,7 +88,7 @@ def _cuda_version(number: int) -> str:
 
 
 def _out_of_memory(error: Any) -> Exception:
-    """CuPy's own exception, so that ``except`` clauses keep working, with the allocator's text."""
+    """Return CuPy's exception with the allocator's message, so that ``except`` clauses work."""
     explain_error(error)
     exception: Exception = import_cupy().cuda.memory.OutOfMemoryError(
         error.requested_size,
@@ -100,9 +100,9 @@ def _out_of_memory(error: Any) -> Exception:
 
 
 def _observed_out_of_memory(error: BaseException, device: int, requested: int) -> None:
-    """Add the explanation of a failure of the program's own allocator to its text."""
+    """Append an explanation to the error of the program's own allocator."""
     details = {"limit": getattr(error, "_limit", None) or NOT_LIMITED}
-    # The device may be what fails.
+    # The device itself may have failed.
     with suppress(Exception), import_cupy().cuda.Device(device):
         free, total = import_cupy().cuda.runtime.memGetInfo()
         details |= {"device_free": free, "device_total": total}
@@ -122,7 +122,7 @@ def _arguments_of_state() -> dict[str, Any]:
 
 @cache
 def cupy_allocator() -> _core.CupyAllocator:
-    """Return the process's allocator for CuPy, over `allocator.memory.caching_allocator`.
+    """Return the process's CuPy allocator, which uses `allocator.memory.caching_allocator`.
 
     Raises:
         DeviceUnavailableError: There is no CuPy or no usable driver.
@@ -156,7 +156,7 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
 
 
 class Installation:
-    """An allocator put under CuPy, until `remove`."""
+    """An allocator installed in CuPy until `remove`."""
 
     def __init__(self, allocator: Allocator) -> None:
         self._cuda = import_cupy().cuda
@@ -166,12 +166,12 @@ class Installation:
         try:
             self._cuda.set_allocator(allocator)
         except ValueError:
-            # Inside `using_allocator`, CuPy lets only this thread's allocator be changed.
+            # Inside `using_allocator`, CuPy allows changing only this thread's allocator.
             self._scope = self._cuda.using_allocator(allocator)
             self._scope.__enter__()
 
     def remove(self) -> bool:
-        """Put the previous allocator back; False if the program has replaced ours meanwhile."""
+        """Restore the previous allocator; False if the program has replaced ours meanwhile."""
         if self._scope is not None:
             self._scope.__exit__(None, None, None)
             return True
@@ -182,13 +182,12 @@ class Installation:
 
 
 _REPLACED = (
-    "The program replaced CuPy's allocator during the recording; what it allocated from then on "
-    "is not in it."
+    "The program replaced CuPy's allocator during the recording; later allocations are missing."
 )
 
 
 class CachingSource:
-    """gpuviz's caching allocator under CuPy, for the time of one recording."""
+    """gpuviz's caching allocator, installed in CuPy for one recording."""
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
@@ -207,12 +206,12 @@ class CachingSource:
         return {}
 
     def describe(self, session: _core.Session) -> None:
-        """Push segments and blocks that an earlier use of the allocator left."""
+        """Push the segments and blocks left by an earlier use of the allocator."""
         for device, allocator in caching_allocators().items():
             allocator.describe_state(session.sink(device), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Let CuPy allocate from gpuviz, and record it."""
+        """Install the allocator in CuPy, and start recording."""
 
         def attach(device: int, allocator: _core.CachingAllocator) -> None:
             allocator.attach(session.sink(device))
@@ -235,7 +234,7 @@ class CachingSource:
         return None
 
     def end(self) -> tuple[str, ...]:
-        """Put CuPy's allocator back; memory that no array uses goes back to the device."""
+        """Restore CuPy's allocator, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
         self._client.set_session(None)
@@ -253,7 +252,7 @@ class CachingSource:
         return _device_rows(caching_allocators())
 
     def manifest_fields(self) -> Mapping[str, Any]:
-        """Return settings, versions and the allocator's statistics at the end."""
+        """Return settings, versions and the allocator's final statistics."""
         return {
             "settings": get_allocator_settings(),
             "memory_stats": dict(self._final_stats),
@@ -279,9 +278,10 @@ os.register_at_fork(after_in_child=_abandon_observers)
 
 
 class ObservingSource:
-    """The program's own allocator, watched for the time of one recording.
+    """The program's own allocator, observed for one recording.
 
-    Nothing of it is kept afterwards: a pool gives its memory back when the program drops it.
+    No reference to it is kept afterwards, so a pool releases its memory when the program deletes
+    it.
     """
 
     allocator = "observe"
@@ -302,10 +302,10 @@ class ObservingSource:
         return {}
 
     def describe(self, session: _core.Session) -> None:
-        """Push nothing: what lived before was handed out unobserved."""
+        """Push nothing: earlier allocations were not observed."""
 
     def begin(self, session: _core.Session) -> None:
-        """Record what the program's allocator does."""
+        """Start recording the program's allocator."""
         observed = self._cuda.get_allocator()
         self.allocator_name = _name_of(observed)
         owner = getattr(observed, "__self__", None)
@@ -335,7 +335,7 @@ class ObservingSource:
         return None
 
     def end(self) -> tuple[str, ...]:
-        """Put the program's allocator back and let go of it."""
+        """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
         self._seen = self._devices()
         if self._observer is not None:
@@ -352,5 +352,5 @@ class ObservingSource:
         return self._seen if observer is None else observer.devices()
 
     def manifest_fields(self) -> Mapping[str, Any]:
-        """Return versions; a foreign allocator has no settings or statistics of torch's kind."""
+        """Return versions; other allocators have no settings or statistics like torch's."""
         return versions()

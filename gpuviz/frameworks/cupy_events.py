@@ -1,4 +1,4 @@
-"""CUDA events on CuPy's streams, for ranges that are measured without a tracer."""
+"""CUDA events on CuPy's streams, for ranges measured without a tracer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class CupyEvents:
         return current_device() if device < 0 else device, known_handle(stream.ptr)
 
     def record(self, stream: Any) -> Any | None:
-        """Return an event after all that is queued on a stream; None while it captures a graph."""
+        """Record an event on a stream after all queued work; None while it captures a graph."""
         if stream.is_capturing():
             return None
         with self._cuda.Device(self.place(stream)[0]):
@@ -33,7 +33,7 @@ class CupyEvents:
         return event
 
     def record_at_once(self, device: int) -> Any:
-        """Return an event on a stream on which nothing else ever is."""
+        """Record an event on a stream that is used for nothing else."""
         with self._cuda.Device(device):
             stream = self._idle_streams.get(device)
             if stream is None:
@@ -44,7 +44,7 @@ class CupyEvents:
 
     @contextmanager
     def relaxed(self) -> Iterator[None]:
-        """Let this thread ask for events while another thread captures a graph."""
+        """Allow this thread to query events while another thread captures a graph."""
         driver = cuda_driver()
         previous = driver.exchange_capture_mode(_RELAXED)
         try:
@@ -53,11 +53,11 @@ class CupyEvents:
             driver.exchange_capture_mode(previous)
 
     def is_complete(self, event: Any) -> bool:
-        """Return whether the stream has come by the event."""
+        """Return whether the stream has reached the event."""
         return bool(event.done)
 
     def wait(self, event: Any) -> None:
-        """Return when the stream has come by the event."""
+        """Wait until the stream has reached the event."""
         event.synchronize()
 
     def elapsed_ns(self, first: Any, second: Any) -> int:

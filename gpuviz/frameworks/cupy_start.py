@@ -10,7 +10,7 @@ from gpuviz.frameworks.cupy import Allocator, import_cupy
 
 
 def has_driver() -> bool:
-    """Return whether there is a CUDA driver, without making use of it."""
+    """Return whether there is a CUDA driver, without initializing it."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -19,14 +19,14 @@ def has_driver() -> bool:
 
 
 class FirstAllocation:
-    """Calls back when CuPy is asked for memory for the first time.
+    """Calls a function before CuPy's first allocation.
 
-    Until then nothing has touched the GPU: a program may fork processes that use it, and choose its
-    allocator, as ever. In a process that it forks before, nothing is called.
+    Until then the GPU is not touched, so the program can still fork processes that use it, and
+    choose its allocator. In processes forked before, nothing is called.
 
     Args:
-        begin: Is called once, on the thread that allocates, before it does; with True if the
-            program has chosen an allocator, which is then CuPy's, as everything is as it left it.
+        begin: Called once, on the allocating thread, after CuPy's functions are restored; with True
+            if the program has set an allocator, which is then installed in CuPy.
     """
 
     def __init__(self, begin: Callable[[bool], None]) -> None:
@@ -43,13 +43,13 @@ class FirstAllocation:
         os.register_at_fork(after_in_child=self._forget)
 
     def cancel(self) -> None:
-        """Call back no more; everything is as the program left it."""
+        """Cancel the call, and restore CuPy's functions."""
         with self._lock:
             if self._is_awaited:
                 self._restore()
 
     def _choose(self, allocator: Allocator | None = None) -> None:
-        """Stand in for `cupy.cuda.set_allocator`."""
+        """Replace `cupy.cuda.set_allocator`."""
         self._set_allocator(allocator)
         with self._lock:
             if self._is_awaited:
@@ -57,7 +57,7 @@ class FirstAllocation:
                 self._set_allocator(self._allocate)
 
     def _choice(self) -> Allocator:
-        """Stand in for `cupy.cuda.get_allocator`."""
+        """Replace `cupy.cuda.get_allocator`."""
         current = self._get_allocator()
         return self._chosen if current == self._allocate else current
 
@@ -76,7 +76,7 @@ class FirstAllocation:
         try:
             self._set_allocator(self._chosen)
         except ValueError:
-            # Within `using_allocator` CuPy refuses: ours stays, and hands on what it is asked for.
+            # Inside `using_allocator` CuPy refuses; our allocator stays and forwards requests.
             return
 
     def _replace(self, setter: Callable[..., None], getter: Callable[[], Allocator]) -> None:

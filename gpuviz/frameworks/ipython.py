@@ -1,4 +1,4 @@
-"""Notebook cells as ranges: IPython as a client of the recorder."""
+"""Recording of notebook cells as ranges."""
 
 import sys
 import threading
@@ -15,20 +15,20 @@ _CELL = DICTIONARIES["ranges", "kind"].index("cell")
 
 
 class CellRanges:
-    """Sends the cells of this process's shell, if it has one, to one session.
+    """Sends the cells of this process's IPython shell to one session, between `begin` and `end`.
 
-    Between `begin` and `end`; the cell that calls `begin` counts from there.
+    The cell that calls `begin` is recorded from that call on. Without a shell nothing is sent.
     """
 
     def __init__(self, session: _core.Session) -> None:
         self._session = session
         self._shell: Any = None
-        # The open ones of each thread, innermost last: cells of subshells run at the same time,
-        # and a magic may run a cell in a cell.
+        # Open ranges of each thread, innermost last: cells of subshells run concurrently, and a
+        # magic may run a cell inside a cell.
         self._open: dict[int, list[int | None]] = {}
 
     def begin(self) -> None:
-        """Record cells from now on."""
+        """Start recording cells."""
         self._shell = _running_shell()
         if self._shell is None:
             return
@@ -38,10 +38,10 @@ class CellRanges:
         self._shell.events.register("post_run_cell", self._end_cell)
 
     def end(self) -> None:
-        """Record no more; a cell that still runs ends with the session."""
+        """Stop recording; a running cell ends with the session."""
         shell, self._shell = self._shell, None
         if shell is not None:
-            with suppress(ValueError):  # somebody took them away
+            with suppress(ValueError):  # already unregistered
                 shell.events.unregister("pre_run_cell", self._begin_cell)
                 shell.events.unregister("post_run_cell", self._end_cell)
 
@@ -49,7 +49,7 @@ class CellRanges:
         stack = self._open.setdefault(threading.get_ident(), [])
         has_number = getattr(arguments[0], "store_history", True) if arguments else True
         begun = None
-        # What a front end runs for itself would pass for the next cell.
+        # Silent code of a front end must not be recorded as the next cell.
         if has_number or stack:
             number = _running_cell(self._shell) or self._shell.execution_count
             begun = _core.begin_range(self._session, f"In [{number}]".encode(), _CELL)
@@ -68,10 +68,10 @@ def _running_shell() -> Any:
 
 
 def _running_cell(shell: Any) -> int:
-    """Return the number of the cell that the caller is part of, 0 outside cells.
+    """Return the execution count of the cell that contains the caller; 0 outside cells.
 
-    A widget's message, for one, is handled outside. The shell's own number may be that of the next
-    cell already: IPython 9 counts before it calls anybody.
+    A widget's message, for example, is handled outside cells. The shell's own count may already be
+    that of the next cell, because IPython 9 increments it before its callbacks.
     """
     code = getattr(type(shell).run_cell_async, "__code__", None)
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - Python's documented way

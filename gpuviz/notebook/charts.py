@@ -30,7 +30,7 @@ CHARTS: dict[str, "Callable[[Recording], Any]"] = {
 }
 
 
-# Drawing a chart reads the whole recording; it may take this share of the time.
+# Largest share of the time spent drawing charts, which read the whole recording.
 MOST_OF_TIME = 0.01
 # The height of a Plotly widget without an explicit one; any other height fixes the width as well.
 _HEIGHT = 360
@@ -73,7 +73,7 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             self._widget.layout = drawn.layout
 
     def refresh_if_due(self, *, at_once: bool = False) -> None:
-        """Draw the chosen chart anew, but less often where that takes long."""
+        """Redraw the chosen chart, less often if drawing takes long."""
         if at_once or time.monotonic() >= self._due_s:
             began = time.thread_time()
             self.refresh()

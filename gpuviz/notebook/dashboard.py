@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
-    """Return a live view of a recorder, or a view of a recording, to be shown in a notebook.
+    """Return a widget that shows a recorder live, or a recording.
 
     Args:
-        shown: What to show; whatever records now or did last if None, also when that changes.
+        shown: What to show; if None, always the active or latest recorder of the process.
 
     Raises:
-        TypeError: It is neither a recorder nor a recording.
+        TypeError: ``shown`` is neither a recorder nor a recording.
     """
     if shown is not None and not isinstance(shown, Recorder | Recording):
         raise TypeError(
@@ -47,11 +47,11 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
 
 
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
-    """The timeline of a recorder, with buttons, headline numbers and charts around it.
+    """The timeline of a recorder, with buttons, headline numbers and charts.
 
     Args:
         control: Starts and stops recorders.
-        recorder: The only one to show, or a recording in its place; that of ``control`` if None.
+        recorder: The recorder or finished recording to show; if None, the recorder of ``control``.
     """
 
     def __init__(self, control: Control, recorder: "Recorder | Finished | None" = None) -> None:
@@ -68,7 +68,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
-        # In a box of its own: a child that changes makes the page set up all that come after anew.
+        # A separate box: replacing a child makes the page set up all later children again.
         self._place = ipywidgets.VBox()
         row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick)
@@ -80,11 +80,11 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     @property
     def recorder(self) -> "Recorder | Finished | None":
-        """The recorder that is shown; None before the first."""
+        """The recorder shown; None before the first."""
         return self._only or self._control.recorder
 
     def refresh(self) -> None:
-        """Show what is recorded by now; any thread may call it."""
+        """Show everything recorded so far; thread-safe."""
         recorder = self.recorder
         if isinstance(recorder, Recorder):
             recorder.read_statistics()
@@ -113,13 +113,13 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         }
         for name, button in self._buttons.items():
             button.disabled = disabled[name]
-            # What is shown alone can never be started or cleared, a recording not even stopped.
+            # A given recorder cannot be started or cleared here, and a recording not even stopped.
             never = self._only is not None and name in {"Start", "Clear"}
             never |= isinstance(self._only, Finished) and name == "Stop"
             button.layout.display = "none" if never else None
 
     def close(self) -> None:
-        """Take the view out of the notebook; what is recorded goes on being recorded."""
+        """Remove the view from the notebook; a recording in progress continues."""
         self._refresher.stop()
         self._follow(None)
         self._static_output.close()
@@ -153,7 +153,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         return True
 
     def _follow(self, recorder: "Recorder | Finished | None") -> None:
-        """Be woken whenever a recorder has new numbers, and by no other any more."""
+        """Let new statistics of this recorder, and only this one, wake the refresher."""
         if recorder is not self._followed:
             self._unfollow()
             self._unfollow = lambda: None
@@ -182,7 +182,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         actions: tuple[tuple[str, str, str, Callable[[], str]], ...] = (
             ("Start", "play", "Begin recording", self._start),
             ("Stop", "stop", "End recording", self._stop),
-            ("Clear", "trash", "Forget what was recorded", self._clear),
+            ("Clear", "trash", "Discard what was recorded", self._clear),
             ("Snapshot", "camera", "Save what was recorded as a .gpuviz file", self._snapshot),
             ("Report", "file", "Save what was recorded as an HTML page", self._report),
         )
@@ -227,7 +227,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
 
 def timeline_of(recorder: "Recorder | Finished | None") -> Any:
-    """Return a widget that shows a recorder live, an empty one if there is no recorder."""
+    """Return a widget that shows a recorder live; an empty one if there is no recorder."""
     if recorder is None:
         return ipywidgets.HTML()
     return Timeline(recorder.recording if isinstance(recorder, Finished) else recorder)

@@ -73,7 +73,9 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
     yield _allocations(device)
     if device.summary.out_of_memory:
         failed = format_counted(device.summary.out_of_memory, "allocation")
-        yield Fact(Number("Out of memory", f"{device.summary.out_of_memory:,}", f"{failed} failed"))
+        yield Fact(
+            Number("Out of memory", format_count(device.summary.out_of_memory), f"{failed} failed")
+        )
     if device.overlap is not None:
         yield _busy(device.overlap)
         if device.overlap.copy_ns:

@@ -25,7 +25,7 @@ class Finished:
 
     @cached_property
     def statistics(self) -> RecorderStatistics:
-        """The numbers at the end of the recording."""
+        """The statistics at the end of the recording."""
         live = LiveStatistics()
         initial = self.recording.manifest.initial_events
         events = self.recording.tables["memory_events"]

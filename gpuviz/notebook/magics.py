@@ -11,6 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
+from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion
 from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
 from gpuviz.notebook.control import shared_control
@@ -54,7 +55,7 @@ class GpuvizMagics(Magics):
 
     def _cell(self, arguments: Namespace) -> None:
         for path in filter(None, (arguments.report, arguments.save)):
-            _check_free(path, force=arguments.force)
+            check_output(Path(path), force=arguments.force)
         measurement = Measurement(self.control, self._shell.user_ns, **self._options(arguments))
 
         def end() -> None:
@@ -98,10 +99,12 @@ class GpuvizMagics(Magics):
         self.control.clear()
 
     def _report(self, arguments: Namespace) -> None:
+        check_output(Path(arguments.file), force=arguments.force)
         path = self.control.report(arguments.file, force=arguments.force, redact=arguments.redact)
         sys.stdout.write(f"Wrote {path}\n")
 
     def _save(self, arguments: Namespace) -> None:
+        check_output(Path(arguments.file), force=arguments.force)
         path = self.control.save(arguments.file, force=arguments.force)
         sys.stdout.write(f"Wrote {path}\n")
 
@@ -156,13 +159,6 @@ def unload(shell: Any) -> None:
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("gpuviz", None)
     shell.magics_manager.registry.pop("GpuvizMagics", None)
-
-
-def _check_free(path: str, *, force: bool) -> None:
-    if Path(path).exists() and not force:
-        raise UsageError(f"{path} exists; choose another name, or use --force to replace it.")
-    if not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"The folder {Path(path).parent} of {path} does not exist.")
 
 
 def _sentence(error: Exception) -> str:

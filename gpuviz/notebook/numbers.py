@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
     from gpuviz.report.summary import Number
 
-# What there is room for in JupyterLab's side panel.
+# The numbers that fit into JupyterLab's side panel.
 _IN_PANEL = ("Allocated", "Reserved", "GPU busy")
 
-# No <dl>: JupyterLab has a style of its own for those.
+# No <dl>, because JupyterLab styles those.
 _STYLE = """<style>
 .gpuviz-numbers{display:flex;flex-wrap:wrap;gap:8px 24px;margin:6px 2px;line-height:1.35;
 color:var(--jp-ui-font-color1,inherit);font-family:var(--jp-ui-font-family,system-ui,sans-serif)}
@@ -37,7 +37,7 @@ def numbers_html(numbers: "list[Number]") -> str:
 
 
 def status_text(statistics: "RecorderStatistics | None") -> str:
-    """Return what a recorder has recorded, dropped and cost, a line each."""
+    """Return the headline numbers and counts of a recorder, one line each."""
     if statistics is None:
         return "Nothing has been recorded yet."
     status = statistics.status
@@ -59,7 +59,7 @@ def status_text(statistics: "RecorderStatistics | None") -> str:
 
 
 def stopped_text(recording: "Recording") -> str:
-    """Return in a line what a recording has, and what to do with it."""
+    """Return one line with the counts of a recording and the next command, then its notes."""
     events = recording.table("memory_events").num_rows - recording.manifest.initial_events
     activities = recording.table("activities").num_rows
     text = (
@@ -70,11 +70,11 @@ def stopped_text(recording: "Recording") -> str:
 
 
 def numbers_message(statistics: "RecorderStatistics") -> dict[str, Any]:
-    """Return the numbers as a page is sent them.
+    """Return the numbers as sent to a page.
 
-    Keys: ``elapsedNs``; ``counts``, what was recorded until then, a text; ``numbers``, a list of
-    name, value and detail; ``devices``, with the bytes ``allocated``, the ``peak`` of these, the
-    bytes ``reserved`` and the ``busy`` share of each ``device``.
+    Keys: ``elapsedNs``; ``counts``, a text with the numbers of events recorded so far; ``numbers``,
+    a list of name, value and detail; ``devices``, for each ``device`` the ``allocated`` bytes,
+    their ``peak``, the ``reserved`` bytes and the ``busy`` share.
     """
     recorded = live_headline(statistics)[0]
     several = len(statistics.devices) > 1

@@ -15,16 +15,16 @@ from gpuviz.errors import GpuvizError
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.numbers import numbers_message
-from gpuviz.recorder.device_totals import device_totals
+from gpuviz.recorder.nvml import device_totals
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder
 
 TARGET = "gpuviz.notebook"
 INTERVAL_S = 1.0
-# While it records, the recorder says when there are new numbers.
+# During a recording, new statistics wake the panel earlier.
 LONGEST_INTERVAL_S = 3.0
-# A viewer that is gone without a word is told nothing more after this long.
+# A viewer that does not repeat its request for this long is forgotten.
 VIEWER_S = 60.0
 
 
@@ -35,7 +35,7 @@ def shared_panel() -> "Panel":
 
 
 def offer_panel() -> str:
-    """Let pages open comms of the target `TARGET`, and return the version of gpuviz."""
+    """Register the comm target `TARGET`, and return the version of gpuviz."""
     from comm import get_comm_manager
 
     get_comm_manager().register_target(TARGET, shared_panel().open)
@@ -43,19 +43,19 @@ def offer_panel() -> str:
 
 
 class Panel:
-    """Shows the process's recorder about once a second while somebody looks, and does as told.
+    """Sends the recorder's state to visible viewers about once a second, and handles requests.
 
-    Each page has a comm of its own to ask by, but all see what is sent by any of them: it is sent
-    once. A request is a message ``{"kind": name, "viewer": id, ...}``:
+    Each page sends requests through its own comm. All pages receive every message on any comm, so
+    each is sent once. A request is a message ``{"kind": name, "viewer": id, ...}``:
 
-    - ``show``: the viewer looks; to be repeated within `VIEWER_S`. ``hide``: it looks no more.
+    - ``show``: the viewer is visible; repeated within `VIEWER_S`. ``hide``: it no longer is.
     - ``start`` (options ``path``, ``observe``, ``streams``, ``stacks``), ``stop``, ``clear``.
-    - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file that is not there,
-      beside the notebook if its folder is not named.
+    - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file, which must not
+      exist. A relative path is relative to the notebook.
 
-    The last two lines have an ``id``, and are answered by ``{"kind": "done", "id": ...,
-    "text": ..., "failed": ...}``. What is told is ``{"kind": "state", ...}``, see `state`. All that
-    is sent has ``"gpuviz": "panel"``.
+    Requests of the last two groups have an ``id``; the reply is ``{"kind": "done", "id": ...,
+    "text": ..., "failed": ...}``. The state is sent as ``{"kind": "state", ...}``, see `state`.
+    Every message sent has ``"gpuviz": "panel"``.
     """
 
     def __init__(self, control: Control) -> None:
@@ -69,7 +69,7 @@ class Panel:
         self._unfollow: Callable[[], None] = lambda: None
 
     def open(self, comm: Any, _message: object) -> None:
-        """Speak with a page, which has opened a comm."""
+        """Accept a comm that a page has opened."""
         with self._lock:
             self._comms[comm.comm_id] = comm
         comm.on_msg(self._receive)
@@ -77,7 +77,7 @@ class Panel:
         answer_while_a_cell_runs(comm)
 
     def close(self) -> None:
-        """Tell nothing more, and leave nothing behind."""
+        """Close all comms and stop the thread."""
         with self._lock:
             comms, self._comms = self._comms, {}
             self._viewers.clear()
@@ -87,10 +87,11 @@ class Panel:
             comm.close()
 
     def state(self) -> dict[str, Any]:
-        """Return what there is to tell now.
+        """Return the current state.
 
-        Keys: ``recording``; ``machine``, its name; ``totals``, see `device_totals`; those of
-        `numbers_message`, of which there are only ``devices``, none, before the first recorder.
+        Keys: ``recording``, whether one is in progress; ``machine``, the host name; ``totals``, see
+        `device_totals`; the keys of `numbers_message`, or before the first recorder only
+        ``devices``, which is then empty.
         """
         recorder = self._control.recorder
         return {
@@ -144,7 +145,7 @@ class Panel:
             self._viewers[viewer] = time.monotonic() + VIEWER_S
             if self._pulse is None or not self._pulse.is_alive():
                 self._woken.clear()
-                # What a thread sends belongs to a request; ipykernel 7 asks for one.
+                # ipykernel 7 needs the context of a request to send a message.
                 context = contextvars.copy_context()
                 self._pulse = threading.Thread(
                     target=context.run, args=(self._beat,), name="gpuviz-panel", daemon=True
@@ -159,7 +160,7 @@ class Panel:
             with self._lock:
                 self._follow(recorder)
             state = self.state()
-            # Numbers that were read for this state are no reason for another one.
+            # Reading the statistics for this state has set the event.
             self._woken.clear()
             with self._lock:
                 if self._viewers:
@@ -214,10 +215,10 @@ class Panel:
 
 
 def beside_the_notebook(name: str) -> str:
-    """Return where a file of this name stands beside the notebook, wherever its program works.
+    """Return a path relative to the notebook's folder, whatever the working directory is.
 
-    The server tells a kernel of its own machine its notebook (``JPY_SESSION_NAME``); else the
-    working folder is the best guess.
+    The server sets ``JPY_SESSION_NAME`` for kernels on its own machine; otherwise the path is
+    relative to the working directory.
     """
     folder = Path(os.environ.get("JPY_SESSION_NAME", "")).parent
     return str(folder / name) if folder.is_dir() else name

@@ -1,4 +1,4 @@
-"""Periodic calls on a thread, also whenever it is woken."""
+"""Periodic calls of a method on a thread, with early wake-up."""
 
 import contextvars
 import threading
@@ -10,14 +10,14 @@ INTERVAL_S = 0.5
 
 
 class Refresher:
-    """Calls a method twice a second, and at once when it is woken.
+    """Calls a method twice a second, and immediately after `wake`.
 
-    It keeps the method's object from going away no longer than a call takes, and ends with it. A
-    method that raises is not called again until the next `start`.
+    It refers to the method's object weakly except during a call, and ends when the object is
+    deleted. After an exception the method is not called again until the next `start`.
 
     Args:
-        refresh: The method; returns whether to go on.
-        interval_s: Seconds between two calls if nothing wakes it.
+        refresh: The bound method; returns whether to continue.
+        interval_s: Longest time between two calls, in seconds.
     """
 
     def __init__(self, refresh: Callable[[], bool], *, interval_s: float = INTERVAL_S) -> None:
@@ -31,15 +31,15 @@ class Refresher:
 
     @property
     def is_running(self) -> bool:
-        """Whether it calls."""
+        """Whether the thread is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Call from now on; does nothing if it does already."""
+        """Start the thread, unless it is running."""
         if self.is_running:
             return
         self._stopping = threading.Event()
-        # What a widget sends belongs to the cell of the context; ipykernel 7 asks for one.
+        # ipykernel 7 needs the context of a cell to send a widget's messages.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run,
@@ -50,11 +50,11 @@ class Refresher:
         self._thread.start()
 
     def wake(self) -> None:
-        """Call as soon as possible, on the same thread; returns at once."""
+        """Request a call as soon as possible, on the thread; does not block."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Call no more; returns when a call that goes on has ended, unless it calls this."""
+        """Stop the thread, and wait for a call in progress unless it is the caller."""
         self._stopping.set()
         self._woken.set()
         if self._thread is not None and self._thread is not threading.current_thread():

@@ -26,10 +26,10 @@ _NOTHING = "gpuviz: nothing has been recorded yet."
 
 
 class StaticOutput:
-    """A picture and text of a recording in an output of their own, refreshed when a cell ends.
+    """A picture and text of a recording in a separate output, refreshed when a cell ends.
 
-    Where the page has a live view with something to show, a style rule on the view's class hides
-    the picture. The view itself is never displayed again, which would reset its zoom.
+    If the page has a live view with data, a style rule on the view's class hides the picture. The
+    view itself is never displayed again, because that would reset its zoom.
 
     Args:
         recorder: Returns the recorder to show, or None.
@@ -47,7 +47,7 @@ class StaticOutput:
         self.live_class = f"gpuviz-live-{self._id}"
 
     def display(self, widget: Any) -> None:
-        """Show a widget, and below it the output for pages without it."""
+        """Show a widget, and below it the static output for pages without widgets."""
         text = {"text/plain": "gpuviz dashboard: live in a notebook; otherwise see below."}
         bundle = widget._repr_mimebundle_() | text
         publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()
-# anywidget complains in the page's console about a widget that is closed while it is being set up.
+# Closing a widget while the page sets it up makes anywidget log an error in the browser console.
 _SET_UP_S = 5
 
 
 class Timeline(anywidget.AnyWidget):
-    """Shows a recorder live, also while a cell runs, or a recording.
+    """Shows a recording, or a recorder live, even while a cell runs.
 
-    It listens to the recorder only while somebody looks at it, and holds no data of its own: the
-    browser is given batches, asks for those that it lacks, and keeps all of them. It is closed when
-    the cell that made it is run again, at once or, if no page has set it up yet, the time after.
+    The widget subscribes to the recorder only while it is visible, and stores no data: the browser
+    keeps all batches and requests those it lacks. Running the widget's cell again closes it, after
+    a few seconds if no page has set it up yet.
 
     Args:
         shown: A recorder, started or not, or a finished recording.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: ``shown`` is neither.
     """
 
-    # Texts, not paths: anywidget watches a path, and keeps every widget that has one for that.
+    # Text instead of paths: anywidget watches a path and keeps its widgets alive.
     _esm = (_STATIC / "widget.js").read_text(encoding="utf-8")
     _css = (_STATIC / "widget.css").read_text(encoding="utf-8")
 
@@ -52,7 +52,7 @@ class Timeline(anywidget.AnyWidget):
         self._unfollow: Callable[[], None] = lambda: None
         self._viewers: set[str] = set()
         self._number = -1
-        # Nothing that a thread sends reaches a page of Google Colab.
+        # Google Colab does not deliver messages sent by threads.
         self._is_live = "google.colab" not in sys.modules
         self._subscribe = _subscribing(shown)
         self._statistics_of = shown if isinstance(shown, Recorder) else Finished(shown)
@@ -68,7 +68,7 @@ class Timeline(anywidget.AnyWidget):
             on_cell_end(self._refresh, True)
 
     def close(self) -> None:
-        """Send nothing more and take the widget out of the notebook."""
+        """Unsubscribe, and remove the widget from the notebook."""
         _open.discard(self)
         if not self._is_live:
             on_cell_end(self._refresh, False)
@@ -79,7 +79,7 @@ class Timeline(anywidget.AnyWidget):
 
     @property
     def is_watched(self) -> bool:
-        """Whether it is on a page that is not hidden."""
+        """Whether the widget is visible on any page."""
         return bool(self._viewers)
 
     def _answer(self, _widget: object, content: dict[str, Any], _buffers: Sequence[Any]) -> None:
@@ -96,7 +96,7 @@ class Timeline(anywidget.AnyWidget):
     def _listen(self, since: int) -> None:
         self._unfollow()
         if isinstance(self._statistics_of, Recorder):
-            # So that there are new numbers to send; the next message has them.
+            # Keeps the statistics current; the next message contains them.
             self._unfollow = self._statistics_of.follow_statistics(lambda: None)
         before = self._unsubscribe
         self._unsubscribe = self._subscribe(self._send_batches, since)
@@ -110,7 +110,7 @@ class Timeline(anywidget.AnyWidget):
             unsubscribe()
 
     def _refresh(self, *_: object) -> None:
-        # Tells the page how far it is behind; it asks for the rest, which is sent from here.
+        # The page compares the number with its own and requests the missing batches.
         if self._unsubscribe is not None:
             self.send({"kind": "at", "number": self._number})
 
@@ -133,7 +133,7 @@ class Timeline(anywidget.AnyWidget):
         )
 
     def _new_statistics(self, message: FeedMessage) -> dict[str, Any]:
-        """Return the numbers where they are other than those sent last, or a page may be new."""
+        """Return the numbers if they changed since the last message, or if a page may be new."""
         statistics = self._statistics_of.statistics
         if statistics is self._statistics and not message.parts:
             return {}
@@ -162,7 +162,7 @@ def _table_header(name: str, message: FeedMessage) -> str | dict[str, Any]:
 
 
 def _close_earlier(made_by: tuple[str, str]) -> None:
-    # ipywidgets holds each widget until it is closed, and so would a cell that is run often.
+    # ipywidgets keeps every open widget alive, so a cell run often would accumulate them.
     cell, run = made_by
     for timeline in list(_open):
         other_cell, other_run = timeline._made_by  # noqa: SLF001
@@ -175,7 +175,7 @@ def _close_when_set_up(timeline: Timeline) -> None:
     if left_s <= 0:
         timeline.close()
         return
-    # What a thread sends belongs to the cell of the context; ipykernel 7 asks for one.
+    # ipykernel 7 needs the context of a cell to send a message.
     context = contextvars.copy_context()
     later = threading.Timer(left_s, context.run, [_close, ref(timeline)])
     later.daemon = True

@@ -36,7 +36,7 @@ class _Process:
 
 
 def set_failure_listener(explain: Explain | None) -> None:
-    """Add what ``explain`` returns to the text of each failure from now on; None ends this."""
+    """Append the result of ``explain`` to the message of each later failure; None ends this."""
     _Process.explain = explain
 
 

@@ -5,7 +5,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.sites import NO_STACK
 from gpuviz.out_of_memory.verdict_text import remedies
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.report.facts import began
@@ -142,8 +141,8 @@ def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:
 
 
 def _line(recording: "Recording", stack: int) -> str:
-    frame = recording.call_stacks.user_frame(stack)
-    return NO_STACK if frame is None else f"{frame.source.strip()}  {frame.site}".strip()
+    site, source = recording.call_stacks.call_site(stack)
+    return f"{source.strip()}  {site}".strip()
 
 
 def _free_table(failed: "OutOfMemory") -> str:

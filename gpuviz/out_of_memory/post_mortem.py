@@ -15,6 +15,7 @@ from gpuviz.out_of_memory.block_names import names_by_stack
 from gpuviz.out_of_memory.failures import failed_rows, last_failure
 from gpuviz.out_of_memory.last_moments import last_moments
 from gpuviz.out_of_memory.request import failure_key
+from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +62,7 @@ class PostMortem:
         """A sentence about all failures; empty without any."""
         if not self.count:
             return ()
-        requests = "1 request" if self.count == 1 else f"{self.count} requests"
+        requests = format_counted(self.count, "request")
         first = f"; the first page: {self.pages[0]}" if self.pages else ""
         return (f"{requests} for memory failed{first}",)
 

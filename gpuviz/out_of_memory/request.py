@@ -1,19 +1,13 @@
 """Limits and device memory of a failed request, beside its event."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpuviz import _core
 from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
-
-MIB = 1 << 20
-_SMALL = MIB
-_SMALL_SEGMENT = 2 * MIB
-_LARGE_SEGMENT = 20 * MIB
-_LARGE = 10 * MIB
 
 
 class RequestDetails:
@@ -39,7 +33,7 @@ class RequestDetails:
         limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
-        self.splits_are_limited = _option(manifest.settings, "max_split_size_mb") is not None
+        self.splits_are_limited = _settings(recording).max_split_size >= 0
         others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
@@ -80,22 +74,19 @@ class PoolNames:
 def wanted_segment(size: int, recording: "Recording") -> int:
     """Return the size of the segment for a request of ``size`` rounded bytes.
 
-    As in torch: 2 MiB up to 1 MiB, ``large_segment_size_mb`` below 10 MiB, else a multiple of
-    2 MiB. Other allocators are assumed to request what they need.
+    Other allocators than torch's and gpuviz's are assumed to request what they need.
     """
     if recording.manifest.allocator == "observe":
         return size
-    if size <= _SMALL:
-        return _SMALL_SEGMENT
-    if size < _LARGE:
-        megabytes = _option(recording.manifest.settings, "large_segment_size_mb")
-        return _LARGE_SEGMENT if megabytes is None else max(size, megabytes * MIB)
-    return -(-size // _SMALL_SEGMENT) * _SMALL_SEGMENT
+    return _settings(recording).segment_size(max(0, size))
 
 
-def _option(settings: str, name: str) -> int | None:
-    found = re.search(rf"(?:^|,)\s*{name}:(\d{{1,12}})\s*(?:,|$)", settings)
-    return int(found[1]) if found else None
+def _settings(recording: "Recording") -> _core.AllocatorSettings:
+    """Return the allocator's settings; the defaults if gpuviz does not know all of them."""
+    try:
+        return _core.AllocatorSettings.parse(recording.manifest.settings)
+    except ValueError:
+        return _core.AllocatorSettings.parse("")
 
 
 def _total(recording: "Recording", device: int) -> int:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_bytes, format_count
+from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def _obstacle(failed: "OutOfMemory") -> list[str]:
     found = failed.obstacle
     if found is None or not 0 < found.bytes < failed.size:
         return []
-    what = "1 live block" if found.blocks == 1 else f"{format_count(found.blocks)} live blocks"
+    what = format_counted(found.blocks, "live block")
     return [
         (
             f"Freeing {what} ({format_bytes(found.bytes)}) between free blocks of this pool and "
@@ -50,11 +50,10 @@ def _obstacle(failed: "OutOfMemory") -> list[str]:
 
 
 def _numbers(failed: "OutOfMemory") -> list[str]:
-    blocks = "block" if failed.allocated_blocks == 1 else "blocks"
     found = [
         (
             f"The program had allocated {format_bytes(failed.allocated)} in "
-            f"{format_count(failed.allocated_blocks)} {blocks}. The allocator had reserved "
+            f"{format_counted(failed.allocated_blocks, 'block')}. The allocator had reserved "
             f"{format_bytes(failed.reserved)}: {format_bytes(failed.request.cached)} were free and "
             f"{format_bytes(failed.pending)} waited for other streams."
         ),
@@ -156,10 +155,9 @@ def _used_by_others(failed: "OutOfMemory") -> str:
 
 
 def _full(failed: "OutOfMemory") -> str:
-    blocks = "block" if failed.allocated_blocks == 1 else "blocks"
+    blocks = format_counted(failed.allocated_blocks, "live block")
     return (
-        f"{format_bytes(failed.allocated)} are in use in {format_count(failed.allocated_blocks)} "
-        f"live {blocks}; all free memory together, "
+        f"{format_bytes(failed.allocated)} are in use in {blocks}; all free memory together, "
         f"{format_bytes(failed.request.cached + failed.request.room)}, is less than the "
         f"{format_bytes(failed.size)} requested."
     )

@@ -1,4 +1,4 @@
-"""Unions of intervals that grow, for the times in which a device was busy."""
+"""Incremental unions of intervals, for the busy time of devices."""
 
 from typing import TYPE_CHECKING
 
@@ -10,23 +10,22 @@ if TYPE_CHECKING:
 
     Times = NDArray[np.int64]
 
-# Parts of a union that can still grow; the older half of more is summed up. 4 MiB.
+# Parts of a union that can still change (4 MiB); beyond that, the older half is settled.
 MOST_PARTS = 1 << 18
 
 
 class GrowingUnion:
-    """The length of a union of intervals that come roughly in order of time.
+    """The length of a union of intervals that arrive roughly in order of time.
 
-    It is exact as long as no interval begins before `settled_ns`: what lies before has been summed
-    up, and of a later interval only the part after it counts. That happens only to intervals that
-    begin before the last `MOST_PARTS` / 2 separate parts of the union. The cost of `add` is in
-    proportion to the intervals added, and to the parts of the union that end after the first of
-    them begins.
+    The length is exact unless an interval begins before `settled_ns`; the part of an interval
+    before that time is not counted. At least the last `MOST_PARTS` / 2 separate parts of the union
+    begin after `settled_ns`. The cost of `add` is proportional to the number of added intervals,
+    plus the number of parts of the union that end after the first of them begins.
 
     Attributes:
         length_ns: The length of the union.
-        settled_ns: Nothing before this time can grow any more.
-        uncounted_ns: The length of the parts of intervals that came too late.
+        settled_ns: The union before this time is final.
+        uncounted_ns: The total length of the parts of intervals that arrived too late.
     """
 
     def __init__(self, most_parts: int = MOST_PARTS) -> None:
@@ -41,7 +40,7 @@ class GrowingUnion:
         self.uncounted_ns = 0
 
     def add(self, starts: "Times", ends: "Times") -> None:
-        """Add intervals from ``starts`` up to ``ends``, none of which ends before it begins."""
+        """Add the intervals from ``starts`` to ``ends``; none ends before it begins."""
         import numpy as np
 
         if not starts.size:
@@ -80,7 +79,7 @@ class GrowingUnion:
 
 
 def _merged(starts: "Times", ends: "Times") -> "tuple[Times, Times]":
-    """Return the parts of the union of intervals in order; intervals without length are none."""
+    """Return the parts of the union of intervals in order, ignoring empty intervals."""
     import numpy as np
 
     has_length = ends > starts
@@ -102,12 +101,12 @@ def _grown(values: "Times", capacity: int) -> "Times":
 
 
 class BusyTimes:
-    """When a device was busy, and with what.
+    """Busy times of a device, by kind of activity.
 
     Attributes:
-        activities: How many there were.
-        start_ns: When the first began.
-        end_ns: When the last ended.
+        activities: Number of activities.
+        start_ns: Start of the first activity.
+        end_ns: End of the last activity.
     """
 
     def __init__(self) -> None:
@@ -122,7 +121,7 @@ class BusyTimes:
     def add(
         self, starts: "Times", ends: "Times", kernels: "NDArray[Any]", copies: "NDArray[Any]"
     ) -> None:
-        """Add activities, at least one; ``kernels`` and ``copies`` say which of them are that."""
+        """Add one or more activities; ``kernels`` and ``copies`` are masks of their kinds."""
         import numpy as np
 
         ends = np.maximum(starts, ends)
@@ -139,7 +138,7 @@ class BusyTimes:
 
     @property
     def busy_ns(self) -> int:
-        """Time in which anything ran."""
+        """Time in which any activity ran."""
         return self._any.length_ns
 
     @property
@@ -159,6 +158,6 @@ class BusyTimes:
 
     @property
     def uncounted_ns(self) -> int:
-        """None of these times is off by more."""
+        """Upper bound of the error of these times."""
         apart = self._kernels.uncounted_ns + self._copies.uncounted_ns
         return max(self._any.uncounted_ns, apart, self._kernels_and_copies.uncounted_ns)

@@ -1,4 +1,4 @@
-"""Captured call stacks as rows of ``stacks`` and ``frames``."""
+"""Conversion of captured call stacks to rows of ``stacks`` and ``frames``."""
 
 import linecache
 import re
@@ -12,12 +12,12 @@ from typing import TypedDict
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.implied_columns import is_installed, user_frame
 
-# Modules that run a user's code without being part of it.
+# Modules that run the user's code.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
 _RUNPY_FILENAME = "<frozen runpy>"
-# ipykernel's, and Colab's of its own.
+# The compilers of ipykernel and of Google Colab.
 _KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
-# Commands host a program; those of the demo play the user.
+# gpuviz's own commands run the user's program; the demo's workloads count as the user's.
 _COMMANDS = ("gpuviz", "commands")
 _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
@@ -48,9 +48,9 @@ class FrameRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """What all frames of a code object share."""
+    """Properties shared by all frames of a code object."""
 
-    code: CodeType  # held, so that its id stays its own
+    code: CodeType  # kept alive so that its id is not reused
     filename: str
     cell: int
     is_module: bool
@@ -73,14 +73,14 @@ class _Code:
 
 
 class FrameResolver:
-    """Numbers the frames of a recording and gives their rows, each once.
+    """Numbers the frames of a recording, and returns the row of each frame once.
 
-    Frames outside the user's code are left out: everything outside the module of the notebook cell
-    or script, the machinery that runs it, and gpuviz's own innermost frames. A stack without any
-    frame of the user's has no frames.
+    Frames around the user's code are omitted: those outside the module of the notebook cell or
+    script, those of the machinery that runs it, and gpuviz's own innermost frames. A stack without
+    user frames has no frames.
 
     Attributes:
-        next_stack: The id of the stack that the next row describes, from 1.
+        next_stack: The id of the next stack, from 1.
     """
 
     def __init__(self) -> None:
@@ -92,9 +92,9 @@ class FrameResolver:
         self._installed: set[int] = set()
 
     def resolve(self, stacks: Iterable[Stack]) -> tuple[list[StackRow], list[FrameRow]]:
-        """Return a row for each stack, in order, and the rows of frames not met before.
+        """Return a row for each stack, in order, and the rows of new frames.
 
-        Reads the lines of source files that are new to Python's ``linecache``.
+        Reads source files that are not in Python's ``linecache`` yet.
 
         Args:
             stacks: The stacks ``next_stack``, ``next_stack + 1``, ...
@@ -139,12 +139,12 @@ class FrameResolver:
         return stack[start:end]
 
     def _code(self, code: CodeType, outer_cell: int = 0) -> _Code:
-        """Return the description of a code object that a cell, if not 0, has led to."""
+        """Return the properties of a code object; ``outer_cell`` is the cell it runs in, or 0."""
         known = self._codes.get(id(code))
         if known is not None:
             return known
         cell = _cell_of(code.co_filename)
-        # A cell magic may run its body as a cell with another number than the one on the screen.
+        # A cell magic may run its body as a cell with another number than the one shown.
         if cell and _is_module(code):
             self._cell_in_cell[code.co_filename] = outer_cell
         cell = self._cell_in_cell.get(code.co_filename) or cell
@@ -153,11 +153,11 @@ class FrameResolver:
 
 
 def _outermost_of_user(codes: Sequence[_Code]) -> int:
-    """Return the position of the user's outermost frame, -1 if there is none."""
+    """Return the position of the user's outermost frame; -1 if there is none."""
     hosts = [i for i, code in enumerate(codes) if code.is_command]
     codes = codes[: hosts[0]] if hosts else codes
     modules = [i for i, code in enumerate(codes) if code.is_module]
-    # The innermost cell: a cell magic runs its body as a cell within the cell.
+    # Use the innermost cell: a cell magic runs its body as a cell within the cell.
     for i in modules:
         if codes[i].cell:
             return i
@@ -197,7 +197,7 @@ def _has_folders(filename: str, folders: tuple[str, ...]) -> bool:
 
 
 def _within(filename: str, module_name: str) -> bool:
-    """Return whether a file is that of a loaded module or in that of a loaded package."""
+    """Return whether a file belongs to a loaded module or package."""
     module = sys.modules.get(module_name)
     if module is None:
         return False
@@ -208,10 +208,10 @@ def _within(filename: str, module_name: str) -> bool:
 
 
 def _cell_of(filename: str) -> int:
-    """Return the execution count of the cell that was compiled under a name, 0 if none was."""
+    """Return the execution count of the cell compiled under a file name; 0 if there is none."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    # A kernel's cells are files that never existed; only its compiler knows their numbers.
+    # Cells have names of files that do not exist; only the kernel's compiler knows their numbers.
     names = getattr(getattr(shell, "compile", None), "_filename_map", {})
     if filename in names:
         return int(names[filename])

@@ -23,7 +23,7 @@ class CuptiTracing:
     once per process, and `notes` give the reason.
 
     Args:
-        cuda_major: The major version of the CUDA runtime in use, which determines that of CUPTI.
+        cuda_major: The major version of the CUDA runtime, which determines the version of CUPTI.
         options: What to record.
     """
 
@@ -44,7 +44,7 @@ class CuptiTracing:
                 warnings.warn(self._problem, RuntimeWarning, stacklevel=2)
 
     def end(self) -> None:
-        """Stop; returns when everything that the GPU has completed is recorded."""
+        """Stop recording, after everything that the GPU has completed is recorded."""
         if self._tracer is not None:
             self._tracer.stop()
 

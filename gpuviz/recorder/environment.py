@@ -32,7 +32,7 @@ def _constant_fields(process_id: int) -> dict[str, Any]:
 
 
 def _process_start_ns(stat: str) -> int:
-    # Fields as in proc(5); the name of the program, in parentheses, may have spaces.
+    # Fields as in proc(5); the program's name, in parentheses, may contain spaces.
     fields = stat.rpartition(")")[2].split()
     start_ticks = 19
     if len(fields) <= start_ticks:
@@ -41,7 +41,7 @@ def _process_start_ns(stat: str) -> int:
 
 
 def _text_of(path: str) -> str:
-    """Return what the kernel tells at a path, empty where it does not, as in some sandboxes."""
+    """Return the content of a file in /proc or /sys; empty if unreadable, as in some sandboxes."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Sends recorded batches to subscribers during the recording."""
+"""Delivery of recorded batches to listeners during a recording."""
 
 import threading
 import time
@@ -14,29 +14,28 @@ from gpuviz.recording.derived import schemas as derived_schemas
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Without rows, listeners only hear that the recording goes on.
+# Interval of messages without rows, which keep the listeners' time axis current.
 SILENCE_S = 0.9
-# What a listener may ask for again without being given everything from the start.
+# Recent messages kept for listeners that missed them; others get a snapshot.
 KEPT_BYTES = 32 << 20
-# A part of a snapshot holds about this many bytes.
+# Approximate size of a part of a snapshot.
 PART_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
 class FeedMessage:
-    """What was recorded since the message before, or everything until now.
+    """Rows recorded since the previous message, or a part of a snapshot of all rows.
 
     Attributes:
-        number: One more than that of the message before. A snapshot has the number of the last
-            message that it makes up for.
+        number: The number of the message, consecutive; of a snapshot, the number of the last
+            message that it includes.
         tables: Names of tables and their rows, each as an Arrow IPC stream, in order.
-        part: Which part of a snapshot it is; the first one replaces all that was known.
-        parts: In how many parts a snapshot comes; 0: this is no snapshot.
+        part: The part of a snapshot; the first one replaces all earlier rows.
+        parts: The number of parts of a snapshot; 0 if the message is not part of one.
         recording: Whether more may follow.
-        duration_ns: Nanoseconds since the recording began.
-        initial_events: How many leading events describe what was there before.
-        replace_from_ns: Names of derived tables, and from when on their rows that were sent before
-            no longer hold.
+        duration_ns: Nanoseconds since the start of the recording.
+        initial_events: Number of initial events at the start of ``memory_events``.
+        replace_from_ns: By name of a derived table, the time from which earlier rows are replaced.
     """
 
     number: int
@@ -50,7 +49,7 @@ class FeedMessage:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
+        """Size of all rows in bytes."""
         return sum(len(stream) for _, stream in self.tables)
 
 
@@ -59,19 +58,18 @@ Contents = Callable[[], "tuple[Mapping[str, pa.Table], int]"]
 
 
 class Feed:
-    """Numbers what a pump stores, and hands it to listeners; any thread may call it.
+    """Sends the rows that a pump stores to listeners, as numbered messages; thread-safe.
 
-    Listeners are called one after the other, mostly on the pump's thread, and must not block. One
-    that raises hears nothing more.
+    Listeners are called one after the other, usually on the pump's thread, and must not block. A
+    listener that raises an exception is removed.
 
     Attributes:
-        lock: Held by whoever stores rows, until they are taken here too.
+        lock: To be held while rows are stored and passed to `take`.
 
     Args:
-        contents: Returns everything stored so far, and how many leading events describe what was
-            there before the recording.
-        duration_ns: Returns nanoseconds since the recording began.
-        classification: Makes the derived tables of a recording that goes on.
+        contents: Returns everything stored so far, and the number of initial events.
+        duration_ns: Returns nanoseconds since the start of the recording.
+        classification: Computes the derived tables during the recording.
     """
 
     def __init__(
@@ -94,20 +92,20 @@ class Feed:
 
     @property
     def listeners(self) -> int:
-        """How many listeners there are."""
+        """Number of listeners."""
         return len(self._listeners)
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take rows that have just been stored."""
+        """Add rows that have just been stored."""
         with self.lock:
             if self._listeners:
                 self._pending.append((table, batch))
                 self._classification.take(table, batch)
 
     def publish(self) -> None:
-        """Hand what was taken since the last call to all listeners, as one message.
+        """Send all rows since the last call to all listeners, in one message.
 
-        Where nothing was, there is a message only every `SILENCE_S`.
+        Without new rows, a message is sent only every `SILENCE_S` seconds.
         """
         with self.lock:
             silent_s = time.monotonic() - self._published_s
@@ -116,14 +114,14 @@ class Feed:
                 self._publish(classify=is_due)
 
     def restart(self) -> None:
-        """Give all listeners everything anew; nothing that they know need hold any more."""
+        """Send a snapshot to all listeners, which replaces everything sent before."""
         with self.lock:
             self._forget()
             for message in list(self._snapshot()):
                 self._tell(message)
 
     def close(self) -> None:
-        """Say that nothing more follows."""
+        """Send the last message, and remove all listeners."""
         with self.lock:
             self._recording = False
             if self._listeners:
@@ -131,19 +129,19 @@ class Feed:
             self._listeners.clear()
 
     def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
-        """Give a listener what follows a message, or everything, and then all that comes.
+        """Send a listener the messages after a given one, or a snapshot, and all later messages.
 
         Args:
-            listener: Is called with each message, first from within this call.
-            since: The number of the last message it has; -1 if none.
+            listener: Called with each message, first from within this call.
+            since: The number of the last message that it has; -1 if none.
 
         Returns:
-            What ends it; to be called any number of times.
+            A function that ends the subscription; it may be called repeatedly.
         """
         key = object()
         with self.lock:
             if self._listeners:
-                # A snapshot has the derived tables of all rows: so must those who listen already.
+                # A snapshot is classified up to now; bring earlier listeners to the same state.
                 self._publish(classify=True)
             for message in list(self._missed(since)):
                 listener(message)
@@ -158,7 +156,7 @@ class Feed:
         return unsubscribe
 
     def _forget(self) -> None:
-        # What was kept does not lead up to what follows: without a listener nothing is numbered.
+        # Without listeners rows get no numbers, so kept messages would not connect to later ones.
         self._pending.clear()
         self._classification.forget()
         self._recent.clear()
@@ -190,7 +188,7 @@ class Feed:
         for key, listener in list(self._listeners.items()):
             try:
                 listener(message)
-            except Exception:  # noqa: BLE001 - the recording and the other listeners go on
+            except Exception:  # noqa: BLE001 - the recording and the other listeners continue
                 self._listeners.pop(key, None)
 
     def _missed(self, since: int) -> "Iterator[FeedMessage]":
@@ -232,7 +230,7 @@ class Feed:
 
 
 def streams(batches: "list[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[str, bytes]]":
-    """Yield each table that occurs with its rows as one Arrow IPC stream."""
+    """Yield the name and rows of each table that occurs, as one Arrow IPC stream."""
     by_table: dict[str, list[pa.RecordBatch]] = {}
     for table, batch in batches:
         by_table.setdefault(table, []).append(batch)
@@ -246,7 +244,7 @@ def stream(batches: "list[pa.RecordBatch]") -> bytes:
 
     sink = pa.BufferOutputStream()
     if len(batches) > 1:
-        # A dictionary may differ from batch to batch; one of its own needs no replacing.
+        # Dictionaries may differ between batches; a single batch needs no replacement.
         whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
         batches = whole.to_batches() or batches[:1]
     with pa.ipc.new_stream(sink, batches[0].schema, options=_options()) as writer:
@@ -259,7 +257,7 @@ def stream(batches: "list[pa.RecordBatch]") -> bytes:
 def _options() -> "pa.ipc.IpcWriteOptions":
     import pyarrow as pa
 
-    # Asked for once: the defaults are read from environment variables each time.
+    # Cached, because each call reads environment variables.
     return pa.ipc.IpcWriteOptions()
 
 
@@ -272,7 +270,7 @@ def _empty(table: "pa.Table") -> "list[pa.RecordBatch]":
 def split(
     tables: "Mapping[str, pa.Table]",
 ) -> "Iterator[tuple[tuple[str, bytes], ...]]":
-    """Yield all rows of all tables in parts of a bounded size; at least one part."""
+    """Yield all rows of all tables in parts of bounded size; at least one part."""
     part: list[tuple[str, bytes]] = []
     size = 0
     for name, table in tables.items():

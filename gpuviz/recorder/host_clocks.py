@@ -1,8 +1,8 @@
-"""Readings of the host's clocks, which relate recordings of several processes and hosts."""
+"""Readings of the host's clocks, which align recordings of several processes and hosts."""
 
 import time
 
-# The kernel may stop a thread between two readings; the tightest of these was not stopped.
+# The thread may be preempted between two readings; the tightest attempt is kept.
 _READINGS = 16
 
 
@@ -23,7 +23,7 @@ def clock_snapshot(start_ns: int) -> dict[str, int]:
 
 
 def _reading() -> tuple[int, int, int, int]:
-    """Return how long the reading took, when it began, and the two other clocks."""
+    """Return the duration and start of the reading, and the two other clocks."""
     before = time.monotonic_ns()
     wall = time.time_ns()
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class HostRanges:
     """Sends the ranges of this process to one session, between `begin` and `end`.
 
-    Ranges on streams are measured unless the tracer sees what the streams do.
+    Ranges on streams are measured only if the tracer does not record the streams.
     """
 
     def __init__(self, session: _core.Session, tracer: "Tracer") -> None:
@@ -27,22 +27,22 @@ class HostRanges:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know, in sentences."""
+        """Messages for the user, in sentences."""
         return (*self._nvtx.notes, *self._on_streams.notes)
 
     def begin(self) -> None:
-        """Record ranges from now on."""
+        """Start recording ranges."""
         ranges.record_into(self._session, self._begin_on_stream)
         stream_names.names.begin(self._session)
         self._cells.begin()
         self._nvtx.begin()
 
     def poll(self) -> None:
-        """Give the session the ranges on streams that the GPU has finished."""
+        """Send the ranges on streams that the GPU has finished to the session."""
         self._on_streams.poll()
 
     def end(self) -> None:
-        """Record no more; ranges that are still open end with the session."""
+        """Stop recording; open ranges end with the session."""
         self._nvtx.end()
         self._cells.end()
         stream_names.names.end()
@@ -50,7 +50,7 @@ class HostRanges:
         self._on_streams.finish()
 
     def abandon_after_fork(self) -> None:
-        """Record no more, in the child of a fork."""
+        """Deactivate in the child of a fork."""
         _core.abandon_nvtx_after_fork()
         self._cells.end()
         stream_names.names.abandon_after_fork()

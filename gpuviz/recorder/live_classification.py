@@ -1,4 +1,4 @@
-"""The derived tables of a recording, for those who follow it while it is recorded."""
+"""Incremental computation of derived tables during a recording."""
 
 import time
 from collections import deque
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
-# That many activities, and those since the last time, are classified again.
+# Each update classifies new activities and this many before them.
 OVERLAP_ROWS = 1000
-# What launched them came before them.
+# Calls kept per activity: the calls that launched the activities come before them.
 _CALLS_PER_ACTIVITY = 3
-# Of the activities that are classified again, the older half only helps the younger.
+# Share of the reclassified activities that only provides context for the rest.
 _FINAL = 0.5
-# Classifying may take this share of the time, and is done this often, in seconds.
+# Largest share of the time spent on classification, and bounds of its interval in seconds.
 MOST_OF_TIME = 0.003
 SHORTEST_S, LONGEST_S = 0.9, 5.0
 _FIRST_NS = -(2**62)
@@ -32,17 +32,17 @@ _TIMES = {"host_waits": "time", "stream_waits": "recorded_time"}
 
 
 class LiveClassification:
-    """Classifies the newest rows again and again, at a cost that their number bounds.
+    """Classifies the newest rows repeatedly, at a bounded cost per update.
 
-    What lies before a time that only grows is final, also where a row that becomes known later
-    would have changed it. Waits that become known later are added all the same. A row number that
-    is not known is -1, as all are once the recording has dropped its oldest rows.
+    Idle time before `from_ns` is final, even if a row that arrives later would have changed it.
+    Waits that arrive later are still added. Unknown row numbers are -1; once the recording has
+    discarded its oldest rows, all are.
 
     Args:
-        has_all_rows: Returns whether the recording has dropped none of its rows.
+        has_all_rows: Returns whether the recording has kept all of its rows.
 
     Attributes:
-        from_ns: Rows of idle time before this will not change; none lies across it.
+        from_ns: Idle gaps before this time are final, and no row spans it; it only increases.
     """
 
     def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
@@ -54,7 +54,7 @@ class LiveClassification:
         self.from_ns = _FIRST_NS
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take the next rows of a table."""
+        """Add rows of a table."""
         if table == "strings":
             self._strings.append(batch)
         elif table in self._tails:
@@ -63,16 +63,16 @@ class LiveClassification:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it knows the rows from which to go on."""
+        """Whether `restart` has provided the rows so far."""
         return bool(self._tails)
 
     def forget(self) -> None:
-        """Know nothing until the next `restart`."""
+        """Discard all rows until the next `restart`."""
         self._tails = {}
         self._has_news = False
 
     def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
-        """Take all rows so far in place of those known; returns as `whole`."""
+        """Replace the known rows with all rows so far, and return what `whole` returns."""
         empty = schemas()
         known = {name: tables.get(name, empty[name].empty_table()) for name in (*_TAILS, "strings")}
         self._strings = list(known["strings"].to_batches())
@@ -84,15 +84,15 @@ class LiveClassification:
         return self._split(derived)
 
     def whole(self, tables: "Tables") -> "dict[str, pa.Table]":
-        """Return the derived tables of all rows, in which nothing lies across `from_ns`."""
+        """Return the derived tables of all rows; no row spans `from_ns`."""
         return self._split(self._numbered(classify(tables)))
 
     def is_due(self) -> bool:
-        """Return whether the new rows may be classified: seldom where that takes long."""
+        """Return whether new rows should be classified now; less often if that takes long."""
         return self._has_news and time.monotonic() >= self._due_s
 
     def update(self) -> "dict[str, pa.Table]":
-        """Return what is new: rows from `from_ns` on, as it was, and waits that came too late."""
+        """Return rows from the previous `from_ns` on, and waits that arrived too late."""
         if not self._has_news:
             return {}
         self._has_news = False
@@ -113,7 +113,7 @@ class LiveClassification:
     def _numbered(
         self, derived: "Tables", firsts: "Mapping[str, int] | None" = None
     ) -> "dict[str, pa.Table]":
-        """Return derived tables with row numbers of whole tables, -1 where these are not known."""
+        """Return derived tables with row numbers of whole tables; -1 if unknown."""
         known = dict.fromkeys(_TAILS, 0) if firsts is None else firsts
         known = known if self._has_all_rows() else {}
         return {name: _renumbered(name, table, known) for name, table in derived.items()}
@@ -126,7 +126,7 @@ class LiveClassification:
         return {**tables, "strings": pa.Table.from_batches(self._strings, known["strings"])}
 
     def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
-        """Return which waits come from rows that were not there the last time."""
+        """Return a mask of the waits whose rows are new since the last update."""
         import numpy as np
 
         if name == "stream_waits":
@@ -140,7 +140,7 @@ class LiveClassification:
         return is_new
 
     def _finish(self) -> None:
-        """Keep what the next time needs, and decide from when on it may change rows."""
+        """Keep the rows that the next update needs, and advance `from_ns`."""
         for name, tail in self._tails.items():
             tail.trim(OVERLAP_ROWS * (_CALLS_PER_ACTIVITY if name == "api_calls" else 1))
         ended_ns = max(tail.ended_ns for tail in self._tails.values())
@@ -157,9 +157,9 @@ class _Tail:
     """The newest batches of a table.
 
     Attributes:
-        first: The row number of the first of their rows.
-        known: How many of them were there at the last `trim`.
-        ended_ns: When the last of the rows before them ended.
+        first: Row number of the first row.
+        known: Number of rows at the last `trim`.
+        ended_ns: Latest end of the rows before these.
     """
 
     def __init__(self, table: "pa.Table") -> None:
@@ -193,7 +193,7 @@ class _Tail:
 
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
-    """Return a derived table with row numbers of whole tables, -1 where these are not known."""
+    """Return a derived table with row numbers of whole tables; -1 if unknown."""
     import numpy as np
     import pyarrow as pa
 
@@ -210,7 +210,7 @@ def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "p
 
 
 def _clipped(gaps: "pa.Table", from_ns: int) -> "pa.Table":
-    """Return the idle time from a time on."""
+    """Return the idle gaps from a time on."""
     import numpy as np
 
     later = gaps.filter(plain(gaps["end"]) > from_ns)
@@ -218,7 +218,7 @@ def _clipped(gaps: "pa.Table", from_ns: int) -> "pa.Table":
 
 
 def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
-    """Return idle time in which no row lies across a time; by lane and time as before."""
+    """Split the idle gaps that span a time, keeping the order by lane and time."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The numbers of a recording, kept up batch by batch while it is recorded."""
+"""Incremental statistics of a recording in progress."""
 
 import threading
 from collections import deque
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.state import NUMBER_COLUMNS
 from gpuviz.recorder.busy_times import BusyTimes
 from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 from gpuviz.recording.tables import DICTIONARIES
@@ -21,33 +22,21 @@ if TYPE_CHECKING:
 
 Listener = Callable[[], None]
 
-# Whoever shows the numbers gets new ones this often, all at the same time.
+# Interval of new statistics, the same for all listeners.
 INTERVAL_NS = 900_000_000
 LATELY_NS = 1_000_000_000
 MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
-_EVENT_COLUMNS = (
-    "time",
-    "action",
-    "address",
-    "size",
-    "requested_size",
-    "device",
-    "stream",
-    "pool",
-    "stack",
-    "thread",
-)
+_EVENT_COLUMNS = ("action", *NUMBER_COLUMNS)
 
 
 class LiveStatistics:
-    """Memory of each device and how busy it was, from the batches that a pump stores.
+    """Memory and busy time of each device, from the batches that a pump stores; thread-safe.
 
-    A batch costs in proportion to its own rows, however long the recording is, and so does reading
-    the numbers; see `GrowingUnion` for activities that become known late. What happened before the
-    recording counts in no peak, and events that the recording has dropped as its oldest still count
-    in all numbers. Any thread may call it.
+    The cost of a batch depends only on its own rows, and reading the statistics is independent of
+    the length of the recording; see `GrowingUnion` for activities that arrive late. Peaks exclude
+    the time before the recording. Events discarded as the oldest still count.
     """
 
     def __init__(self) -> None:
@@ -56,7 +45,7 @@ class LiveStatistics:
         self.restart()
 
     def restart(self) -> None:
-        """Forget everything but who follows."""
+        """Discard everything except the listeners."""
         with self._lock:
             self._events = 0
             self._state = MemoryState()
@@ -67,7 +56,7 @@ class LiveStatistics:
             self._latest: RecorderStatistics | None = None
 
     def take(self, table: str, columns: "Columns") -> None:
-        """Take the next rows of a table; columns of words are codes, as in `DICTIONARIES`."""
+        """Add rows of a table; dictionary columns contain codes, as in `DICTIONARIES`."""
         with self._lock:
             if table == "memory_events":
                 self._events += len(columns["time"])
@@ -76,28 +65,28 @@ class LiveStatistics:
                 self._take_activities(columns)
 
     def take_total(self, total: "Mapping[int, int]") -> None:
-        """Take the bytes of devices."""
+        """Set the total memory of devices in bytes."""
         with self._lock:
             self._total.update(total)
 
     def take_used(self, used: "Mapping[int, int]") -> None:
-        """Take the bytes in use of devices, by all processes."""
+        """Set the memory in use by all processes, by device, in bytes."""
         with self._lock:
             self._used.update(used)
 
     def begin(self) -> None:
-        """Count what was taken until now as what existed before."""
+        """Treat all events so far as initial events."""
         with self._lock:
             self._events = 0
             self._state.forget_the_past()
 
     @property
     def latest(self) -> RecorderStatistics | None:
-        """The numbers as of the last `read`; None before the first."""
+        """The statistics of the last `read`; None before the first."""
         return self._latest
 
     def is_due(self, time_ns: int) -> bool:
-        """Return whether those who follow should get new numbers; to be asked every now and then.
+        """Return whether listeners should get new statistics; to be called regularly.
 
         Args:
             time_ns: Now, on the time axis of the recording.
@@ -109,11 +98,11 @@ class LiveStatistics:
         return is_due and bool(self._listeners)
 
     def read(self, time_ns: int, status: "RecorderStatus") -> RecorderStatistics:
-        """Return the numbers at a time of the recording, and let all who follow have them.
+        """Compute the current statistics, and notify all listeners.
 
         Args:
             time_ns: Now, on the time axis of the recording.
-            status: Counts and costs at the same time.
+            status: Counts and costs at that time.
         """
         with self._lock:
             seen = {*self._total, *self._state.devices(), *self._busy}
@@ -125,10 +114,10 @@ class LiveStatistics:
         return self._latest
 
     def follow(self, listener: "Listener") -> "Callable[[], None]":
-        """Call a listener, which must neither block nor raise, whenever there are new numbers.
+        """Call a listener, which must neither block nor raise, after each `read`.
 
         Returns:
-            What ends it; to be called any number of times.
+            A function that ends this; it may be called repeatedly.
         """
         key = object()
         with self._lock:
@@ -145,7 +134,7 @@ class LiveStatistics:
 
         kinds, devices = activities["kind"], activities["device"]
         starts, ends = activities["time"], activities["end"]
-        # A range on a stream is the time between two events, whatever ran then.
+        # A range on a stream is the time between two events; nothing may have run in it.
         is_work = kinds != _KINDS.index("range")
         kernels, copies = kinds == _KINDS.index("kernel"), kinds == _KINDS.index("memcpy")
         for device in np.flatnonzero(np.bincount(devices[is_work])).tolist():
@@ -185,7 +174,7 @@ class LiveStatistics:
 
 
 class _Lately:
-    """How busy a device was in the last second, from what was known before."""
+    """Busy share of a device in the last second, from earlier busy times."""
 
     def __init__(self) -> None:
         self._known = deque([(0, 0)])
@@ -203,7 +192,7 @@ class _Lately:
 
 
 def columns_of(table: str, rows: "pa.Table") -> "Columns":
-    """Return the columns of ``memory_events`` or ``activities`` as `LiveStatistics` takes them."""
+    """Return the columns of ``memory_events`` or ``activities`` for `LiveStatistics.take`."""
     names = _EVENT_COLUMNS if table == "memory_events" else ("time", "end", "kind", "device")
     return {
         name: codes(rows[name], DICTIONARIES[table, name])

@@ -1,14 +1,14 @@
-"""Hearing NVTX ranges: of every library whose first NVTX call comes while a recorder listens.
+"""NVTX ranges of every library whose first NVTX call happens during a recording.
 
-Each library looks for its tool at its first call and never again, so one whose first range came
-before the first recording cannot be heard, unless NVTX_INJECTION64_PATH named `gpuviz._core` then.
+Each library looks for its NVTX tool only at its first call. A library that called NVTX before the
+first recording is not recorded, unless NVTX_INJECTION64_PATH named `gpuviz._core` at that time.
 """
 
 import os
 
 from gpuviz import _core
 
-# Where NVTX looks for the tool that it loads at a library's first call.
+# Where NVTX looks for a tool at a library's first call.
 VARIABLE = "NVTX_INJECTION64_PATH"
 
 
@@ -19,7 +19,7 @@ class NvtxRanges:
     """Sends NVTX ranges to one session, between `begin` and `end`.
 
     Attributes:
-        notes: What the user should know, in sentences.
+        notes: Messages for the user, in sentences.
     """
 
     def __init__(self, session: _core.Session) -> None:
@@ -28,7 +28,7 @@ class NvtxRanges:
         self.notes: tuple[str, ...] = ()
 
     def begin(self) -> None:
-        """Be the tool of libraries that call NVTX for the first time, if there is no other one."""
+        """Register as the NVTX tool of libraries that call it first, unless another tool has."""
         self._is_set = VARIABLE not in os.environ
         path = os.environ.setdefault(VARIABLE, _core.__file__)
         if path != _core.__file__:
@@ -36,7 +36,7 @@ class NvtxRanges:
         _core.record_nvtx(self._session)
 
     def end(self) -> None:
-        """Record no more, and be the tool of no further library."""
+        """Stop recording, and unregister as the tool of further libraries."""
         if self._is_set:
             os.environ.pop(VARIABLE, None)
         _core.ignore_nvtx()

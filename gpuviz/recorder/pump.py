@@ -1,4 +1,4 @@
-"""The thread that moves finished columns of a session into a store."""
+"""The thread that moves recorded columns of a session into a store."""
 
 import threading
 import time
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
-# A killed process loses what came after the last drain: well under a second.
+# A killed process loses the events since the last drain.
 INTERVAL_S = 0.5
-# While somebody watches; longer where a drain takes more than this share of the time.
+# While a view is visible; longer if draining takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
 CLOCKS_INTERVAL_NS = 1_000_000_000
-# Between two samples of the devices' memory.
+# Interval of samples of the devices' memory.
 SAMPLE_NS = 450_000_000
 
 
 class Pace:
-    """How long to rest between pieces of work so that they take at most `MOST_OF_TIME`.
+    """Chooses the pause between drains so that they take at most `MOST_OF_TIME`.
 
     Args:
-        shortest_s: The shortest rest, in seconds.
-        longest_s: The longest rest, also of work that then takes more.
+        shortest_s: The shortest pause, in seconds.
+        longest_s: The longest pause, even if draining then takes more of the time.
     """
 
     def __init__(self, shortest_s: float, longest_s: float) -> None:
@@ -52,32 +52,31 @@ class Pace:
         self._last_s = 0.0
 
     def took(self, seconds: float) -> None:
-        """Take into account what a piece of work took; one that took long by chance is not."""
+        """Add the duration of a drain; single outliers are ignored."""
         self._mean_s += (min(seconds, self._last_s) - self._mean_s) / 4
         self._last_s = seconds
 
     @property
     def interval_s(self) -> float:
-        """How long to rest before the next piece."""
+        """The pause before the next drain, in seconds."""
         return min(max(self._mean_s / MOST_OF_TIME, self._shortest_s), self._longest_s)
 
 
 class Pump:
-    """Drains a session twice a second, on a thread of its own; ten times while somebody watches.
+    """Drains a session on its own thread, twice a second, or ten times while a view is visible.
 
-    What is stored goes to ``feed`` too. An error never ends it: what could not be stored is counted
-    and noted, and it goes on.
-    ``before_drain`` is called first each time, to give the session what comes by being asked for;
-    ``before_publish`` when all of it is stored, before it goes to those who listen to ``feed``.
+    Stored rows also go to ``feed``. Errors never stop the pump: what could not be stored is counted
+    and noted. ``before_drain`` is called before each drain, to let sources that must be polled add
+    to the session; ``before_publish`` after all rows are stored and before ``feed`` sends them.
 
     Attributes:
-        cpu_ns: CPU time of draining, on whichever thread.
-        lost: Events that were drained and could not be stored.
-        lost_activities: The same of rows of all other tables.
-        notes: What went wrong, a sentence for each kind.
+        cpu_ns: CPU time of draining, on any thread.
+        lost: Events that were drained but could not be stored.
+        lost_activities: Rows of all other tables that were drained but could not be stored.
+        notes: Errors, one sentence for each kind.
     """
 
-    def __init__(  # noqa: PLR0913 - what it moves rows between
+    def __init__(  # noqa: PLR0913 - the ends between which it moves rows
         self,
         session: "_core.Session",
         source: "Source",
@@ -104,7 +103,7 @@ class Pump:
         self._stopping = False
         self._stopped = False
         self._woken = threading.Event()
-        # A message to a notebook must find the context of a cell (ipykernel 7.0 fails without).
+        # ipykernel 7.0 needs the context of a cell to send a message.
         self._thread = threading.Thread(
             target=copy_context().run,
             args=(self._run,),
@@ -117,11 +116,11 @@ class Pump:
         self.notes: list[str] = []
 
     def start(self) -> None:
-        """Begin to drain."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Drain what is left, and nothing from then on; the session must have stopped before."""
+        """Drain the rest and end the thread; the session must have stopped before."""
         self._stopping = True
         self.wake()
         self._thread.join()
@@ -131,11 +130,11 @@ class Pump:
             self._stopped = True
 
     def wake(self) -> None:
-        """Drain at once, and then at the pace that is due: somebody may have begun to watch."""
+        """Drain immediately, and update the pace, because a view may have become visible."""
         self._woken.set()
 
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
-        """Store tables that are known before the first event."""
+        """Store tables that are known before the recording."""
         for name, table in tables.items():
             for batch in table.to_batches():
                 self._keep(name, batch)
@@ -143,7 +142,7 @@ class Pump:
                 self._ids_seen[name].update(table["id"].to_pylist())
 
     def drain(self) -> int:
-        """Move everything that the session has, and return how many events that were."""
+        """Move everything from the session to the store, and return the number of events."""
         with self._lock:
             if self._stopped:
                 return 0
@@ -165,7 +164,7 @@ class Pump:
             pace.took(time.thread_time() - began)
 
     def _drain(self) -> int:
-        with self._noting("Ranges on streams could not be asked for"):
+        with self._noting("Ranges on streams could not be polled"):
             self._before_drain()
         chunks = deque(self._session.take(flush=True))
         tables = self._session.take_tables(flush=True)
@@ -180,7 +179,7 @@ class Pump:
                 self.lost += sum(len(chunk["time"]) for chunk in chunks)
         with self._noting("Activities could not be stored"):
             self._append_tables(tables)
-        with self._noting("The devices could not be asked"):
+        with self._noting("The devices could not be queried"):
             self._append_new("devices", self._source.devices())
             self._append_device_memory()
         with self._noting("The clocks could not be read"):
@@ -196,13 +195,13 @@ class Pump:
     def _noting(self, what: str) -> "Iterator[None]":
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - the program that is recorded must go on
+        except Exception as error:  # noqa: BLE001 - the recorded program must continue
             note = f"{what}: {type(error).__name__}: {error}"
             if all(not known.startswith(what) for known in self.notes):
                 self.notes.append(note)
 
     def _append_names(self) -> None:
-        # What rows name is written before them.
+        # Rows of referenced tables are written before the rows that refer to them.
         self._append_strings()
         self._append_streams()
         self._append_stacks()
@@ -295,9 +294,9 @@ class Pump:
 
 
 def import_libraries() -> None:
-    """Let pyarrow import what it imports at its first conversion, pandas for one.
+    """Trigger the imports of pyarrow's first conversion, such as pandas.
 
-    Later would be within the recorded time, and too late while the interpreter exits.
+    Later they would happen during the recording, and fail while the interpreter exits.
     """
     import pyarrow as pa
 
@@ -346,7 +345,7 @@ def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dic
 
 
 def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
-    """Return a row of ``threads`` for each id; unnamed where it has ended already."""
+    """Return a row of ``threads`` for each id; threads that have ended are unnamed."""
     names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
     return [{"id": thread, "name": names.get(thread, "")} for thread in ids]
 
@@ -354,7 +353,7 @@ def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
 def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:
     import numpy as np
 
-    # Mostly one thread does it all, in one pool.
+    # Usually all events are of one thread and one pool.
     if ids.size and (ids == ids[0]).all():
         return {int(ids[0])}
     return set(np.unique(ids).tolist())

@@ -49,7 +49,7 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
             raise TypeError(f"stream must be a cupy.cuda.Stream, got {stream!r}")
         self._name = name.encode(errors="backslashreplace")
         self._stream = stream
-        # The open ones of each thread, innermost last.
+        # Open ranges of each thread, innermost last.
         self._open: dict[int, list[_Open]] = {}
 
     def __enter__(self) -> Self:
@@ -116,7 +116,7 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
         return other
 
     def _take_innermost(self) -> "_Open | None":
-        """The innermost one of this thread; of any, if a generator moved to another thread."""
+        """Remove this thread's innermost range; any thread's, if a generator changed threads."""
         own = _get_ident()
         for thread in (own, *self._open):
             try:

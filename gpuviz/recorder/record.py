@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AllocatorMode = Literal["caching", "observe"]
 
 
-def record(  # noqa: PLR0913 - each is a switch of its own
+def record(  # noqa: PLR0913 - the options are independent
     path: str | os.PathLike[str] | None = None,
     *,
     device: "SimulatedGPU | None" = None,

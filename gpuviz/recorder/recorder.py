@@ -57,7 +57,7 @@ class Recorder:
     # Held during every start and stop in this process.
     _lifecycle = threading.RLock()
 
-    def __init__(  # noqa: PLR0913 - what a recording is made of
+    def __init__(  # noqa: PLR0913 - the parts of a recording
         self,
         source: "Source",
         path: Path | None,
@@ -309,7 +309,7 @@ class Recorder:
         if self._store is None:
             return {}, 0
         if self._duration_ns:
-            # Ended: what is derived of all rows is kept with them.
+            # The recording has ended, so derived tables of all rows are stored with it.
             recording = self._store.so_far(self._manifest(complete=True))
             return {**recording.tables, **recording.derived}, recording.manifest.initial_events
         tables, initial_events = self._store.contents()

@@ -10,48 +10,48 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Makes the memory events of one recording; used once.
+    """Produces the memory events of one recording; used once.
 
-    The recorder calls `tables`, `describe`, `begin` and `end` in this order, and the rest at any
-    time, from any thread. Where `begin` raised, `end` is called too, to undo what it had done.
+    The recorder calls `tables`, `describe`, `begin` and `end` in this order, and the other methods
+    at any time, from any thread. If `begin` raises an exception, `end` is still called to undo it.
     """
 
     @property
     def allocator(self) -> str:
-        """``caching``, ``observe`` or what else the manifest should say."""
+        """The manifest's ``allocator``, such as ``caching`` or ``observe``."""
 
     @property
     def allocator_name(self) -> str:
-        """The allocator as its users know it, for example ``cupy.cuda.MemoryPool``."""
+        """The allocator's name for users, for example ``cupy.cuda.MemoryPool``."""
 
     @property
     def framework(self) -> str:
-        """The framework whose memory it is; see ``pools`` in `gpuviz.recording.tables`."""
+        """The framework that owns the memory; see ``pools`` in `gpuviz.recording.tables`."""
 
     @property
     def memory(self) -> str:
-        """The kind of that memory, empty if unknown; see ``pools``."""
+        """The kind of the memory; empty if unknown; see ``pools``."""
 
     def tables(self) -> "dict[str, pa.Table]":
-        """Return tables that are known before: call stacks that are not captured, for example."""
+        """Return tables known before the recording, such as call stacks that are not captured."""
 
     def describe(self, session: "_core.Session") -> None:
-        """Push events that make up the state before the recording."""
+        """Push events that describe the state before the recording."""
 
     def begin(self, session: "_core.Session") -> None:
-        """Send events to the session from now on."""
+        """Start sending events to the session."""
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the rows of the table ``devices`` known by now; polled, from another thread."""
+        """Return the known rows of the table ``devices``; polled from another thread."""
 
     def sample(self) -> list[tuple[int, int]]:
         """Return ``(device, used bytes)`` for the devices in use, other processes included."""
 
     def now_ns(self) -> int | None:
-        """Return the time on the clock of its events; None where that is the session's."""
+        """Return the time on the clock of the events; None if that is the session's clock."""
 
     def end(self) -> tuple[str, ...]:
-        """Send no more events, and return what the user should know, in sentences."""
+        """Stop sending events, and return messages for the user, in sentences."""
 
     def manifest_fields(self) -> Mapping[str, Any]:
-        """Return further fields of the manifest: settings, versions, labels, final statistics."""
+        """Return other fields of the manifest: settings, versions, labels, final statistics."""

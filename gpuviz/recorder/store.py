@@ -25,21 +25,20 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """The batches of a recording that is being made. Any thread may call it.
+    """The batches of a recording in progress; thread-safe.
 
-    Without a path, and after the disk failed, the newest ``max_events`` events are kept in memory,
-    and about as many rows of each table of activities.
-    What the dropped ones had left is described by events before the oldest one kept, so that every
-    state after it can still be rebuilt.
+    Without a path, and after a disk failure, the newest ``max_events`` events and about as many
+    rows of each table of activities are kept in memory. Initial events replace the discarded ones,
+    so that every later state can still be reconstructed.
 
     Attributes:
-        dropped_oldest: Events that were dropped.
-        dropped_oldest_activities: Rows of activities and of CUDA calls that were dropped.
+        dropped_oldest: Number of discarded events.
+        dropped_oldest_activities: Number of discarded rows of activities and CUDA calls.
         bytes_in_memory: Bytes of the batches in memory.
-        failure: Why the disk is no longer written to; None while it is.
+        failure: Why nothing more is written to disk; None without a failure.
 
     Raises:
-        RecordingExistsError: Something is at ``path`` or at ``<path>.part``.
+        RecordingExistsError: ``path`` or ``<path>.part`` exists.
         SpoolError: The folder of ``path`` is missing or cannot be written.
     """
 
@@ -69,13 +68,13 @@ class Store:
             return 0
         total = 0
         for file in [self._part.path, *self._part.directory.glob("*")]:
-            # A file may be renamed or removed at any time by the thread that writes.
+            # The writing thread may rename or remove a file at any time.
             with suppress(FileNotFoundError):
                 total += file.stat().st_size
         return total
 
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Take the next rows of a table."""
+        """Add rows of a table."""
         with self._lock:
             if self._part is not None and self.failure is None:
                 self._part.append(table, batch)
@@ -89,34 +88,34 @@ class Store:
                 self._drop_oldest_rows(table, batch.num_rows)
 
     def flush(self) -> None:
-        """Let what was appended survive a kill of this process; a failing disk is noted."""
+        """Write appended rows, so that they survive a kill of this process; note disk failures."""
         with self._lock:
             if self._part is None or self.failure is not None:
                 return
             try:
                 self._part.flush()
             except SpoolError as error:
-                self.failure = str(error)
+                self.failure = f"{error}; the recording continues in memory"
 
     def describe(self, manifest: "Manifest") -> None:
-        """Keep what is known of the recording by now, for whoever loads an unfinished one."""
+        """Write the current manifest, for loading an unfinished recording."""
         with self._lock:
             if self._part is not None and self.failure is None:
                 self._part.describe(manifest)
 
     def finish(self, manifest: "Manifest") -> Recording:
-        """Return the recording, which is then at its path unless the disk failed."""
+        """Write the recording to its path, unless the disk failed, and return it."""
         with self._lock:
             self._finished = self._at_path(manifest) or self._in_memory(manifest)
             self._batches.clear()
             return self._finished
 
     def so_far(self, manifest: "Manifest", most_bytes: int | None = None) -> Recording:
-        """Return what was recorded until now, or the finished recording.
+        """Return everything recorded so far, or the finished recording.
 
         Args:
-            manifest: Of what was recorded until now.
-            most_bytes: Tables of activities with more on disk are not read, and a note says so.
+            manifest: The current manifest.
+            most_bytes: Tables of activities with more bytes on disk are omitted, with a note.
         """
         with self._lock:
             if self._finished is not None:
@@ -133,7 +132,7 @@ class Store:
         return [name for name in ACTIVITY_TABLES if self._part.bytes_on_disk(name) > most_bytes]
 
     def discard(self) -> None:
-        """Leave nothing behind; for a recording that could not begin."""
+        """Remove all files, for a recording that could not start."""
         if self._part is not None:
             self._part.discard()
 
@@ -142,8 +141,8 @@ class Store:
         if self._part is None or self.failure is not None:
             return None
         try:
-            # Not by `load`: classes made while Python exits, as those of other formats would be,
-            # let it forget that an interrupt ended the program.
+            # Not with `load`: creating classes while Python exits, as for other formats, would make
+            # it forget that an interrupt ended the program.
             return gpuviz.read(self._part.finish(manifest))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
@@ -152,9 +151,9 @@ class Store:
     def contents(
         self, leave_out: "Collection[str]" = ()
     ) -> "tuple[Mapping[str, pa.Table], int | None]":
-        """Return all rows so far but those of ``leave_out``, and how many make up for dropped ones.
+        """Return all rows so far except tables in ``leave_out``, and a number of leading events.
 
-        Those are the leading events. That number is None where none were dropped.
+        These events replace discarded ones; the number is None if none were discarded.
         """
         with self._lock:
             if self._finished is not None:
@@ -189,11 +188,7 @@ class Store:
         if self._part is None:
             return {}
         self.flush()
-        try:
-            tables = self._part.tables(leave_out)
-        except SpoolError as error:
-            self.failure = str(error)
-            tables = self._part.tables(leave_out)
+        tables = self._part.tables(leave_out)
         if self.dropped_oldest:
             tables.pop(EVENTS, None)
         return tables
@@ -202,7 +197,7 @@ class Store:
         batches = self._batches[EVENTS]
         while self._events_in_memory > self._max_events and len(batches) > 1:
             if self.dropped_oldest == 0:
-                # Events on disk are older than all in memory: none may stay when newer ones go.
+                # Events on disk are older than those in memory, so they are discarded first.
                 for spooled in self._spooled().get(EVENTS, _no_events()).to_batches():
                     self._drop(spooled)
             oldest = batches.popleft()

@@ -82,7 +82,7 @@ def name_stream(stream: "cupy.cuda.Stream | int", name: str, *, device: int | No
         weakref.finalize(stream, names.forget, key, text).atexit = False
 
 
-_LAST_DEFAULT = 2  # 0, 1 and 2 are handles of streams that are always there
+_LAST_DEFAULT = 2  # 0, 1 and 2 are the handles of default streams
 
 
 def _device(stream: Any, device: int | None) -> int:

@@ -10,31 +10,31 @@ from typing import Any, Protocol
 
 from gpuviz import _core
 
-# The time between two events comes as a 32-bit float of milliseconds: to 0.5 µs up to 8 s.
+# CUDA returns the time between events as a 32-bit float in ms: 0.5 µs resolution up to 8 s.
 ANCHOR_LIFE_NS = 8_000_000_000
 ANCHOR_TRIES = 5
 
 
 class StreamEvents(Protocol):
-    """CUDA events on the streams of a framework; any thread."""
+    """CUDA events on the streams of a framework; thread-safe."""
 
     def place(self, stream: Any) -> tuple[int, int]:
-        """Return a stream's device and the handle under which it is known."""
+        """Return a stream's device and handle."""
 
     def record(self, stream: Any) -> Any | None:
-        """Return an event after all that is queued on a stream; None while it captures a graph."""
+        """Record an event on a stream after all queued work; None while it captures a graph."""
 
     def record_at_once(self, device: int) -> Any:
-        """Return an event that waits for nothing on its device."""
+        """Record an event that waits for no other work of the device."""
 
     def relaxed(self) -> AbstractContextManager[None]:
-        """Return a scope in which these calls disturb no capture."""
+        """Return a context in which these calls do not invalidate a capture."""
 
     def is_complete(self, event: Any) -> bool:
-        """Return whether the stream has come by the event."""
+        """Return whether the stream has reached the event."""
 
     def wait(self, event: Any) -> None:
-        """Return when the stream has come by the event."""
+        """Wait until the stream has reached the event."""
 
     def elapsed_ns(self, first: Any, second: Any) -> int:
         """Return the time between two complete events."""
@@ -42,7 +42,7 @@ class StreamEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An event of a device at a known time of the host's clock, off by at most ``error_ns``."""
+    """An event at a known time of the host's clock, with an error of at most ``error_ns``."""
 
     event: Any
     host_ns: int
@@ -50,7 +50,7 @@ class Anchor:
 
 
 class StreamRange:
-    """One range on one stream, from `StreamRanges.begin` until `end`."""
+    """A range on a stream, from `StreamRanges.begin` to `end`."""
 
     __slots__ = ("anchor", "begun", "device", "ended", "handle", "name", "owner", "stream")
 
@@ -62,19 +62,19 @@ class StreamRange:
         self.ended: Any = None
 
     def end(self) -> None:
-        """Measure until the work that is queued by now."""
+        """End the range after the work queued so far."""
         self.owner.ended(self)
 
 
 class StreamRanges:
-    """The ranges on streams of one session; any thread.
+    """The ranges on streams of one session; thread-safe.
 
-    An error of CUDA does not reach the program: the range is left out, and `notes` says so.
+    CUDA errors do not reach the program: the range is omitted, and `notes` reports it.
 
     Attributes:
-        error_ns: How far the recording's clock and the streams' may be apart: half of the time in
-            which an event was recorded and awaited, at worst; 0 before the first range.
-        notes: What the user should know, in sentences.
+        error_ns: Largest error between the recording's clock and the streams': half the time to
+            record an event and wait for it; 0 before the first range.
+        notes: Messages for the user, in sentences.
     """
 
     def __init__(self, session: _core.Session, make_events: Callable[[], StreamEvents]) -> None:
@@ -90,11 +90,11 @@ class StreamRanges:
 
     @cached_property
     def events(self) -> StreamEvents:
-        """CUDA events, from the first range on."""
+        """CUDA events, created for the first range."""
         return self._make_events()
 
     def begin(self, name: bytes, stream: Any) -> StreamRange | None:
-        """Return a range that begins after all that is queued on a stream by now."""
+        """Return a range that begins after the work queued on a stream so far."""
         with self._noting(), self.events.relaxed():
             started = StreamRange(self, name, stream)
             with self._lock:
@@ -105,7 +105,7 @@ class StreamRanges:
         return None
 
     def ended(self, finished: StreamRange) -> None:
-        """Take a range whose end was not measured yet."""
+        """Record the end of a range."""
         with self._lock:
             if finished not in self._open:
                 return
@@ -117,7 +117,7 @@ class StreamRanges:
                     self._pending.append(finished)
 
     def poll(self) -> None:
-        """Give the session the ranges that the GPU has finished."""
+        """Send the ranges that the GPU has finished to the session."""
         with self._lock:
             pending, self._pending = self._pending, []
         if not pending:
@@ -131,7 +131,7 @@ class StreamRanges:
                         self._pending.append(pending.pop())
 
     def finish(self) -> None:
-        """End the ranges that are open, wait for the GPU, and give the session all of them."""
+        """End open ranges, wait for the GPU, and send all ranges to the session."""
         with self._lock:
             self._is_over = True
             still_open = list(self._open)
@@ -147,7 +147,7 @@ class StreamRanges:
                 self._add(finished)
 
     def anchor(self, device: int) -> Anchor:
-        """Return an event of the device that is not too old to measure from."""
+        """Return a recent anchor of the device, from which elapsed times are accurate."""
         known = self._anchors.get(device)
         if known is None or time.monotonic_ns() - known.host_ns > ANCHOR_LIFE_NS:
             tries = [self._new_anchor(device) for _ in range(ANCHOR_TRIES)]
@@ -181,7 +181,7 @@ class StreamRanges:
     def _noting(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - the program that is recorded must go on
+        except Exception as error:  # noqa: BLE001 - the recorded program must continue
             if not self.notes:
                 cause = f"{type(error).__name__}: {error}"
                 self.notes.append(f"Ranges on streams could not all be measured ({cause})")

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TracerOptions:
-    """What is recorded of streams.
+    """Options for recording streams.
 
     Attributes:
         launch_sites: Whether each launch, copy and synchronization gets a row in ``api_calls``.
-        stacks: Whether those rows have the Python call stack.
+        stacks: Whether these rows have the Python call stack.
         api_calls: Whether every CUDA driver call gets a row.
-        graph_nodes: Whether a CUDA graph shows its kernels one by one, or each launch as a whole.
+        graph_nodes: Whether the kernels of a CUDA graph are recorded one by one, instead of each
+            launch of the graph as a whole.
     """
 
     launch_sites: bool = True
@@ -25,16 +26,16 @@ class TracerOptions:
 
 
 class Tracer(Protocol):
-    """Records activities into one session; used once, any thread may ask."""
+    """Records activities into one session; used once; thread-safe."""
 
     def begin(self, session: "_core.Session") -> None:
-        """Record from now on, if that is possible; never raises for lack of a tool."""
+        """Start recording, if possible; a missing tool raises no exception."""
 
     def end(self) -> None:
-        """Return when all that the GPU has completed is recorded."""
+        """Stop recording, after everything that the GPU has completed is recorded."""
 
     def flush(self) -> None:
-        """Let what is complete reach the session now."""
+        """Send completed activities to the session now."""
 
     @property
     def is_active(self) -> bool:
@@ -42,26 +43,26 @@ class Tracer(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know, in sentences."""
+        """Messages for the user, in sentences."""
 
     def abandon(self) -> None:
-        """In the child of a fork: record nothing, wait for nothing."""
+        """Deactivate in the child of a fork, without waiting."""
 
 
 class NoTracer:
-    """Records nothing, because nothing but memory is asked for."""
+    """Records no activities, for recordings of memory only."""
 
     is_active = False
     notes: tuple[str, ...] = ()
 
     def begin(self, session: "_core.Session") -> None:
-        """Record nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing."""
 
     def flush(self) -> None:
-        """There is nothing to flush."""
+        """Do nothing."""
 
     def abandon(self) -> None:
-        """There is nothing to forget."""
+        """Do nothing."""

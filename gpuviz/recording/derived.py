@@ -1,7 +1,7 @@
-"""The derived tables of a recording: what its rows mean, classified once.
+"""The derived tables of a recording: the classification of its rows.
 
-They follow from the tables of `gpuviz.recording.tables` and are kept with them, so that whoever
-reads a recording only filters, joins, sums and draws. `gpuviz.analysis.classification` makes them.
+`gpuviz.analysis.classification` computes them from the tables of `gpuviz.recording.tables`. They
+are stored with these, so that readers of a recording only filter, join, sum and draw.
 """
 
 from functools import cache
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# Of the schemas and of the rules that fill them: tables of another version are made anew.
+# Version of the schemas and rules; tables of another version are recomputed.
 DERIVED_VERSION = 1
 
 _MARK = b"gpuviz_made_from"
 
-# The tables that derived ones are made from, and the columns that decide.
+# The tables and columns from which derived tables are computed.
 SOURCES = {
     "activities": ("time", "end", "device", "stream", "correlation"),
     "api_calls": ("time", "end", "name", "thread", "correlation", "stack"),
@@ -46,7 +46,7 @@ DICTIONARIES = {
 
 NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))
 
-# Columns of row numbers, and the table that they number; -1 is none.
+# Columns of row numbers, and the table they refer to; -1 means none.
 ROWS = (
     ("host_waits", "call", "api_calls"),
     ("host_waits", "synchronization", "synchronizations"),
@@ -60,30 +60,30 @@ ROWS = (
 def schemas() -> "dict[str, pa.Schema]":
     """Return the Arrow schema of every derived table, by name.
 
-    Times are nanoseconds since the recording's start. Row numbers are places in a table, from 0;
-    -1 is none. Where a damaged row ends before it begins, it takes no time.
+    Times are nanoseconds since the recording's start. Row numbers start at 0; -1 means none. A
+    damaged row that ends before it begins has duration 0.
 
     - ``host_waits``: one row for each time in which the host was blocked, from ``time`` to ``end``:
-      the waits of ``synchronizations`` that are no queries, in their order, then the blocking calls
-      of ``api_calls`` without one. ``memcpy`` is a call that copies from or to the host and returns
-      when that is done; ``pageable_memcpy`` an asynchronous copy that stages pageable memory in the
-      call. ``name`` is the id in ``strings`` of the CUDA call; ``call`` and ``synchronization`` are
-      row numbers. ``thread`` and ``stack`` are those of the call, ``device`` (-1 if unknown) and
-      ``stream`` those of the synchronization or of the call's first copy.
-      ``waiting_ns`` is the part in which the host waited for earlier work of the GPU: all of a
-      synchronization; of a copy what went by until the call's first copy began on the GPU.
-      ``transfer_ns`` is the rest. Both are null for a copy that has no activity.
-    - ``idle_gaps``: why nothing ran, from the begin of a device's first activity to the end of its
-      last, for the device as a whole (``stream`` 0) and for each of its streams, in this order; but
-      not for what ran on no known stream, nor for the last ones of so many streams that their rows
-      would be several times those that they come from. A row is a part of a gap that has one
-      ``cause``; see `gpuviz.analysis.overlap.LaneOverlap`. The parts of a gap lie side by side.
+      the waits of ``synchronizations`` except queries, in their order, then the blocking calls of
+      ``api_calls`` without one. ``memcpy`` is a synchronous copy from or to the host;
+      ``pageable_memcpy`` is an asynchronous copy whose call stages pageable memory. ``name`` is the
+      id in ``strings`` of the CUDA call; ``call`` and ``synchronization`` are row numbers.
+      ``thread`` and ``stack`` are those of the call, ``device`` (-1 if unknown) and ``stream``
+      those of the synchronization or of the call's first copy. ``waiting_ns`` is the part in which
+      the host waited for earlier work of the GPU: all of a synchronization; for a copy, the time
+      until the call's first copy began on the GPU. ``transfer_ns`` is the rest. Both are null for a
+      copy without an activity.
+    - ``idle_gaps``: the causes of idle time, from the start of a device's first activity to the end
+      of its last, for the device as a whole (``stream`` 0) and for each of its streams, in this
+      order. Activities without a known stream have none, and neither do the last of very many
+      streams, whose rows would exceed the activities several times. A row is a part of a gap with
+      one ``cause``; see `gpuviz.analysis.overlap.LaneOverlap`. The parts of a gap are adjacent.
       ``activity`` is the row of the activity that ended the gap.
-    - ``stream_waits``: a stream's work waited for an event of another stream
-      (``stream_wait_event``). ``recorded_time`` is when the GPU came by the event's record; if that
-      is not known, when the last thing ended that was launched on ``recorded_stream`` before, or 0.
-      ``resumed_time`` is when the first thing began that was launched on ``waiting_stream`` after
-      the wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
+    - ``stream_waits``: work of a stream waited for an event of another stream
+      (``stream_wait_event``). ``recorded_time`` is when the GPU reached the event's record; if that
+      is unknown, the end of the last activity launched before on ``recorded_stream``, or 0.
+      ``resumed_time`` is the start of the first activity launched on ``waiting_stream`` after the
+      wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
       numbers of ``synchronizations``.
     """
     import pyarrow as pa
@@ -135,13 +135,13 @@ def marked(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table]":
-    """Return the derived tables as files have them, for `fitting`.
+    """Return the derived tables in the form stored in files, for `fitting`.
 
-    They have a mark of what they were made from. ``idle_gaps``, which has as many rows as there are
-    activities, has differences, which take a quarter of the room when they are compressed:
-    ``pause`` from the end of the row before (from 0 in the first row) to ``time``, ``length`` from
-    there to ``end``, and ``step`` from the ``activity`` of the row before (from 0) to its own. The
-    only stream of a device is left out if it has the device's gaps.
+    A mark identifies the tables they were computed from. ``idle_gaps``, which has as many rows as
+    ``activities``, is stored as differences, which compress to a quarter of the size: ``pause``
+    from the end of the previous row (0 for the first) to ``time``, ``length`` from there to
+    ``end``, and ``step`` from the previous row's ``activity`` (0 for the first) to its own. If a
+    device has one stream with the same gaps as the device, the stream's rows are omitted.
     """
     mark = {_MARK: _mark(tables)}
     stored = {name: derived[name] for name in schemas()} | {
@@ -154,9 +154,9 @@ def fitting(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table] | None":
-    """Return the derived tables of a file if they were made from these tables, else None.
+    """Return the derived tables of a file if they were computed from these tables, else None.
 
-    Also None if one is missing, has other columns, words or row numbers than it can have.
+    Also None if one is missing, or has invalid columns, values or row numbers.
     """
     if not derived.keys() >= schemas().keys():
         return None
@@ -263,7 +263,7 @@ def _from_differences(stored: "pa.Table") -> "pa.Table":
 
 
 def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
-    """Return the version, and the rows and the sum of each deciding column, modulo 2**64."""
+    """Return the version, and the row count and sum (modulo 2**64) of each source column."""
     import numpy as np
 
     from gpuviz.analysis.columns import plain

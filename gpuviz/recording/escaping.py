@@ -2,5 +2,5 @@
 
 
 def as_unicode(text: str) -> str:
-    """Return a text with what no file can hold, such as a name's bytes outside UTF-8, escaped."""
+    """Return a text with its lone surrogates escaped, which stand for bytes that are not UTF-8."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Columns that follow from other columns: a stack's user frame, a copy's memory on the host."""
+"""Columns computed from other columns: a stack's user frame, a copy's host memory."""
 
 import re
 from functools import lru_cache
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# The demo's programs are the user's, although they come with the package.
+# The demo's programs count as the user's, although they are part of the package.
 _INSTALLED = re.compile(
     r"^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
     r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
@@ -34,7 +34,7 @@ def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> i
     """Return the innermost frame outside installed packages, else the innermost of all.
 
     Args:
-        frames: Ids of frames, innermost first; 0 and None name none.
+        frames: Ids of frames, innermost first; 0 and None mean no frame.
         installed: Whether a frame's file belongs to Python or to an installed package.
 
     Returns:
@@ -51,7 +51,7 @@ def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> i
 
 
 def with_installed(frames: "pa.Table") -> "pa.Table":
-    """Return ``frames`` with the column ``installed``, made anew from its other columns."""
+    """Return ``frames`` with the column ``installed`` recomputed from its other columns."""
     import pyarrow as pa
 
     filenames = frames["filename"].cast(pa.utf8()).to_pylist()
@@ -60,7 +60,7 @@ def with_installed(frames: "pa.Table") -> "pa.Table":
 
 
 def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
-    """Return ``stacks`` with the column ``user_frame``, made anew from its other columns."""
+    """Return ``stacks`` with the column ``user_frame`` recomputed from its other columns."""
     import pyarrow as pa
 
     of_packages = dict(
@@ -74,7 +74,7 @@ def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
 
 
 def with_host_memories(activities: "pa.Table") -> "pa.Table":
-    """Return ``activities`` with the column ``host_memory``, made anew from its other columns."""
+    """Return ``activities`` with the column ``host_memory`` recomputed from its other columns."""
     from gpuviz.analysis.columns import codes
 
     places = (
@@ -89,12 +89,12 @@ def host_memories(
     sources: "NDArray[Any]",
     destinations: "NDArray[Any]",
 ) -> "pa.DictionaryArray":
-    """Return the memory on the host's side of copies; of two, pageable if one of them is.
+    """Return the kind of host memory of copies; if both sides are host memory, pageable wins.
 
     Args:
-        copy_kinds: Positions in ``DICTIONARIES``, as are the others; -1 for other values.
-        sources: Positions of the memories that were copied from.
-        destinations: Positions of the memories that were copied to.
+        copy_kinds: Positions in ``DICTIONARIES``; -1 for other values; the same for all arguments.
+        sources: Positions of the source memories.
+        destinations: Positions of the destination memories.
     """
     import numpy as np
     import pyarrow as pa
@@ -109,7 +109,7 @@ def host_memories(
 
 @lru_cache(maxsize=1)
 def _host_memory_codes() -> "NDArray[Any]":
-    """Return the result for each combination of the three columns; other values come first."""
+    """Return the result for each combination of the three columns; index 0 means another value."""
     import numpy as np
 
     combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))

@@ -9,7 +9,7 @@ from typing import Any, get_origin
 FORMAT = "gpuviz"
 VERSION = 1
 
-# In `Manifest.failures`: no limit, and not known.
+# In `Manifest.failures`: unlimited or unknown.
 NOT_LIMITED = UNKNOWN = -1
 
 
@@ -19,15 +19,15 @@ class Manifest:
 
     Attributes:
         created: Wall-clock time of time 0, in ISO 8601.
-        start_unix_ns: The same in nanoseconds since 1970.
-        start_monotonic_ns: The same on the host's ``CLOCK_MONOTONIC``; 0 if unknown. Recordings
-            with one ``boot_id`` share that clock.
-        host_hash: Names the host without its name: the same for the same host name.
+        start_unix_ns: Time 0 in nanoseconds since 1970.
+        start_monotonic_ns: Time 0 on the host's ``CLOCK_MONOTONIC``; 0 if unknown. Recordings with
+            the same ``boot_id`` share that clock.
+        host_hash: Hash of the host name.
         boot_id: Linux's id of the host's last start.
         process_id: The recorded process.
-        process_start_ns: When it began, since the host's start, to 10 ms; 0 if unknown. Process ids
-            are used again: the two together are not.
-        duration_ns: From the start to the end of the recording.
+        process_start_ns: Start of the process in ns since the host's start, to 10 ms; 0 if unknown.
+            Process ids are reused, but not together with this time.
+        duration_ns: Time from the start to the end of the recording.
         complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
@@ -42,10 +42,10 @@ class Manifest:
         own_cost_ns: Overhead of the recording.
         memory_stats: The live allocator's final statistics, by device.
         failures: What the allocator reported about the first failed requests, by
-            ``device:time``: bytes by name, -1 for what is not limited or not known.
+            ``device:time``: bytes by name, -1 if unlimited or unknown.
         notes: Sentences on missing or unusual data.
         tables: Rows of each table in the file; empty if unknown.
-        derived_version: Of the derived tables in the file; 0 if there are none.
+        derived_version: Version of the derived tables in the file; 0 if there are none.
         extra: Keys of newer versions, kept unchanged.
     """
 
@@ -94,7 +94,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Manifest":
-        """Return the manifest that ``text`` describes; unknown keys are kept.
+        """Parse ``manifest.json``; unknown keys are kept.
 
         Raises:
             ValueError: The text is not JSON, not a manifest, of a newer version, or a value has

@@ -50,8 +50,8 @@ class Recording:
     Args:
         tables: The tables of ``gpuviz.recording.tables``; missing ones are empty.
         manifest: Facts about the recording as a whole.
-        derived: What `gpuviz.recording.derived.marked` returned for these tables; anything else is
-            left out, and made anew when it is asked for.
+        derived: What `gpuviz.recording.derived.marked` returned for these tables; other tables are
+            ignored, and computed on first use.
 
     Raises:
         NonconformingTableError: A table has unexpected columns, types or ids.
@@ -86,7 +86,7 @@ class Recording:
 
     @cached_property
     def derived(self) -> "Mapping[str, pa.Table]":
-        """What the rows mean: the tables of `gpuviz.recording.derived`, each made at first use."""
+        """The tables of `gpuviz.recording.derived`, computed on first use."""
         from gpuviz.analysis.classification import DerivedTables
 
         return DerivedTables(self.tables)
@@ -306,7 +306,7 @@ class Recording:
 
     @property
     def final_state(self) -> "MemoryState":
-        """The memory of every device at the end; nothing may be applied to it."""
+        """The memory of every device at the end; must not be modified."""
         return self._levels_and_end[1]
 
     @cached_property
@@ -317,7 +317,7 @@ class Recording:
 
     @cached_property
     def memory_columns(self) -> "MemoryColumns":
-        """The memory events in the form of the native core."""
+        """The memory events for the native core."""
         from gpuviz.analysis.state import memory_columns
 
         return memory_columns(self.tables["memory_events"])

@@ -5,29 +5,29 @@ from typing import Any
 
 from gpuviz.recording.tables import DICTIONARIES
 
-# CU_STREAM_PER_THREAD: one handle for as many streams as there are threads.
+# CU_STREAM_PER_THREAD, which denotes a different stream in each thread.
 PER_THREAD = 2
 _TAG_BITS = 0x7
 
 
 def known_handle(handle: int) -> int:
-    """Return the handle under which native code knows a raw one.
+    """Return the native core's handle for a raw one.
 
-    A per-thread default stream has a handle of its own for each thread, here for the calling one;
-    see ``per_thread_stream`` in native/device/cuda_device.hpp.
+    The per-thread default stream gets a separate handle for each thread, here the calling one; see
+    ``per_thread_stream`` in native/device/cuda_device.hpp.
     """
     return threading.get_native_id() << 8 | PER_THREAD if handle == PER_THREAD else handle
 
 
 def stream_kind(handle: int) -> str:
-    """Return the kind of a stream as far as its handle tells, in the words of ``streams``."""
+    """Return the kind of a stream, as in ``streams``, as far as its handle determines it."""
     if handle in {0, 1}:
         return "default"
     return "per_thread_default" if handle & _TAG_BITS == PER_THREAD else "unknown"
 
 
 def stream_name(handle: int) -> str:
-    """Return how users know a stream of such a handle."""
+    """Return a name for the stream with this handle."""
     if handle in {0, 1}:
         return "default stream"
     if handle & _TAG_BITS == PER_THREAD:
@@ -45,7 +45,7 @@ def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
     created: int = 0,
     destroyed: int = -1,
 ) -> dict[str, Any]:
-    """Return a row of ``streams``; what is not known is filled in as far as the handle tells."""
+    """Return a row of ``streams``; unknown values are inferred from the handle where possible."""
     return {
         "id": number,
         "device": device,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Each in the order of the C++ enumeration that is named with it.
+# Each in the order of the C++ enumeration named with it.
 DICTIONARIES = {
     # Action in native/record/memory_event.hpp
     ("memory_events", "action"): (
@@ -72,10 +72,10 @@ DICTIONARIES = {
 
 ACTIONS = DICTIONARIES["memory_events", "action"]
 
-# Tables whose rows are written again when more is known: the last row of an id holds.
+# Tables whose rows may be updated; the last row of an id is valid.
 REVISED = ("streams", "ranges")
 
-# Tables that grow with what the GPU and the host do.
+# Tables that grow with activity of the GPU and the host.
 ACTIVITY_TABLES = (
     "activities",
     "api_calls",
@@ -85,7 +85,7 @@ ACTIVITY_TABLES = (
     "overheads",
 )
 
-# What a file that was written before a column existed has in it.
+# Values of columns that an older file lacks.
 DEFAULTS = {
     ("devices", "uuid"): "",
     ("pools", "framework"): "",
@@ -96,10 +96,10 @@ DEFAULTS = {
     ("streams", "destroyed"): -1,
 }
 
-# What follows from other columns: made anew where a file does not have it, or not in every row.
+# Columns computed from other columns if a file lacks them, or lacks some of their values.
 IMPLIED = (("frames", "installed"), ("stacks", "user_frame"), ("activities", "host_memory"))
 
-# Columns of ids, and the table that has each id but 0.
+# Columns of ids, and the table that each id other than 0 refers to.
 REFERENCES = (
     ("stacks", "frames", "frames"),
     ("stacks", "user_frame", "frames"),
@@ -115,62 +115,62 @@ REFERENCES = (
 
 @cache
 def schemas() -> "dict[str, pa.Schema]":
-    """Return the Arrow schema of every table that a file holds, by name.
+    """Return the Arrow schema of every table in a file, by name.
 
-    What allocators did:
+    Activity of allocators:
 
     - ``memory_events``: one row for each allocator event, in the order in which they happened on a
       device. ``size`` is the rounded size of the block or the bytes of the segment,
       ``requested_size`` the caller's bytes (0 for segments). For ``oom``, ``address`` is the
       device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block. For
-      ``empty_cache``, ``size`` is what it gave back, in the ``segment_free`` and ``segment_unmap``
-      rows before it; what gives segments back without it is retries and garbage collection.
-    - ``device_memory``: samples of what is ``used`` of a device, by all processes, in bytes.
+      ``empty_cache``, ``size`` is the bytes it released, in the ``segment_free`` and
+      ``segment_unmap`` rows before it; releases without it are retries and garbage collection.
+    - ``device_memory``: samples of the memory ``used`` on a device by all processes, in bytes.
     - ``clock_snapshots``: the host's clocks, read back to back at ``time``: ``wall`` in nanoseconds
       since 1970 (``CLOCK_REALTIME``), ``boot`` in nanoseconds since the host's start, suspended
       time included (``CLOCK_BOOTTIME``). Both are within ``uncertainty`` nanoseconds of ``time``.
       One at the start of a recording, one each second, one at its end.
-    - ``memory_operations``: allocations and releases that CUDA carried out, whoever asked for them:
-      segments of the allocator, and what goes around it. ``source`` is the library that asked.
+    - ``memory_operations``: CUDA's allocations and frees for any caller: segments of the allocator,
+      and memory that bypasses it. ``source`` is the library that called.
 
-    What the GPU and the host did, in the order in which it became known:
+    Activity of the GPU and the host, in the order in which it became known:
 
     - ``activities``: one kernel, copy, memset or graph launch on the GPU from ``time`` to ``end``;
       or a ``gpuviz.range`` on a stream, measured by CUDA events (kind ``range``). ``name`` is an id
       of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
-      ``host_memory`` is the memory on the host's side of a copy, of two ``pageable`` if one of them
-      is; empty for copies between devices' memories, and if unknown.
+      ``host_memory`` is the kind of host memory of a copy; if both sides are host memory,
+      ``pageable`` if either is; empty for copies between devices, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
-      others if asked for. ``name`` is an id of ``strings``.
+      others on request. ``name`` is an id of ``strings``.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
-      For ``event_record`` both are the moment at which the GPU came by (0 if CUPTI does not tell).
-      ``event`` and ``event_sync_id`` join a record with the waits for it: event handles are used
-      again, a sync id is not.
-    - ``launch_blocks``: a launch, copy or memset got a pointer ``address`` into the block that
+      For ``event_record`` both are the time when the GPU reached it (0 if CUPTI does not report
+      it). ``event`` and ``event_sync_id`` join a record with its waits: event handles are reused,
+      sync ids are not.
+    - ``launch_blocks``: a launch, copy or memset received a pointer ``address`` into the block that
       begins at ``block``.
-    - ``overheads``: time that CUPTI, lazy loading or compilation took. ``thread`` may be 0.
+    - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
 
-    What these name:
+    Objects that these refer to:
 
     - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
-      or ``MIG-``, empty where unknown; ordinals name other GPUs in other processes.
-    - ``streams``: ``id`` is what other tables call ``stream``; ``handle`` is the raw CUstream,
-      which may name another stream after this one was destroyed. ``created`` is 0 for streams that
-      existed before, ``destroyed`` is -1 for those that were not seen to end.
+      or ``MIG-``, empty if unknown; ordinals may denote other GPUs in other processes.
+    - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
+      be reused after the stream is destroyed. ``created`` is 0 for streams that existed before,
+      ``destroyed`` is -1 if no end was recorded.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
-      the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (a foreign allocator's).
+      the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (another allocator's).
       ``framework`` owns the blocks with this pool id, and ``memory`` is their kind; both are empty
-      where unknown. Frameworks that share a pool have ids of their own in it, with one ``owner``.
+      if unknown. Frameworks that share a pool have separate ids in it, with one ``owner``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
       outside installed packages, else the innermost of all, 0 if there is none.
-    - ``frames``: ``source`` is the text of the line, empty where unknown; ``cell`` is the execution
+    - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
-      is 1 where the file belongs to Python or to an installed package, else 0.
-    - ``launch_configurations``: what kernels were launched with; shared memory in bytes.
+      is 1 if the file belongs to Python or to an installed package, else 0.
+    - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
     """

@@ -28,12 +28,12 @@ class NonconformingTableError(ValueError):
 
 
 def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables with exactly the expected types, absent ones empty, unknown ones kept.
+    """Return the tables with exactly the expected types, missing ones empty, unknown ones kept.
 
-    Of rows that were written again the last one stays, where the first one was. Text may come as
-    any of Arrow's text types, with or without dictionary. A column of ``DEFAULTS`` that is absent,
-    or has no value in any row, is filled; one that follows from others is computed. Columns that
-    are not expected stay, after the expected ones.
+    Of several rows with the same id in an updatable table, the last one is kept, in the position of
+    the first. Text may have any of Arrow's text types, with or without dictionary. A column of
+    ``DEFAULTS`` that is missing, or has only nulls, is filled; an implied column is computed.
+    Unexpected columns are kept, after the expected ones.
 
     Raises:
         NonconformingTableError: A column is missing, has another type, or has nulls.
@@ -52,10 +52,10 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
 
 def check_references(tables: "Mapping[str, pa.Table]") -> None:
-    """Check that all that is named by an id exists, and that no size is negative.
+    """Check that every id refers to an existing row, and that no size is negative.
 
     Raises:
-        NonconformingTableError: The first that does not; the text has the value.
+        NonconformingTableError: A value is invalid; the message contains the first one.
     """
     import pyarrow.compute as pc
 
@@ -73,7 +73,7 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
 
 
 def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables with 0 in place of ids that name nothing."""
+    """Return the tables with ids that refer to no row replaced by 0."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Call stacks without names."""
+"""Redaction of call stacks."""
 
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
     """Return ``frames`` with numbered functions and files, line numbers, and no source.
 
-    Files of Python and of installed packages stay apart from the user's, so that the same lines
-    count as the user's.
+    Files of Python and of installed packages remain distinguishable from the user's, so that user
+    frames are unchanged.
     """
     import pyarrow as pa
 

@@ -41,7 +41,7 @@ class Finding:
         detail: Explanation.
         is_alarm: Whether the program failed, or nearly did.
         lines: The lines of the program behind it, largest share first.
-        window: The time in ns at which it is visible; None if there is no particular time.
+        window: The window in ns that shows it; None if there is no particular time.
     """
 
     title: str
@@ -159,16 +159,19 @@ def _still_allocated(recording: "Recording", summary: "DeviceSummary") -> "Itera
 
 
 def _blocking(recording: "Recording") -> list[Finding]:
-    """Return what blocked the host, longest total time first."""
+    """Return the findings on blocking calls that took time, longest total time first.
+
+    Copies of pageable memory that only waited for earlier work count as synchronizing calls.
+    """
     rows: list[dict[str, Any]] = recording.synchronizations("line").to_pylist()
-    pageable = [row for row in rows if row["kind"] == _PAGEABLE]
-    calls = [row for row in rows if row["kind"] != _PAGEABLE]
+    pageable = [row for row in rows if row["kind"] == _PAGEABLE and row["transfer_ns"]]
+    calls = [row for row in rows if row["kind"] != _PAGEABLE or not row["transfer_ns"]]
     found = [
         (_sum(calls, "total_ns"), _synchronizing(calls, recording.duration_ns)),
         (_sum(pageable, "transfer_ns"), _copies_of_pageable_memory(pageable)),
     ]
     found.sort(key=lambda each: -each[0])
-    return [finding for _, finding in found if finding.lines]
+    return [finding for total_ns, finding in found if total_ns]
 
 
 def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
@@ -183,12 +186,12 @@ def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
 
 
 def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
-    """Return what staging in the call took; waiting for earlier work is not the memory's fault."""
+    """Return the finding on pageable copies: only transfer time, not waits for earlier work."""
     copies = format_counted(
         sum(row["count"] for row in rows), "asynchronous copy", "asynchronous copies"
     )
     transfer = format_duration(_sum(rows, "transfer_ns"))
-    rows = sorted(rows, key=lambda row: -(row["transfer_ns"] or 0))
+    rows = sorted(rows, key=lambda row: -row["transfer_ns"])
     return Finding(
         f"{copies} of pageable memory blocked the host for {transfer}.",
         "Copies from and to pinned memory return immediately.",
@@ -197,7 +200,7 @@ def _copies_of_pageable_memory(rows: list[dict[str, Any]]) -> Finding:
 
 
 def _sum(rows: list[dict[str, Any]], column: str) -> int:
-    return sum(row[column] or 0 for row in rows)
+    return sum(row[column] for row in rows)
 
 
 def _lines(rows: list[dict[str, Any]], column: str) -> tuple[Line, ...]:
@@ -205,7 +208,7 @@ def _lines(rows: list[dict[str, Any]], column: str) -> tuple[Line, ...]:
         Line(
             row["source"],
             row["site"],
-            f"{row['name'] or row['kind']}, {_times([row])}, {format_duration(row[column] or 0)}",
+            f"{row['name'] or row['kind']}, {_times([row])}, {format_duration(row[column])}",
         )
         for row in rows[:_MOST_LINES]
     )
@@ -214,9 +217,8 @@ def _lines(rows: list[dict[str, Any]], column: str) -> tuple[Line, ...]:
 def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, ...]:
     counts: dict[tuple[str, str], int] = {}
     for stack in stacks:
-        frame = recording.call_stacks.user_frame(stack)
-        key = (frame.source, frame.site) if frame else ("", "(no call stack)")
-        counts[key] = counts.get(key, 0) + 1
+        site, source = recording.call_stacks.call_site(stack)
+        counts[source, site] = counts.get((source, site), 0) + 1
     largest = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_LINES]
     return tuple(Line(*key, format_counted(count, "time")) for key, count in largest)
 

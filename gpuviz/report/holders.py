@@ -24,7 +24,7 @@ def holders_table(
     Args:
         recording: The recording; its end is shown.
         device: Ordinal.
-        names: The program's names of its arrays, by the stack that allocated them.
+        names: Names of the program's arrays, by the stack that allocated them.
     """
     lines = _lines(recording, device)
     if not lines:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from html import escape
 
-# A path without its last two parts, in `function (file:line)`.
+# All but the last two parts of a path, in `function (file:line)`.
 _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.gpuviz import TABLE_SUFFIX, write_archive
+from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
-from gpuviz.formats.whole_file import check_free, write_whole
+from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
 from gpuviz.report.findings import findings, findings_list
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
-# A multiple of 3, so that base64 of pieces is that of the whole.
+# A multiple of 3, so that the base64 pieces can be concatenated.
 _PIECE_BYTES = 3 << 18
 
 
-def write_report(  # noqa: PLR0913 - each is a switch of its own
+def write_report(  # noqa: PLR0913 - the options are independent
     recording: "Recording",
     path: str | os.PathLike[str],
     *,
@@ -81,8 +82,8 @@ def build_page(shown: "Shown | Recording") -> str:
 class Page:
     """The page of a recording; to be closed.
 
-    The recording's archive is written on a thread of its own, into a file without a name, while
-    what stands around it is computed.
+    A separate thread writes the recording's archive to an unnamed temporary file while the rest of
+    the page is computed.
     """
 
     def __init__(self, shown: Shown) -> None:
@@ -92,36 +93,36 @@ class Page:
         self._written = self._thread.submit(write_archive, self._file, shown.recording)
 
     def close(self) -> None:
-        """Let go of the file, when it has been written."""
+        """Wait until the archive is written, and close the file."""
         self._thread.close()
         self._file.close()
 
     @cached_property
     def _around(self) -> tuple[bytes, bytes]:
-        """What stands before and after the archive."""
+        """The parts of the page before and after the archive."""
         before, after = _text(self._shown)
         return before.encode(), after.encode()
 
     @cached_property
     def archive_size(self) -> int:
-        """The bytes of the archive."""
+        """Size of the archive in bytes."""
         self._written.result()
         return self._file.seek(0, os.SEEK_END)
 
     @property
     def least_around(self) -> int:
-        """The bytes of the front end."""
+        """Size of the front end in bytes."""
         return len(static("report.js")) + len(static("report.css"))
 
     @cached_property
     def size(self) -> int:
-        """The bytes of the page."""
+        """Size of the page in bytes."""
         before, after = self._around
         return len(before) + len(after) + 4 * -(-self.archive_size // 3)
 
     @property
     def tables(self) -> dict[str, int]:
-        """The bytes of each table in the archive."""
+        """Size of each table in the archive, in bytes."""
         self._written.result()
         with zipfile.ZipFile(self._file) as archive:
             return {
@@ -141,7 +142,7 @@ class Page:
 
 
 def _text(shown: Shown) -> tuple[str, str]:
-    """Return the page's text before and after the recording in it."""
+    """Return the text of the page before and after the embedded recording."""
     recording = shown.recording
     script = static("report.js")
     style = static("report.css")
@@ -171,7 +172,7 @@ def _text(shown: Shown) -> tuple[str, str]:
 
 
 def filled(template: str, parts: dict[str, str]) -> str:
-    """Return a template with the parts in their places."""
+    """Return a template with its placeholders replaced."""
     return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.quantities import format_count
+from gpuviz.quantities import format_counted
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.tables import DICTIONARIES, schemas
 from gpuviz.report.callstack_redaction import redacted_frames
@@ -23,7 +23,7 @@ NOTE = (
     "model are as recorded."
 )
 
-# Functions of the driver and the runtime keep their names: they are CUDA's, and analyses need them.
+# Functions of CUDA keep their names, which analyses need.
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z][A-Za-z0-9]*(_v\d+|_ptsz|_ptds)*")
 _VERSION = re.compile(r"\d[0-9A-Za-z.+]{0,39}")
 _SETTINGS = re.compile(r"([a-z_]{1,40}:[A-Za-z0-9_.:\[\];>-]{1,80}(,|$))*")
@@ -46,7 +46,7 @@ def redact(recording: "Recording") -> "Recording":
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
-    # How long the host has been up tells it apart from others.
+    # The uptime could identify the host.
     tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
         tables[name] = _with_known_words(tables[name], name, column)
@@ -64,8 +64,8 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         for name in versions
         for text in (getattr(manifest, name),)
     }
-    plural = "note of the recording was" if removed == 1 else "notes of the recording were"
-    notes = (NOTE, *([f"{format_count(removed)} {plural} also removed."] if removed else ()))
+    counted = format_counted(removed, "note of the recording was", "notes of the recording were")
+    notes = (NOTE, *([f"{counted} also removed."] if removed else ()))
     return replace(
         manifest,
         **kept,
@@ -119,7 +119,7 @@ def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
 
 
 class _Pseudonyms:
-    """Numbered pseudonyms, by the kind of thing that they name."""
+    """Numbered pseudonyms, by kind."""
 
     def __init__(self, text_of: dict[int, str]) -> None:
         self.texts: list[str] = []

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Of the bytes left for the archive: what is tried for, and what it need not come closer to.
+# Shares of the size available to the archive: the target, and the size that is close enough.
 _AIM, _ENOUGH = 0.96, 0.92
 _MOST_PARTS = 8
-# Base64 has 4 letters for 3 bytes.
+# Base64 encodes 3 bytes as 4 letters.
 _LETTERS = 4 / 3
-# Tables of names, of which a part of a recording has about as many bytes as the whole.
+# Tables whose size hardly depends on the window of the recording.
 _NAMES = ("stacks", "frames", "strings", "launch_configurations", "devices", "pools", "threads")
 
 
@@ -31,33 +31,33 @@ _DERIVED = tuple(DERIVED_FOLDER + name for name in derived.schemas())
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A recording to show, and the part of its time to show first; None for all of it."""
+    """A recording to show, and the window to show first; None for all of it."""
 
     recording: "Recording"
     window: tuple[int, int] | None = None
 
 
 class WrittenPage(Protocol):
-    """A page whose bytes are known."""
+    """A page of known size."""
 
     @property
     def size(self) -> int:
-        """The bytes of the page."""
+        """Size of the page in bytes."""
 
     @property
     def archive_size(self) -> int:
-        """The bytes of the archive in it, which is known earlier than what stands around it."""
+        """Size of the archive in bytes, which is known before that of the page."""
 
     @property
     def least_around(self) -> int:
-        """The bytes of what stands around the archive in every page."""
+        """Smallest possible size of the rest of the page in bytes."""
 
     @property
     def tables(self) -> "Mapping[str, int]":
-        """The bytes of each table in the archive."""
+        """Size of each table in the archive, in bytes."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the page."""
 
 
 P = TypeVar("P", bound=WrittenPage)
@@ -68,7 +68,7 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
 
     Raises:
         ValueError: The window ends before it begins, or begins after the recording's end, or a
-            bound is no whole number.
+            bound is not an integer.
     """
     start, end = as_ns(start, "window's start"), as_ns(end, "window's end")
     whole = recording.duration_ns
@@ -87,16 +87,16 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
 
 
 def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
-    """Return a page with as much of a recording as fits, and a note for each thing left out.
+    """Return a page with as much of a recording as fits, and a note for each omission.
 
-    Left out first are links from launches to blocks, then CUDA calls with the call stacks of
-    launches, then what is far from the moment at which most bytes were allocated. Pages are written
-    and measured until one fits, and is hardly smaller than it may be.
+    Links from launches to blocks are omitted first, then CUDA calls with the call stacks of
+    launches, then time far from the peak of allocated bytes. Pages are written and measured until
+    one fits and is close to the limit.
 
     Args:
-        shown: What to show.
-        write: What writes the page of it.
-        largest: The bytes that the page may have.
+        shown: The recording to show.
+        write: Writes a page.
+        largest: Maximum size of the page in bytes.
 
     Raises:
         ValueError: Not even the peak alone fits.
@@ -139,14 +139,14 @@ def _without_calls(recording: "Recording", largest: int) -> "Recording":
     rows = recording.tables["api_calls"].num_rows
     sentence = (
         f"To fit into {format_bytes(largest)}, the {format_count(rows)} CUDA calls and the call "
-        "stacks of launches were left out: which lines launched kernels and copies is not here, "
-        "and of the times in which the host was blocked only those that CUPTI reports apart."
+        "stacks of launches were left out: the lines that launched kernels and copies are unknown, "
+        "and the only times of a blocked host are those that CUPTI reports separately."
     )
     return noted(_without_unused(_with_empty(recording, "api_calls")), sentence)
 
 
 def _around_peak(shown: Shown, search: "_Search", write: "Callable[[Shown], P]", largest: int) -> P:
-    """Return the page of the longest time around the peak that fits, but for a few percent."""
+    """Return the page of the longest window around the peak that fits, within a few percent."""
     recording = shown.recording
     first, last = shown.window or (0, recording.duration_ns)
     peak = min(max(recording.peak().time_ns, first), last)
@@ -185,16 +185,16 @@ def _smallest(page: P, largest: int) -> P:
 
 
 class _Search:
-    """Looks for the share of the time whose page is as large as it may be.
+    """Searches the share of the time whose page just fits.
 
-    As regula falsi does, with the changes of the Illinois method: between a share that fits and one
-    that does not, where their bytes tell, and nearer to the one that stayed if one stays. Where
-    bytes come in few steps that leads nowhere, and the last attempts halve what is between them.
+    Uses regula falsi with the Illinois modification, which interpolates between the sizes of a
+    share that fits and one that does not. Because sizes may change in few large steps, the last
+    attempts bisect.
 
     Args:
-        page: Of all the time, which does not fit.
-        tables: The bytes of its tables that a part has.
-        largest: The bytes that a page may have.
+        page: The page of the whole time, which does not fit.
+        tables: The sizes of its tables in bytes, for the tables that a part keeps.
+        largest: Maximum size of a page in bytes.
     """
 
     def __init__(self, page: WrittenPage, tables: "Mapping[str, int]", largest: int) -> None:
@@ -222,11 +222,11 @@ class _Search:
         return self._largest - self._around
 
     def is_near(self, page: WrittenPage) -> bool:
-        """Return whether a page that fits is hardly smaller than it may be."""
+        """Return whether a page that fits is close enough to the limit."""
         return _LETTERS * page.archive_size >= self._room * _ENOUGH
 
     def learn(self, share: float, page: WrittenPage, *, fits: bool) -> None:
-        """Take what the page of a share came to."""
+        """Add the size of the page of a share."""
         letters = _LETTERS * page.archive_size
         if letters <= self._largest:
             self._around = page.size - int(letters)
@@ -244,12 +244,12 @@ def _part(shown: Shown, window: tuple[int, int], largest: int) -> Shown:
     sentence = (
         f"To fit into {format_bytes(largest)}, only {format_duration(start)} to "
         f"{format_duration(end)} of the recording's {format_duration(recording.duration_ns)} "
-        "are here, around the peak; every number is of this part."
+        "are included, around the peak; all numbers are of this part."
     )
     return Shown(noted(_without_unused(recording.window(start, end)), sentence), window)
 
 
-# What is left out before time is, the table that is empty then, and those that it makes smaller.
+# What is omitted before time: a function, the table it empties, and the tables it shrinks.
 _STEPS = (
     (_without_launch_blocks, "launch_blocks", ()),
     (_without_calls, "api_calls", ("stacks", "frames", "strings", *_DERIVED)),
@@ -262,7 +262,7 @@ def _with_empty(recording: "Recording", name: str) -> "Recording":
 
 
 def _without_unused(recording: "Recording") -> "Recording":
-    """Return the recording without call stacks and names that nothing in it refers to."""
+    """Return the recording without unreferenced call stacks and names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

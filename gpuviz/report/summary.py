@@ -125,7 +125,7 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
 
 
 def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
-    """Return the headline numbers of a device, ready to print."""
+    """Return the headline numbers of a device, formatted."""
     return [*_memory(summary), *_activity(recording, summary.device)]
 
 
@@ -209,18 +209,13 @@ def _when(size: int, time_ns: int) -> str:
     return f"{format_count(size)} B, first at {format_duration(time_ns)}"
 
 
-def _counted(count: int, noun: str) -> str:
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{format_count(count)} {noun if count == 1 else plural}"
-
-
 def live_headline(
     statistics: "RecorderStatistics", device: "DeviceStatistics | None" = None
 ) -> list[Number]:
-    """Return the numbers of a recorder, ready to print: how long it records comes first.
+    """Return the headline numbers of a recorder, formatted, the elapsed time first.
 
     Args:
-        statistics: All numbers of the recorder at one time.
+        statistics: The statistics of the recorder.
         device: One of its devices; the first if None.
     """
     device = device or next(iter(statistics.devices), None)
@@ -239,8 +234,8 @@ def live_headline(
 
 
 def _recorded(statistics: "RecorderStatistics") -> str:
-    events = _counted(statistics.events, "memory event")
-    return f"{events}, {_counted(statistics.activities, 'activity')}"
+    events = format_counted(statistics.events, "memory event")
+    return f"{events}, {format_counted(statistics.activities, 'activity', 'activities')}"
 
 
 def _live_memory(device: "DeviceStatistics") -> "Iterator[Number]":

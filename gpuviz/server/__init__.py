@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
     from tornado.web import Application
 
-# Where the answers are, under the server's base URL. A page has the options of a server that has
-# gpuviz, and asks only such a server.
+# URL of the handlers, under the server's base URL. The page config tells a page that the server has
+# gpuviz, so that it sends no requests to other servers.
 PATH = "gpuviz/api/devices"
 PAGE_OPTION = "gpuvizDevices"
 RECORDINGS_PATH = "gpuviz/api/recordings"
@@ -23,7 +23,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     from jupyter_server.utils import url_path_join
 
-    from gpuviz.recorder.device_totals import device_totals
+    from gpuviz.recorder.nvml import device_totals
     from gpuviz.server.conversions import Conversions
     from gpuviz.server.devices import DevicesHandler
     from gpuviz.server.recordings import ConvertedHandler, RecordingsHandler

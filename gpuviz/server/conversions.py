@@ -1,4 +1,4 @@
-"""Recordings converted for the browser, by one process each, in a temporary folder."""
+"""Conversion of recordings for the browser, in separate processes, to a temporary folder."""
 
 import asyncio
 import atexit
@@ -14,46 +14,46 @@ from pathlib import Path
 KEPT_BYTES = 4 << 30
 LIMIT_S = 600
 AT_ONCE = 2
-# A proxy in front of the server may give up on an answer that takes a minute.
+# A proxy in front of the server may abort a request that takes a minute.
 PATIENCE_S = 20.0
 FILE = "recording.gpuviz"
 
 Fetch = Callable[[Path], Awaitable[Path]]
-"""Returns where the source is; it may write it into the folder that it gets."""
+"""Returns the path of the source; it may write the source into the given folder."""
 
 
 class ConversionError(Exception):
-    """A file cannot be converted; the text is for the person who opened it."""
+    """A file cannot be converted; the message is for the user."""
 
 
 class Conversions:
-    """Converts each version of a file once, and forgets the least recently used ones.
+    """Converts each version of a file once, and removes the least recently used results.
 
     To be used from one event loop, which is never blocked.
     """
 
     def __init__(self) -> None:
-        # The least recently used first.
+        # Least recently used first.
         self._conversions: dict[Hashable, asyncio.Task[Path]] = {}
         self._processes: set[asyncio.subprocess.Process] = set()
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     @cached_property
     def folder(self) -> Path:
-        """Where converted files are until the server ends, under names that cannot be guessed."""
+        """The folder of converted files, which have unguessable names; removed with the server."""
         folder = Path(tempfile.mkdtemp(prefix="gpuviz-server-"))
         atexit.register(self._close)
         return folder
 
     async def converted(self, version: Hashable, source: Fetch) -> str | None:
-        """Return the path in `folder` of a converted file; None if that takes longer, to ask again.
+        """Return the path of a converted file in `folder`; None while the conversion runs.
 
         Args:
-            version: What tells the content from any other, such as a path and a time.
-            source: Gets the file to convert.
+            version: A key for the content, such as a path and a modification time.
+            source: Returns the file to convert.
 
         Raises:
-            ConversionError: It cannot be converted.
+            ConversionError: The file cannot be converted.
         """
         conversion = self._conversions.pop(version, None)
         if conversion is None or _is_lost(conversion):
@@ -63,7 +63,7 @@ class Conversions:
         if not conversion.done():
             return None
         if conversion.exception() is not None:
-            # The next who asks may be luckier; those who wait have this task.
+            # The next request tries again; waiting requests keep this task.
             self._conversions.pop(version, None)
         return conversion.result().relative_to(self.folder).as_posix()
 
@@ -83,7 +83,7 @@ class Conversions:
         return folder / FILE
 
     async def _run(self, source: Path, target: Path) -> None:
-        # -P: a module beside the notebooks is not what the standard library's name means.
+        # -P: modules beside the notebooks must not shadow the standard library.
         command = (sys.executable, "-P", "-m", "gpuviz.server.convert")
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -121,7 +121,7 @@ class Conversions:
 
 
 def _is_lost(conversion: asyncio.Task[Path]) -> bool:
-    """Whether the file is gone, as of folders that the system empties."""
+    """Whether the file is gone, for example because the system emptied the temporary folder."""
     is_whole = conversion.done() and conversion.exception() is None
     return is_whole and not conversion.result().is_file()
 
@@ -132,6 +132,6 @@ def _problem(code: int | None, output: str) -> str:
     if code == -signal.SIGALRM:
         return f"Converting the file takes longer than {LIMIT_S // 60} minutes."
     if code == -signal.SIGKILL:
-        return "Converting the file was ended by the system, which may have run out of memory."
+        return "The conversion was killed by the system, which may have run out of memory."
     last = output.strip().rpartition("\n")[2] or f"exit code {code}"
     return f"Converting the file failed unexpectedly: {last}"

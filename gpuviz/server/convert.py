@@ -1,7 +1,7 @@
-"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: any recording as a ``.gpuviz`` file.
+"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: converts a recording to ``.gpuviz``.
 
-A process of its own, which the server can end, and which has limits of its own. A failure is one
-sentence on stderr, for the person who opened the file.
+It is a separate process so that the server can kill it and limit its resources. On failure it
+prints one sentence for the user to stderr.
 """
 
 import os
@@ -36,18 +36,18 @@ def main(source: Path, target: Path, limit_s: int) -> int:
 
 
 def _sentence(text: str) -> str:
-    """Return a text with a capital at its start, unless the name of a member is there."""
+    """Return a text with a capital first letter, unless it starts with the name of a member."""
     return text[0].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
 def _bound(limit_s: int) -> int:
-    """Bound the time, memory and disk space of this process; return the bytes of memory."""
-    # The default action ends the process, also where the server that waits for it is gone.
+    """Limit the time, memory and disk space of this process; return the memory limit in bytes."""
+    # The alarm's default action kills the process, even if the server is gone.
     signal.alarm(limit_s)
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     _lower(resource.RLIMIT_DATA, memory_bytes)
     _lower(resource.RLIMIT_FSIZE, LARGEST_BYTES)
-    # Where memory runs out nevertheless, Linux ends this process, not the server.
+    # If the system still runs out of memory, Linux kills this process instead of the server.
     Path("/proc/self/oom_score_adj").write_text("1000")
     os.nice(5)
     return memory_bytes

@@ -12,24 +12,24 @@ from gpuviz.server.shared_reading import SharedReading
 
 
 class DevicesHandler(APIHandler):
-    """Tells those who may use the server how much of each GPU of its machine is in use, by whom.
+    """Returns the usage of each GPU of the server's machine, and the processes that use it.
 
-    The answer has ``machine``, its name, and ``devices``, as of `device_totals`, but that
-    processes have ``kernel``, the id of the kernel of this server that they belong to, or None.
+    The response has ``machine``, the host name, and ``devices``, as from `device_totals`. Each
+    process also has ``kernel``, the id of this server's kernel that it belongs to, or None.
     """
 
     auth_resource = "gpuviz"
-    # A panel that is left open must not keep a server from being ended for want of use.
+    # An open panel must not prevent the shutdown of an idle server.
     _track_activity = False
 
     def initialize(self, reading: SharedReading[list[dict[str, Any]]]) -> None:
-        """Take what tells of the devices."""
+        """Set the source of the devices."""
         self._reading = reading
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with JSON."""
+        """Respond with JSON."""
         devices = await self._reading.latest()
         kernels = KernelProcesses(self.kernel_manager)
         told = [

@@ -7,10 +7,10 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 
 class KernelProcesses:
-    """The kernels that this server runs on its own machine, and the processes that they began.
+    """The kernels that this server runs on its own machine, and their child processes.
 
-    A kernel leads a session of processes, as jupyter_client begins it; what it or a script around
-    it begins belongs to that session too. Kernels on other machines are left out.
+    jupyter_client starts each kernel as the leader of a session; processes started by the kernel,
+    or by a script around it, belong to the same session. Kernels on other machines are ignored.
     """
 
     def __init__(self, kernel_manager: Any) -> None:

@@ -1,4 +1,4 @@
-"""The recordings that a browser cannot read by itself, converted by the server."""
+"""HTTP handlers that convert recordings which a browser cannot read."""
 
 import asyncio
 import base64
@@ -20,9 +20,9 @@ from gpuviz.server.conversions import ConversionError, Conversions, Fetch
 class RecordingsHandler(APIHandler):
     """Converts PyTorch snapshots and older recordings to current ``.gpuviz`` files.
 
-    Whoever may read a file through the server may have it converted. The answer has ``file``, the
-    path of the result for `ConvertedHandler`; with status 202 it has none yet, and the question
-    is to be asked again. Other answers have a ``message`` for the reader.
+    Users can convert any file that they can read through the server. The response has ``file``, the
+    path of the result for `ConvertedHandler`. Status 202 means that the conversion still runs, and
+    the request must be repeated. Other responses have a ``message`` for the user.
     """
 
     auth_resource = "contents"
@@ -34,7 +34,7 @@ class RecordingsHandler(APIHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with JSON."""
+        """Respond with JSON."""
         version, source = await self._found(self.get_query_argument("path").strip("/"))
         try:
             file = await self._conversions.converted(version, source)
@@ -46,7 +46,7 @@ class RecordingsHandler(APIHandler):
         self.finish({} if file is None else {"file": file})
 
     async def _found(self, path: str) -> tuple[Hashable, Fetch]:
-        """Return what names a file's content, and what gets it, by the rules of the server."""
+        """Return a key for a file's content, and a function that fetches it from the server."""
         manager: Any = self.contents_manager
         is_local = isinstance(manager, FileManagerMixin)
         if not manager.allow_hidden and await ensure_async(manager.is_hidden(path)):
@@ -54,7 +54,7 @@ class RecordingsHandler(APIHandler):
         if not is_local:
             model = await ensure_async(manager.get(path, type="file", content=False))
             return (path, model["last_modified"], model["size"]), partial(_copied, manager, path)
-        found = Path(manager._get_os_path(path))  # noqa: SLF001 - what its subclasses use
+        found = Path(manager._get_os_path(path))  # noqa: SLF001 - the method for subclasses
         try:
             status = await asyncio.to_thread(found.stat)
         except OSError:
@@ -66,7 +66,7 @@ class RecordingsHandler(APIHandler):
 
 
 class ConvertedHandler(AuthenticatedFileHandler):
-    """Sends a converted file, whole or in parts."""
+    """Sends a converted file, whole or as ranges."""
 
     def initialize(self, conversions: Conversions) -> None:  # type: ignore[override]
         """Take what converts."""

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class SharedReading(Generic[T]):
-    """Reads in a thread of its own, at most once at a time and once in `KEPT_S`.
+    """Reads on a separate thread, one reading at a time, and at most once in `KEPT_S` seconds.
 
-    To be used from one event loop. A reading that never ends keeps those waiting who ask, and
-    nobody else; not even the end of the process.
+    To be used from one event loop. A reading that never ends blocks only its own requests, and not
+    the exit of the process.
     """
 
     def __init__(self, read: Callable[[], T]) -> None:
@@ -25,11 +25,11 @@ class SharedReading(Generic[T]):
         self._until = 0.0
 
     async def latest(self) -> T:
-        """Return what was read at most `KEPT_S` ago; raises what reading raised."""
+        """Return a result at most `KEPT_S` seconds old, or raise the exception of the reading."""
         latest = self._latest
         if latest is None or (latest.done() and time.monotonic() >= self._until):
             latest = self._latest = Future()
-            # One that runs cannot be cancelled by the first who loses patience.
+            # A cancelled request must not cancel the reading that others share.
             latest.set_running_or_notify_cancel()
             threading.Thread(
                 target=self._run, args=(latest,), name="gpuviz-devices", daemon=True

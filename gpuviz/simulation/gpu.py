@@ -24,7 +24,7 @@ _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
 _COUNTS = 1 << 32
 
-# In the child of a fork none may be locked by a thread that does not exist there.
+# After a fork, no lock may be held by a thread that does not exist in the child.
 _natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
 _forking: list[_core.SimulatedGpu] = []
 _new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
@@ -104,7 +104,7 @@ class SimulatedGPU(NonCopyable):
 
     Args:
         memory: Size of the memory in bytes.
-        settings: Of the caching allocator, as for `gpuviz.set_allocator_settings`.
+        settings: Settings of the caching allocator, as for `gpuviz.set_allocator_settings`.
         real_time: Whether waiting takes real time. Otherwise a simulated clock advances only while
             the program waits, so that programs finish immediately and deterministically.
 
@@ -174,7 +174,7 @@ class SimulatedGPU(NonCopyable):
             raise ValueError(f"nbytes must be at least 0, got {nbytes}")
         return SimulatedArray(self._native, self._allocator, nbytes, self.current_stream.ptr)
 
-    def launch(  # noqa: PLR0913 - what a kernel is launched with
+    def launch(  # noqa: PLR0913 - the parameters of a launch
         self,
         name: str,
         *,
@@ -288,7 +288,7 @@ class SimulatedGPU(NonCopyable):
         """Return a tracer of its streams for one recording."""
         return SimulatedTracer(self._native, options)
 
-    def _copy(  # noqa: PLR0913 - what a copy has
+    def _copy(  # noqa: PLR0913 - the parameters of a copy
         self,
         kind: str,
         nbytes: int,

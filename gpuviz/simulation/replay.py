@@ -1,4 +1,4 @@
-"""`gpuviz.replay`: repeats a recording's operations on a simulated device."""
+"""`gpuviz.replay`: repeats the memory operations of a recording on a simulated device."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
         ValueError: ``speed`` is negative, ``settings`` has an unknown key or a bad value, or the
             recording lacks the description of a device or stream that its events use.
     """
-    if not speed >= 0:  # also true of NaN
+    if not speed >= 0:  # also true for NaN
         raise ValueError(f"speed must be at least 0, got {speed}")
     source = _ReplaySource(recording, settings)
     recorder = Recorder(source, None, stacks=False, max_events=DEFAULT_MAX_EVENTS)
@@ -47,7 +47,7 @@ def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = N
 
 
 class _ReplaySource:
-    """The operations of a recording, one allocator and one simulated device for each device."""
+    """The operations of a recording, with an allocator and a simulated device per device."""
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
@@ -71,12 +71,12 @@ class _ReplaySource:
         """Push nothing: the allocators are new."""
 
     def begin(self, session: _core.Session) -> None:
-        """Record what the allocators will do."""
+        """Start recording the allocators."""
         for device, one in self._replays.items():
             one.allocator.attach(session.sink(device))
 
     def run(self, speed: float) -> None:
-        """Carry the operations out, all devices at once."""
+        """Execute the operations of all devices concurrently."""
         replayers = [one.replayer for one in self._replays.values()]
         with ThreadPoolExecutor(max_workers=max(1, len(replayers))) as threads:
             running = [threads.submit(replayer.run, speed) for replayer in replayers]
@@ -89,7 +89,7 @@ class _ReplaySource:
                 raise
 
     def with_activities(self, replayed: Recording, speed: float) -> Recording:
-        """Return the replay with the recording's activities, or a note where they do not fit."""
+        """Return the replay with the recording's activities, or a note if they do not match."""
         if speed == 1:
             asked = {device: one.asked for device, one in self._replays.items()}
             return with_activities(replayed, self._recording, asked)
@@ -149,7 +149,7 @@ def _check_references(recording: Recording) -> None:
 
 
 class _DeviceReplay:
-    """The operations of one device and what they run on."""
+    """The operations of one device, with its allocator and simulated device."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class _DeviceReplay:
 
 @dataclass(slots=True)
 class _Operations:
-    """An operation stream while it is put together, column by column."""
+    """The columns of an operation stream under construction."""
 
     operation: list[int] = field(default_factory=list)
     id: list[int] = field(default_factory=list)
@@ -193,7 +193,7 @@ class _Operations:
         import numpy as np
 
         first = self.time_ns[0] if self.time_ns else 0
-        # Events come in the order in which they happened, whatever a clock said.
+        # Events are in the order in which they happened, even if their times are not.
         time_ns = np.maximum.accumulate(np.array(self.time_ns, np.int64)) - first
         return _core.ReplayProgram(
             operation=np.array(self.operation, np.uint8),
@@ -206,7 +206,7 @@ class _Operations:
         )
 
     def asked(self) -> Asked:
-        """Return which rows of the recording the operations on blocks are from."""
+        """Return the rows of the recording that the operations on blocks repeat."""
         import numpy as np
 
         made = np.array(self.operation, np.uint8)
@@ -220,9 +220,9 @@ class _Operations:
 
 
 def operations(recording: Recording, device: int) -> _Operations:
-    """Return what the program asked of one device: allocations, frees, stream uses, empty_cache.
+    """Return the program's operations on one device: allocations, frees, stream uses, empty_cache.
 
-    A request that failed is freed at once, in case there is memory for it now.
+    A failed request is followed by a free, in case it succeeds in the replay.
     """
     handles = {0: 0} | {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
     events = recording.table("memory_events").select(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# The memory operations are not among them: segments are the replay's own.
+# Memory operations are not copied, because the replay has its own segments.
 CARRIED = (
     "strings",
     "streams",
@@ -26,10 +26,10 @@ CARRIED = (
     "synchronizations",
     "overheads",
 )
-NOTE = "GPU activities and ranges are the recording's own; memory events are replayed."
-AT_OTHER_SPEED = "GPU activities and ranges are left out: a replay has them at speed 1 only."
+NOTE = "GPU activity is as recorded; allocations were replayed."
+AT_OTHER_SPEED = "GPU activities and ranges are omitted: a replay has them only at speed 1."
 LOST_EVENTS = (
-    "GPU activities and ranges are left out: the replay lost events, so they fit no longer."
+    "GPU activities and ranges are omitted: the replay lost events, so they no longer match."
 )
 
 _OUTCOMES = [ACTIONS.index(name) for name in ("alloc", "oom")]
@@ -38,12 +38,12 @@ _ASKED = [*_OUTCOMES, ACTIONS.index("free_requested"), ACTIONS.index("record_str
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a replay asks of one device's allocator: allocations, frees and stream uses.
+    """The operations of a replay on one device: allocations, frees and stream uses.
 
     Attributes:
-        rows: The row of the recording's ``memory_events`` that each was read from.
-        blocks: The number of its block.
-        allocates: Whether it is an allocation.
+        rows: The row of each operation in the recording's ``memory_events``.
+        blocks: The number of the block of each operation.
+        allocates: Whether each operation is an allocation.
     """
 
     rows: "NDArray[Any]"
@@ -53,14 +53,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The rows of a replay's ``memory_events``, and those of the recording that they repeat."""
+    """Rows of a replay's ``memory_events``, and the rows of the recording that they repeat."""
 
     rows: "NDArray[Any]"
     origins: "NDArray[Any]"
 
 
 def has_activities(recording: Recording) -> bool:
-    """Return whether a recording has anything that a replay does not make anew."""
+    """Return whether a recording has rows that a replay cannot reproduce."""
     return any(recording.tables[name].num_rows for name in ("activities", "api_calls", "ranges"))
 
 
@@ -71,14 +71,14 @@ def with_activities(
 ) -> Recording:
     """Return a replay at speed 1 on the recording's clock, with the recording's activities.
 
-    Memory events get the times, ranges and ids of streams of the events that they repeat; those
-    that the allocator made by itself stay between the same two. Where a stream's handle was used
-    again they name the last stream that had it. ``launch_blocks`` get the replay's addresses.
+    Memory events get the times, ranges and stream ids of the events that they repeat; the
+    allocator's own events stay between the same two events. If a stream's handle was reused, events
+    refer to the last stream with this handle. ``launch_blocks`` get the replay's addresses.
 
     Args:
         replayed: The replay.
-        recording: What was replayed.
-        asked: What was replayed of it, by device.
+        recording: The replayed recording.
+        asked: The replayed operations, by device.
     """
     if not has_activities(recording):
         return replayed
@@ -101,7 +101,7 @@ def with_activities(
 
 
 def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
-    """Return what repeats what; None if the replay does not have all that was asked for."""
+    """Return the pairs of rows; None if the replay lacks operations."""
     import numpy as np
 
     events = replayed.tables["memory_events"]
@@ -110,7 +110,7 @@ def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
     outcomes = actions[rows][np.isin(actions[rows], _OUTCOMES)]
     if len(outcomes) != asked.allocates.sum():
         return None
-    # What failed in the replay is not freed there.
+    # Allocations that failed in the replay have no free.
     failed = asked.blocks[asked.allocates][outcomes == ACTIONS.index("oom")]
     origins = asked.rows[asked.allocates | ~np.isin(asked.blocks, failed)]
     return _Pairs(rows, origins) if len(origins) == len(rows) else None
@@ -164,7 +164,7 @@ def _retimed(
 
 
 def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the times of rows in the order in which they happened, whatever a clock said."""
+    """Return the times of rows, corrected to never decrease."""
     import numpy as np
 
     ascending: NDArray[Any] = np.maximum.accumulate(plain(events["time"])[rows])
@@ -172,7 +172,7 @@ def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _stream_ids(replayed: Recording, recording: Recording) -> "NDArray[Any]":
-    """Return the recording's id of each stream of a replay, by id."""
+    """Return the recording's stream id for each stream id of a replay."""
     import numpy as np
 
     used = set(recording.tables["memory_events"]["stream"].unique().to_pylist())
@@ -193,7 +193,7 @@ def _launch_blocks(
     recording: Recording,
     aligned: "Mapping[int, _Pairs]",
 ) -> "pa.Table":
-    """Return the recording's rows at the replay's addresses, without those of unknown blocks."""
+    """Return the recording's rows with the replay's addresses, without rows of unknown blocks."""
     import numpy as np
 
     table = recording.tables["launch_blocks"]
@@ -223,7 +223,7 @@ def _latest(
     wanted: "NDArray[Any]",
     moments: "NDArray[Any]",
 ) -> "NDArray[Any]":
-    """Return the position of the last allocation of each wanted address until a moment, or -1."""
+    """Return the position of the last allocation of each address up to a time; -1 if none."""
     import numpy as np
 
     both = np.concatenate([addresses, wanted])
@@ -240,7 +240,7 @@ def _latest(
 
 
 def _with(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
-    """Return a table with other values in some columns."""
+    """Return a table with some columns replaced."""
     import pyarrow as pa
 
     for name, values in columns.items():

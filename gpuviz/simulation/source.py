@@ -12,7 +12,7 @@ DEVICE = 0
 
 
 class SimulatedSource:
-    """The allocator of a `SimulatedGPU`, for the time of one recording.
+    """The allocator of a `SimulatedGPU` as the source of one recording.
 
     See `gpuviz.recorder.source.Source`.
     """
@@ -40,14 +40,14 @@ class SimulatedSource:
         return {}
 
     def describe(self, session: _core.Session) -> None:
-        """Push segments and blocks from before."""
+        """Push the existing segments and blocks."""
         self._session = session
         if not self._real_time:
             self._native.wait_until(session.start_ns)
         self._allocator.describe_state(self._sink(session), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Record what the allocator does."""
+        """Start recording the allocator."""
         self._allocator.attach(self._sink(session))
 
     def _sink(self, session: _core.Session) -> Any:
@@ -68,28 +68,28 @@ class SimulatedSource:
         return [(DEVICE, total - free)]
 
     def now_ns(self) -> int | None:
-        """Return the time of the device where that is not the time of day."""
+        """Return the device's time if its clock is simulated, else None."""
         return None if self._real_time else self._native.now_ns
 
     def end(self) -> tuple[str, ...]:
-        """Record no more."""
+        """Stop recording."""
         self._allocator.detach()
         self._duration = self._duration_fields()
         self._session = None
         return ()
 
     def manifest_fields(self) -> Mapping[str, Any]:
-        """Return the settings, the allocator's statistics, and that all of it is simulated."""
+        """Return the settings, the allocator's statistics, and the simulation's label."""
         return {
             "settings": self._allocator.settings.text,
             "memory_stats": {DEVICE: self._allocator.memory_stats()},
             "simulated": True,
-            "label": "Made on a simulated GPU",
+            "label": "Recorded on a simulated GPU",
             **self._duration_fields(),
         }
 
     def _duration_fields(self) -> dict[str, int]:
-        """Return how long the recording is where the recorder's clock does not tell."""
+        """Return the duration of the recording if the clock is simulated."""
         if self._real_time or self._session is None:
             return self._duration
         return {"duration_ns": self._native.now_ns - self._session.start_ns}

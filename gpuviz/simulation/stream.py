@@ -16,7 +16,7 @@ class CurrentStream(threading.local):
     """The current stream of each thread.
 
     Attributes:
-        streams: Those whose ``with`` block the thread is in.
+        streams: The streams of the enclosing ``with`` blocks, innermost last.
     """
 
     def __init__(self, native: _core.SimulatedGpu) -> None:
@@ -42,18 +42,18 @@ class SimulatedEvent(NonCopyable):
             self._native.destroy_event(self.ptr)
 
     def record(self, stream: "SimulatedStream | None" = None) -> None:
-        """Mark what ``stream``, by default the current one, has been given until now."""
+        """Record the event after all work queued on ``stream``, by default the current one."""
         chosen = self._current.stream if stream is None else stream
         chosen.check_not_capturing("an event")
         self._native.record_event(self.ptr, chosen.ptr)
 
     def synchronize(self) -> None:
-        """Wait until the stream has come by."""
+        """Wait until the stream has reached the event."""
         self._native.synchronize_event(self.ptr)
 
     @property
     def done(self) -> bool:
-        """Whether the stream has come by."""
+        """Whether the stream has reached the event."""
         return self._native.is_complete(self.ptr)
 
 
@@ -61,7 +61,7 @@ class SimulatedStream(NonCopyable):
     """A queue of work, like ``cupy.cuda.Stream``: in ``with`` it is the current one.
 
     Attributes:
-        ptr: Its handle; it may name another stream after this one is gone.
+        ptr: Its handle, which may be reused after the stream is destroyed.
         device_id: The ordinal of its GPU.
     """
 
@@ -81,7 +81,7 @@ class SimulatedStream(NonCopyable):
             self._native.destroy_stream(self.ptr)
 
     def __enter__(self) -> Self:
-        """Let it be the calling thread's current stream."""
+        """Make it the current stream of the calling thread."""
         self._current.streams.append(self)
         return self
 
@@ -91,17 +91,17 @@ class SimulatedStream(NonCopyable):
         error: BaseException | None,
         traceback: "TracebackType | None",
     ) -> None:
-        """Let the stream from before be the current one."""
+        """Restore the previous current stream."""
         self._current.streams.pop()
 
     def record(self, event: SimulatedEvent | None = None) -> SimulatedEvent:
-        """Return an event, a new one by default, that marks the work given until now."""
+        """Record an event, by default a new one, after all queued work, and return it."""
         recorded = SimulatedEvent(self._native, self._current) if event is None else event
         recorded.record(self)
         return recorded
 
     def wait_event(self, event: SimulatedEvent) -> None:
-        """Let later work of this stream wait for an event; the host does not wait."""
+        """Make later work of this stream wait for an event; the host does not wait."""
         self.check_not_capturing("a wait")
         self._native.wait_event(self.ptr, event.ptr)
 
@@ -116,27 +116,27 @@ class SimulatedStream(NonCopyable):
         return self._native.is_idle(self.ptr)
 
     def launch(self, kernel: _core.GpuKernel) -> None:
-        """Run a kernel, or put it into the graph that is captured."""
+        """Run a kernel, or add it to the graph being captured."""
         if self._captured is None:
             self._native.launch(self.ptr, kernel)
         else:
             self._captured.append(kernel)
 
     def check_not_capturing(self, what: str) -> None:
-        """Raise a RuntimeError, which names ``what`` is asked for, while kernels are collected."""
+        """Raise a RuntimeError that names the operation ``what`` during a capture."""
         if self._captured is not None:
             raise RuntimeError(
                 f"A simulated graph contains kernels only; call end_capture() before {what}"
             )
 
     def begin_capture(self) -> None:
-        """Collect the kernels launched here from now on for a graph, instead of running them."""
+        """Capture the kernels launched on this stream in a graph, instead of running them."""
         if self._captured is not None:
             raise RuntimeError("This stream is already capturing; call end_capture() first")
         self._captured = []
 
     def end_capture(self) -> "SimulatedGraph":
-        """Return a graph of the kernels launched here since `begin_capture`."""
+        """End the capture, and return the graph."""
         if self._captured is None:
             raise RuntimeError("This stream is not capturing; call begin_capture() first")
         kernels, self._captured = self._captured, None

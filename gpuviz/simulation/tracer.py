@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedTracer:
-    """What a `SimulatedGPU` runs, for the time of one recording; see `recorder.tracer.Tracer`."""
+    """Records the activities of a `SimulatedGPU`; see `recorder.tracer.Tracer`."""
 
     notes: tuple[str, ...] = ()
 
@@ -19,7 +19,7 @@ class SimulatedTracer:
         self.is_active = False
 
     def begin(self, session: "_core.Session") -> None:
-        """Record what the GPU does from now on."""
+        """Start recording."""
         self._session = session  # must live until detach()
         self._native.attach(
             session,
@@ -30,14 +30,14 @@ class SimulatedTracer:
         self.is_active = True
 
     def end(self) -> None:
-        """Wait for the work that the GPU was given, and record no more."""
+        """Wait for all queued work, and stop recording."""
         try:
             self._native.detach()
         finally:
             self._session = None
 
     def flush(self) -> None:
-        """Do nothing: whoever drains the session gets all that is complete."""
+        """Do nothing: draining the session returns all completed activities."""
 
     def abandon(self) -> None:
         """Do nothing: a fork ends the recording of every simulated GPU in the child."""

@@ -1,7 +1,7 @@
 """``python -m tests.benchmarks [NAME ...]``: measure, print one table, exit 1 if a bound is missed.
 
-Every other module of this folder has ``rows()``, which measures and returns its lines of the
-table. One that has ``NEEDS_GPU = True`` is left out, and named, where there is no GPU with CuPy.
+Every other module of this folder has ``rows()``, which measures and returns its rows of the table.
+Modules with ``NEEDS_GPU = True`` are skipped, and listed, if there is no GPU with CuPy.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
-# What was measured, what it must reach, what was reached, and whether that is enough.
+# The quantity, its bound, its measured value, and whether that is within the bound.
 Row = tuple[str, str, str, bool]
 
 

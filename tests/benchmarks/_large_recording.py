@@ -1,4 +1,4 @@
-"""Recordings of millions of events, made without running anything."""
+"""Synthetic recordings of millions of events."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ def coded(values: np.ndarray, names: tuple[str, ...]) -> pa.DictionaryArray:
 
 
 def table(name: str, columns: dict[str, object], rows: int) -> pa.Table:
-    """Return a table; columns that are not named hold 0."""
+    """Return a table; missing columns are 0."""
     schema = pa.schema([field for field in schemas()[name] if (name, field.name) not in IMPLIED])
     nothing = np.zeros(rows, np.int64)
     return pa.table(
@@ -37,7 +37,7 @@ def table(name: str, columns: dict[str, object], rows: int) -> pa.Table:
 
 
 def memory_events(generator: np.random.Generator, events: int) -> pa.Table:
-    """Return a segment, and then slots of it that are taken and left in turn."""
+    """Return a segment, and then alternating allocations and frees in its slots."""
     slot = generator.integers(0, SLOTS, events)
     order = np.argsort(slot, kind="stable")
     ranks = np.empty(events, np.int64)
@@ -61,7 +61,7 @@ def memory_events(generator: np.random.Generator, events: int) -> pa.Table:
 
 
 def activities(generator: np.random.Generator, count: int) -> pa.Table:
-    """Return activities that follow each other on each of the streams."""
+    """Return consecutive activities on each of the streams."""
     begins = np.sort(generator.integers(0, LENGTH_NS, (STREAMS, count // STREAMS)), axis=1)
     ends = np.concatenate([begins[:, 1:], np.full((STREAMS, 1), LENGTH_NS)], axis=1)
     ends = begins + ((ends - begins) * generator.random(begins.shape)).astype(np.int64)
@@ -78,7 +78,7 @@ def activities(generator: np.random.Generator, count: int) -> pa.Table:
 
 
 def recorded(events: int, count: int) -> Recording:
-    """Return a recording of so many memory events and so many activities."""
+    """Return a recording with these numbers of memory events and activities."""
     generator = np.random.default_rng(1)
     known = schemas()
     rows = {

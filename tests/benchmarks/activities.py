@@ -1,4 +1,4 @@
-"""What activities cost: to parse CUPTI's records, in memory, and on disk. Needs no GPU."""
+"""Cost of activities: parsing CUPTI's records, memory and disk space. Needs no GPU."""
 
 import tempfile
 import zipfile
@@ -23,7 +23,7 @@ COPY_EVERY = 12
 
 
 def parsed_per_second() -> float:
-    """Return the records a second of kernels, copies and waits, on one core."""
+    """Return the parsed records of kernels, copies and waits per second, on one core."""
     return max(
         1e9 / _testing.parse_records(_core.Session(), ACTIVITIES, synchronizations=True)
         for _ in range(RUNS)
@@ -31,7 +31,7 @@ def parsed_per_second() -> float:
 
 
 def bytes_per_activity() -> float:
-    """Return the bytes that a session of a million activities holds, over the activities."""
+    """Return the bytes per activity in a session of a million activities."""
     session = _core.Session()
     _testing.parse_records(session, ACTIVITIES, synchronizations=False)
     assert session.activities == ACTIVITIES
@@ -39,10 +39,10 @@ def bytes_per_activity() -> float:
 
 
 def steps_of_a_program() -> dict[str, Any]:
-    """Return columns of ``activities``: steps of 60 launches, alike but for the moods of the GPU.
+    """Return columns of ``activities``: steps of 60 launches that differ only by timing noise.
 
-    Durations of a kernel vary by 2 % and a rare hiccup, pauses by some hundreds of ns; times are in
-    whole ns. A launch takes two correlation ids or three. Streams take turns by step.
+    Durations of a kernel vary by 2 % with rare outliers, pauses by some hundreds of ns; times are
+    integers in ns. A launch uses two or three correlation ids. Streams alternate by step.
     """
     generator = np.random.default_rng(5)
     number = np.arange(ACTIVITIES)
@@ -88,7 +88,7 @@ def recorded() -> Recording:
 
 
 def bytes_on_disk(recording: Recording) -> float:
-    """Return the bytes of the table ``activities`` in a saved recording, for each."""
+    """Return the bytes per row of the table ``activities`` in a saved recording."""
     with tempfile.TemporaryDirectory() as folder:
         path = recording.save(Path(folder) / "run.gpuviz")
         with zipfile.ZipFile(path) as archive:

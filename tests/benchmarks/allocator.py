@@ -1,4 +1,4 @@
-"""Nanoseconds of the native allocator, driven by the replay: nothing of Python per operation."""
+"""Time per operation of the native allocator, driven by the replay without Python."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def mixed_sizes(generator: np.random.Generator, count: int) -> list[int]:
 
 
 def exchanges(seed: int) -> Operations:
-    """Return `LIVE_BLOCKS` mallocs, then `PAIRS` times a free of any block and a malloc."""
+    """Return `LIVE_BLOCKS` mallocs, then `PAIRS` pairs of a free of a random block and a malloc."""
     generator = np.random.default_rng(seed)
     sizes = mixed_sizes(generator, LIVE_BLOCKS + PAIRS)
     operations: Operations = [(MALLOC, i, sizes[i]) for i in range(LIVE_BLOCKS)]
@@ -31,12 +31,12 @@ def exchanges(seed: int) -> Operations:
 
 
 def single_size() -> Operations:
-    """Return `PAIRS` times a malloc of 1 KiB and its free."""
+    """Return `PAIRS` pairs of a malloc of 1 KiB and its free."""
     return [(MALLOC, 0, 1024), (FREE, 0, 0)] * PAIRS
 
 
 def elapsed_ns(operations: Operations) -> int:
-    """Return the nanoseconds of the fastest of a few runs, each on a new device."""
+    """Return the ns of the fastest of a few runs, each on a new device."""
     rows = np.array([(kind.value, number, size) for kind, number, size in operations], np.uint64)
     program = _core.ReplayProgram(
         operation=np.ascontiguousarray(rows[:, 0], np.uint8),

@@ -1,4 +1,4 @@
-"""What questions about ten million events or activities cost."""
+"""Time of analyses of ten million events or activities."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ SITES_S, OVERLAP_S, KERNELS_S = 2.0, 0.7, 0.7
 
 
 def of_events(count: int) -> Recording:
-    """Return a recording of so many memory events, each of one of many call stacks."""
+    """Return a recording with this number of memory events, of many call stacks."""
     generator = np.random.default_rng(2)
     events = memory_events(generator, count)
     stacks = (generator.geometric(0.005, count + 1) % STACKS + 1).astype(np.uint32)

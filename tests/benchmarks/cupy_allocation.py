@@ -1,7 +1,7 @@
-"""What an allocation through CuPy costs: CuPy's own pool against gpuviz's allocator, in one run.
+"""Cost of an allocation through CuPy: CuPy's own pool against gpuviz's allocator, in one run.
 
-Needs a GPU. Every figure is the median of interleaved rounds, so that the machine's moods hit all
-alike.
+Needs a GPU. Every figure is the median of interleaved rounds, so that variations of the machine
+affect all equally.
 """
 
 import gc
@@ -23,7 +23,7 @@ Row = tuple[str, str, str, bool]
 
 @contextmanager
 def cupy_pool():
-    """CuPy's own memory pool, as CuPy installs it."""
+    """CuPy's default memory pool."""
     import cupy
 
     pool = cupy.cuda.MemoryPool()
@@ -37,7 +37,7 @@ def cupy_pool():
 
 @contextmanager
 def gpuviz_allocator():
-    """Put gpuviz's allocator under CuPy, not recording."""
+    """Install gpuviz's allocator in CuPy, without recording."""
     import cupy
 
     import gpuviz
@@ -51,21 +51,21 @@ def gpuviz_allocator():
 
 
 def recording() -> AbstractContextManager[Any]:
-    """Put gpuviz's allocator under CuPy, recording with call stacks."""
+    """Install gpuviz's allocator in CuPy, recording with call stacks."""
     import gpuviz
 
     return gpuviz.record(streams=False)
 
 
 def observing() -> AbstractContextManager[Any]:
-    """CuPy's own pool, watched."""
+    """CuPy's own pool, observed."""
     import gpuviz
 
     return gpuviz.record(allocator="observe", streams=False)
 
 
 def at_depth(depth: int, function: Callable[[], float]) -> float:
-    """Call a function under so many Python frames."""
+    """Call a function below this number of Python frames."""
     return function() if depth <= 0 else at_depth(depth - 1, function)
 
 
@@ -146,7 +146,7 @@ def ratio_row(
 
 
 def pairs_of_1_kib() -> dict[str, float]:
-    """Return what a pair costs by what is recorded, at two depths of the call stack."""
+    """Return the cost of a pair by kind of recording, at two depths of the call stack."""
 
     def deep() -> float:
         return at_depth(DEPTH, pair_of_1_kib)
@@ -164,7 +164,7 @@ def pairs_of_1_kib() -> dict[str, float]:
 
 
 def rows() -> list[Row]:
-    """Measure, and return (what, must reach, measured, whether it does)."""
+    """Measure everything; return the rows of the table."""
     small = pairs_of_1_kib()
     mixed = interleaved(
         {

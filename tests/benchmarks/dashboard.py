@@ -1,4 +1,4 @@
-"""What the numbers of a dashboard cost the kernel, however long the recording is."""
+"""Cost of a dashboard's numbers for the kernel, by length of the recording."""
 
 import statistics
 import time
@@ -19,7 +19,7 @@ Row = tuple[str, str, str, bool]
 
 
 def allocate(gpu: gpuviz.SimulatedGPU, count: int) -> None:
-    """Make events: blocks that live until as many others were allocated after them."""
+    """Create events of blocks that each live for a fixed number of later allocations."""
     kept = [gpu.empty(512) for _ in range(LIVE)]
     for number in range(count // EVENTS):
         kept[number % LIVE] = gpu.empty(512 * (1 + number % 255))

@@ -1,4 +1,4 @@
-"""How long ``import gpuviz`` takes in a fresh interpreter."""
+"""Time of ``import gpuviz`` in a fresh interpreter."""
 
 import statistics
 import subprocess
@@ -7,7 +7,7 @@ import sys
 LIMIT_MS = 100
 RUNS = 9
 
-# An editable install looks for changed sources first, unless told to leave this one alone.
+# An editable install checks for changed sources first, unless this is disabled.
 CODE = """
 import os, sys, time
 paths = [str(getattr(finder, "path", "")) for finder in sys.meta_path]

@@ -1,4 +1,4 @@
-"""What the extension costs JupyterLab when it starts, and how fast a recording opens in it."""
+"""Cost of the extension at JupyterLab's start, and the time to open a recording."""
 
 import shutil
 import tempfile
@@ -24,7 +24,7 @@ def is_ours(url: str) -> bool:
 
 
 def started(page: Page, url: str, profiler: CDPSession) -> tuple[float, float]:
-    """Return the kB of script that are loaded at start, and the ms that they run."""
+    """Return the kB of script loaded at start, and their run time in ms."""
     sizes: list[int] = []
 
     def note(response: Response) -> None:
@@ -46,7 +46,7 @@ def started(page: Page, url: str, profiler: CDPSession) -> tuple[float, float]:
 
 
 def first_picture_s(page: Page, name: str) -> float:
-    """Return how long it takes from the double click until the charts are there."""
+    """Return the time from the double click until the charts are drawn, in s."""
     item = page.locator(f".jp-DirListing-item[title^='Name: {name}']")
     item.click()
     began = time.monotonic()

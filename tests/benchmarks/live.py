@@ -1,4 +1,4 @@
-"""How late a live dashboard shows an event while a cell is busy, and what that costs both sides."""
+"""Latency of events in a live dashboard while a cell is busy, and the overhead on both sides."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ recorder = gpuviz.record(device=gpu)
 recorder.start()
 gpuviz.dashboard(recorder)
 """
-# Never waits and never sleeps: the pump's thread gets the interpreter only when it asks for it.
+# Never waits or sleeps, so the pump's thread gets the GIL only by requesting it.
 BUSY = """
 def busy(seconds):
     kept, log, begun = [], [], time.perf_counter()
@@ -43,7 +43,7 @@ watched = share(8)
 recorder._feed._listeners.clear()
 print("COST" + json.dumps([watched, share(8)]) + "END")
 """
-# Notes when a number of events was drawn: in the frame after the one that took it in.
+# Logs when a number of events was drawn: in the frame after the one that received it.
 WATCH = """
 window.drawn = [];
 const note = () => {
@@ -67,7 +67,7 @@ def printed(page: Page, mark: str) -> list[object]:
 
 
 def latencies_ms(log: list[tuple[float, int]], drawn: list[tuple[float, int]]) -> list[float]:
-    """Return for each event how long after it a picture that has it was drawn."""
+    """Return the time from each event until a picture with it was drawn."""
     found = []
     index = 0
     for happened, number in log:
@@ -79,7 +79,7 @@ def latencies_ms(log: list[tuple[float, int]], drawn: list[tuple[float, int]]) -
 
 
 def main_thread_s(devtools: CDPSession) -> float:
-    """Return for how long the main thread of a page was at work."""
+    """Return the total task time of a page's main thread, in s."""
     metrics = devtools.send("Performance.getMetrics")["metrics"]
     return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 

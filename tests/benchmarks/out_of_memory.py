@@ -1,4 +1,4 @@
-"""How long a program that runs out of memory waits for the page about it."""
+"""Delay of a program that runs out of memory by the page about it."""
 
 import re
 import tempfile
@@ -17,7 +17,7 @@ Row = tuple[str, str, str, bool]
 
 
 def held_by_many_sites(gpu: gpuviz.SimulatedGPU, blocks: int) -> list[object]:
-    """Return blocks of two sizes that are held by as many lines of a program."""
+    """Return blocks of two sizes, each allocated by a different line."""
     lines = "\n".join(
         f"def site_{n}(gpu): return gpu.empty({4 + n % 60} << 10)" for n in range(SITES)
     )
@@ -28,7 +28,7 @@ def held_by_many_sites(gpu: gpuviz.SimulatedGPU, blocks: int) -> list[object]:
 
 
 def seconds_to_fail(path: Path, blocks: int, churn: int) -> tuple[list[float], int]:
-    """Return how long each of the first failures takes, and the bytes of a page."""
+    """Return the durations of the first failures, and the size of a page."""
     gpu = gpuviz.SimulatedGPU(memory=80 << 30, real_time=False)
     times = []
     with gpuviz.record(path, device=gpu):

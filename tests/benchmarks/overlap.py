@@ -1,4 +1,4 @@
-"""What a question about a million activities costs, each launched by a call of its own."""
+"""Time of overlap analyses of a million activities, each launched by a separate call."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ STREAMS = 8
 KERNELS = 200
 LAUNCHES = 50
 STACKS = 2_000
-# Of these kinds are the activities in turn.
+# The kinds of activities, in turn.
 PATTERN = ("kernel", "kernel", "memcpy", "kernel", "kernel", "memset", "kernel", "kernel")
 CALLS = ("cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize", "cuMemAlloc_v2")
 LAUNCH, COPY, SYNCHRONIZE, ALLOCATE = range(1, 5)
 
 
 def table(name: str, columns: dict[str, Any]) -> pa.Table:
-    """Return a table from columns; enumerations are codes, and what is absent is 0."""
+    """Return a table from columns; enumerations are codes, and missing columns are 0."""
     count = len(next(iter(columns.values())))
     arrays = []
     schema = pa.schema([field for field in schemas()[name] if (name, field.name) not in IMPLIED])
@@ -49,7 +49,7 @@ def recorded(count: int = ACTIVITIES) -> Recording:
         begin[rows] = before + np.maximum.accumulate(launched[rows] + 5_000 - before)
     kinds = np.array([DICTIONARIES["activities", "kind"].index(kind) for kind in PATTERN])
     kind = kinds[numbers // STREAMS % len(PATTERN)]
-    # Each launch has an even correlation; what is between two launches the odd one before.
+    # Launches have even correlation ids; calls between them the odd ids before.
     correlation = 2 * numbers + 2
     finished = np.argsort(begin + duration, kind="stable")
     activities = {

@@ -1,4 +1,4 @@
-"""What a range costs: where nothing records, while recording, and as a decorator."""
+"""Cost of a range: without a recording, during one, and as a decorator."""
 
 import timeit
 from collections.abc import Callable
@@ -19,19 +19,19 @@ Row = tuple[str, str, str, bool]
 
 
 def nanoseconds(function: Callable[[], None]) -> float:
-    """Return the ns of a call, a call itself included."""
+    """Return the ns of a call, including the overhead of calling."""
     return min(timeit.repeat(function, number=CALLS, repeat=RUNS)) / CALLS * 1e9
 
 
 def enter_new() -> None:
-    """Enter and leave a range that is made for it."""
+    """Create, enter and leave a range."""
     with gpuviz.range("step"):
         pass
 
 
 @gpuviz.range("step")
 def decorated() -> None:
-    """Be in a range."""
+    """Do nothing, in a range."""
 
 
 def rows() -> list[Row]:

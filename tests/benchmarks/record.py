@@ -1,4 +1,4 @@
-"""What recording costs: a push, the collector, a call stack, and the memory of an event."""
+"""Cost of recording: a push, the collector, a call stack, and the memory of an event."""
 
 import time
 
@@ -13,13 +13,13 @@ Row = tuple[str, str, str, bool]
 
 
 def push_ns() -> float:
-    """Return ns to push an event, its time and thread id included, with room in the ring."""
+    """Return the ns to push an event, including its time and thread id, if the ring is not full."""
     sessions = [_core.Session(ring_capacity=1 << 16) for _ in range(RUNS)]
     return min(_testing.push_many(session.sink(0), 1 << 16) for session in sessions)
 
 
 def drained_per_second() -> float:
-    """Return the events a second that a full ring of a million drains at, threads included."""
+    """Return the events per second drained from a full ring of a million, including threads."""
 
     def once() -> float:
         session = _core.Session(ring_capacity=1 << 20)
@@ -33,7 +33,7 @@ def drained_per_second() -> float:
 
 
 def capture_ns(depth: int) -> float:
-    """Return ns to capture a stack of ``depth`` frames that was seen before."""
+    """Return the ns to capture a known stack of ``depth`` frames."""
     session = _core.Session()
 
     def nested(frames: int) -> float:
@@ -45,14 +45,14 @@ def capture_ns(depth: int) -> float:
 
 
 def called_depth() -> int:
-    """Return how many frames are around the caller."""
+    """Return the number of frames around the caller."""
     session = _core.Session(stack_depth=256)
     _testing.capture_stack(session)
     return len(session.stacks.new_stacks(1)[0]) - 1
 
 
 def bytes_per_event() -> float:
-    """Return the bytes that a session of a million events holds, over the events."""
+    """Return the bytes per event in a session of a million events."""
     session = _core.Session()
     session.start()
     _testing.push_many(session.sink(0), EVENTS, pause_every=5000)

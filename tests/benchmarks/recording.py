@@ -1,4 +1,4 @@
-"""What a recording of a million events costs: to save, to load, to ask, and on disk."""
+"""Cost of a recording of a million events: saving, loading, analyses, and disk space."""
 
 import tempfile
 import time
@@ -28,14 +28,14 @@ Row = tuple[str, str, str, bool]
 
 
 def program(seed: int) -> _core.ReplayProgram:
-    """Return allocations by many places, each with sizes of its own, that live for a while."""
+    """Return allocations by many lines, each with its own sizes and lifetimes."""
     generator = np.random.default_rng(seed)
     size_of = np.exp2(generator.uniform(8, 25, SITES)).astype(np.uint64)
     site = np.minimum(generator.geometric(0.005, PAIRS), SITES) - 1
     steps = PAIRS - LIVE_BLOCKS
     kinds = np.full(LIVE_BLOCKS + 2 * steps, _core.Operation.malloc.value, np.uint8)
     kinds[LIVE_BLOCKS::2] = _core.Operation.free.value
-    # Row of `site` for each operation; a free stands beside the allocation that takes its place.
+    # Row of `site` for each operation; a free is next to the allocation that replaces it.
     made = np.concatenate([np.arange(LIVE_BLOCKS), np.repeat(np.arange(LIVE_BLOCKS, PAIRS), 2)])
     victims = generator.integers(0, LIVE_BLOCKS, steps)
     sites = site[made]
@@ -78,7 +78,7 @@ def recorded() -> Recording:
 
 
 def paced(events: pa.Table) -> pa.Table:
-    """Return events with the pauses of a program between them: some microseconds, any number."""
+    """Return events with random pauses of some microseconds between them."""
     times = events["time"].to_numpy()
     pauses = np.random.default_rng(3).exponential(20_000, len(times)).astype(np.int64)
     pauses[1:][times[1:] == times[:-1]] = 0
@@ -86,7 +86,7 @@ def paced(events: pa.Table) -> pa.Table:
 
 
 def frames_of(site: int) -> list[int]:
-    """Return the frames of a stack: its own line, then ever fewer lines that many share."""
+    """Return the frames of a stack: its own line, then lines shared by more and more stacks."""
     return [site // 2**level + 1 for level in range(DEPTH)]
 
 

@@ -1,4 +1,4 @@
-"""What reports of millions of events cost: to write, in bytes, and until the first picture."""
+"""Cost of reports of millions of events: writing, size, and time to the first picture."""
 
 import shutil
 import statistics
@@ -28,7 +28,7 @@ ADDRESS = 0x7F00_0000_0000
 WRITTEN_S, LARGEST_BYTES, FIRST_PICTURE_S = 5.0, 20_000_000, 2.0
 LARGEST_SMALL_BYTES = 2_000_000
 HUGE_S, HUGE_FITTING_S, HUGE_MEMORY = 8.0, 12.0, 2 * (1 << 30)
-# In a process of its own, whose largest memory is then that of a user who does nothing else.
+# In a separate process, so that its peak memory is that of loading and reporting alone.
 HUGE = """
 import resource, sys, time
 import gpuviz
@@ -57,10 +57,10 @@ def one_step(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def memory_events(count: int, generator: np.random.Generator) -> pa.Table:
-    """Return a segment, and then steps alike that take slots of it and leave them again.
+    """Return a segment, and then equal steps that allocate and free its slots.
 
-    As in a program that iterates: each step has the order of allocations, sizes and call stacks of
-    the one before; only times vary.
+    As in an iterative program, all steps have the same order of allocations, sizes and call stacks;
+    only times vary.
     """
     slots, actions = one_step(generator)
     slot, action = np.resize(slots, count), np.resize(actions, count)
@@ -120,7 +120,7 @@ def recorded(count: int) -> Recording:
 
 
 def first_pictures_s(path: Path) -> tuple[list[float], list[float]]:
-    """Return how long it takes until the charts are drawn, and until the tables are there."""
+    """Return the times until the charts are drawn and until the tables are shown, in s."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     pictures, tables = [], []
     with sync_playwright() as playwright:
@@ -140,11 +140,11 @@ def first_pictures_s(path: Path) -> tuple[list[float], list[float]]:
 
 
 def written(folder: Path) -> tuple[Path, list[float]]:
-    """Return a report of a million events, and how long it took to write, some times over."""
+    """Return a report of a million events, and the durations of writing it several times."""
     seconds = []
     path = folder / "large.html"
     for _ in range(ROUNDS):
-        # Numbers that a recording remembers are not remembered by a fresh one.
+        # A new recording has no cached numbers.
         recording = recorded(1_000_000)
         begin = time.perf_counter()
         write_report(recording, path, overwrite=True)
@@ -153,7 +153,7 @@ def written(folder: Path) -> tuple[Path, list[float]]:
 
 
 def made_to_fit(folder: Path, largest: int) -> list[float]:
-    """Return how long it took to write a report of a million events that has few bytes."""
+    """Return the durations of writing a report of a million events with a maximum size."""
     seconds = []
     for _ in range(ROUNDS):
         recording = recorded(1_000_000)

@@ -1,7 +1,7 @@
-"""What recording streams costs the program: a launch, and a whole workload.
+"""Overhead of recording streams: for a launch, and for a whole workload.
 
-Needs a GPU. Each pair, without and with, is measured in a process of its own, because CUPTI leaves
-traces in the process that it was used in. Figures are medians of rounds that take turns.
+Needs a GPU. Each pair, without and with recording, is measured in a separate process, because CUPTI
+has lasting effects on a process. Figures are medians of alternating rounds.
 """
 
 import json
@@ -43,7 +43,7 @@ def bare_cupti():
 
 @contextmanager
 def recording(**switches: Any):
-    """Record, by the switches of `gpuviz.record`, and make sure that activities came."""
+    """Record with options of `gpuviz.record`, and check that activities were recorded."""
     import gpuviz
 
     with gpuviz.record(**switches) as recorder:
@@ -55,13 +55,13 @@ def recording(**switches: Any):
 
 
 def activities_only() -> AbstractContextManager[Any]:
-    """Record activities, not what caused them."""
+    """Record activities without their calls."""
     return recording(launch_sites=False, launch_blocks=False)
 
 
 @contextmanager
 def after_a_recording():
-    """Record something, and let what follows be measured without a recording."""
+    """Record something before measuring without a recording."""
     import cupy
 
     with recording():
@@ -87,7 +87,7 @@ def launch_seconds() -> float:
     return statistics.median(seconds[1:])
 
 
-# What is measured, and inside what.
+# Functions to measure, with their contexts.
 PAIRS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], float]]] = {
     "bare": (bare_cupti, launch_seconds),
     "activities": (activities_only, launch_seconds),
@@ -124,7 +124,7 @@ def medians() -> dict[str, tuple[float, float]]:
 
 
 def rows() -> list[Row]:
-    """Measure, and return (what, must reach, measured, whether it does)."""
+    """Measure everything; return the rows of the table."""
     found = medians()
     untraced, bare = found["bare"]
     activities = found["activities"][1]

@@ -1,4 +1,4 @@
-"""What a timeline of a million blocks and a million activities costs in Chromium."""
+"""Cost of a timeline of a million blocks and a million activities in Chromium."""
 
 import shutil
 import statistics
@@ -17,7 +17,7 @@ ZOOM_STEPS = 40
 MEDIAN_MS, WORST_MS, FRAME_MS = 16.0, 50.0, 16.7
 FIRST_S, ALL_S, MEMORY_MIB = 2.0, 15.0, 1500.0
 LEAST_MS = 1.0
-# Drawing happens in frames; each notes how long it took, and the page when it showed something.
+# Each frame logs its duration, and the page logs when something is shown.
 WATCH = """
 window.frameMs = [];
 const request = window.requestAnimationFrame.bind(window);
@@ -55,7 +55,7 @@ Row = tuple[str, str, str, bool]
 
 
 def opened(browser: Browser, path: Path) -> Page:
-    """Return the page of a report when all of it is shown."""
+    """Open a report, and return its page once everything is shown."""
     page = browser.new_page(viewport={"width": 1540, "height": 1000})
     page.add_init_script(WATCH)
     page.goto(path.as_uri(), timeout=120_000, wait_until="commit")
@@ -64,18 +64,18 @@ def opened(browser: Browser, path: Path) -> Page:
 
 
 def frames_ms(page: Page) -> list[float]:
-    """Return how long each redraw of all charts takes while a reader zooms in and out."""
+    """Return the duration of each redraw of all charts while zooming in and out, in ms."""
     page.evaluate("window.frameMs.length = 0")
     for key in ("w" * ZOOM_STEPS) + ("s" * ZOOM_STEPS):
         drawn = page.evaluate("window.frameMs.length")
         page.keyboard.press(key)
         page.wait_for_function("drawn => window.frameMs.length > drawn", arg=drawn, timeout=5000)
-    # Waiting for a frame asks for frames of its own, in which nothing is drawn.
+    # Waiting for a frame requests additional frames, in which nothing is drawn.
     return [taken for taken in page.evaluate("window.frameMs") if taken >= LEAST_MS]
 
 
 def first_hover_ms(page: Page) -> float:
-    """Return how long it takes until the tooltip stands when the map is pointed at first."""
+    """Return the time from pointing at the map until the first tooltip is shown, in ms."""
     charts = page.locator(".gpuviz-plot").nth(2)
     charts.scroll_into_view_if_needed()
     page.wait_for_timeout(500)
@@ -88,7 +88,7 @@ def first_hover_ms(page: Page) -> float:
 
 
 def memory_mib(browser: Browser) -> float:
-    """Return the most that a tab's process has held at once, by the kernel's account."""
+    """Return the peak memory of a tab's process, from the kernel."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     held = [

@@ -1,4 +1,4 @@
-"""What files of PyTorch cost: to read and to write, in time and in memory."""
+"""Time and memory of reading and writing files of PyTorch."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ ROUNDS = 3
 
 Row = tuple[str, str, str, bool]
 
-# In a process of its own, whose peak is that of reading alone.
+# In a separate process, so that its peak is that of reading alone.
 _READ = """
 import resource, sys
 from pathlib import Path
@@ -28,7 +28,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, len(calls))
 
 
 def write(path: Path, events: int) -> float:
-    """Write a snapshot of so many events with stacks; return the seconds that it took."""
+    """Write a snapshot with this number of events with stacks; return the duration in s."""
     made.EVENTS, made.PAIRS = events, events * 34 // 100
     recording = made.recorded()
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What files for other tools cost: a million activities and a million memory events."""
+"""Cost of files for other tools, of a million activities and a million memory events."""
 
 import resource
 import tempfile
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def recorded() -> Recording:
-    """Return what both programs did, each in a million rows, from the same 2,000 places."""
+    """Return a recording of both programs, each with a million rows, from 2,000 lines."""
     streams, memory = overlap.recorded(), recording.recorded()
     tables = {name: table for name, table in streams.tables.items() if table.num_rows}
     named = ("memory_events", "stacks", "frames", "pools", "threads")
@@ -21,12 +21,12 @@ def recorded() -> Recording:
 
 
 def fresh(everything: Recording) -> Recording:
-    """Return the same recording, of which nothing is derived yet."""
+    """Return the same recording without cached derived tables."""
     return Recording(everything.tables, everything.manifest)
 
 
 def held_mib() -> float:
-    """Return the most memory that this process ever had."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -43,7 +43,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    """Yield an offline page; whatever it printed, threw or asked the network for fails the test."""
+    """Yield an offline page; console messages, exceptions and requests fail the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
     page = context.new_page()
     complaints: list[str] = []

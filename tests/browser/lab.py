@@ -1,4 +1,4 @@
-"""A real JupyterLab or Notebook 7 on this machine, and notebooks in it."""
+"""A real JupyterLab or Notebook 7 with notebooks, for tests."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import ConsoleMessage, Locator, Page
 
 STARTING_S = 60
-# Says nothing of the widget: no network to ask for news, and no questions when a tab is left.
+# Settings unrelated to the widget: no requests for news, and no questions on closing a tab.
 PAGE_CONFIG = {
     "disabledExtensions": {
         "@jupyterlab/apputils-extension:announcements": True,
@@ -27,11 +27,11 @@ PAGE_CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What shows notebooks: the module that starts it, and where it shows one.
+    """An application for notebooks: the module that starts it, and its URL of a notebook.
 
     Attributes:
-        python: What runs the server.
-        kernel: What runs kernels, by default that of the tests.
+        python: The interpreter of the server.
+        kernel: The interpreter of kernels; by default that of the tests.
     """
 
     module: str
@@ -53,9 +53,9 @@ def running_lab(
     more_options: Sequence[str] = (),
     base: str = "",
 ) -> Iterator[str]:
-    """Yield the address of a JupyterLab, or another application, that serves a folder.
+    """Yield the URL of a JupyterLab, or another application, that serves a folder.
 
-    It ends with the base path, if there is one, as ``/user/ada``.
+    It ends with the base path, if there is one, such as ``/user/ada``.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -76,13 +76,13 @@ def running_lab(
             wait_for(url, home / "log")
             yield url
         finally:
-            # Kernels end by themselves when their server is gone; it would wait for busy ones.
+            # Kernels end when their server is killed; a regular shutdown would wait for busy ones.
             server.kill()
             server.wait()
 
 
 def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
-    """Fill a folder with what the user of a server has, and return what leads the server to it."""
+    """Create a user's home folder, and return the environment variables that refer to it."""
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     config = home / "config" / "labconfig"
     for needed in (settings, config):
@@ -101,7 +101,7 @@ def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
 
 
 def add_kernel(data: Path, python: str) -> None:
-    """Let kernels named ``python3`` run in this interpreter, whatever runs the server."""
+    """Make kernels named ``python3`` run in this interpreter."""
     folder = data / "kernels" / "python3"
     folder.mkdir(parents=True)
     command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -149,13 +149,13 @@ def open_notebook(page: Page, url: str, name: str, application: Application = LA
 
 
 def wait_until_idle(page: Page, timeout_s: float = 60) -> None:
-    """Wait until the kernel of the notebook has started and does nothing."""
+    """Wait until the kernel of the notebook has started and is idle."""
     idle = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
     page.wait_for_function(f"{idle} === 'idle'", timeout=1000 * timeout_s)
 
 
 def run_all(page: Page, timeout_s: float = 60) -> None:
-    """Run all cells by command, and wait for the last one."""
+    """Run all cells with the menu command, and wait for the last one."""
     command(page, "notebook:run-all-cells")
     cells = "window.jupyterapp.shell.currentWidget.content.model.cells"
     ran = f"[...{cells}].every(cell => cell.type !== 'code' || cell.executionCount !== null)"
@@ -164,7 +164,7 @@ def run_all(page: Page, timeout_s: float = 60) -> None:
 
 
 def save(page: Page) -> None:
-    """Save the notebook, and wait until it is."""
+    """Save the notebook, and wait until it is saved."""
     command(page, "docmanager:save")
     page.wait_for_function("!window.jupyterapp.shell.currentWidget.context.model.dirty")
 
@@ -177,7 +177,7 @@ def palette(page: Page, label: str) -> None:
 
 
 def gpu_panel(page: Page) -> Locator:
-    """Open the side panel, and return what it shows of the first kernel."""
+    """Open the side panel, and return the card of the first kernel."""
     page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
     return page.locator("#gpuviz-panel .gpuviz-card").first
 
@@ -188,17 +188,17 @@ def listed_file(page: Page, name: str) -> Locator:
 
 
 def command(page: Page, name: str) -> None:
-    """Begin a command of the application, as its menus and palette do."""
+    """Start a command of the application, like its menus and palette."""
     page.evaluate("name => void window.jupyterapp.commands.execute(name)", name)
 
 
 def leave(page: Page) -> None:
-    """Let a page speak with its server no more, before that ends: it would complain."""
+    """Disconnect a page from its server before the server ends, which would cause errors."""
     page.goto("about:blank")
 
 
 def note_complaints(page: Page) -> list[str]:
-    """Return a list that what the browser's console tells of errors is added to."""
+    """Return a list to which errors in the browser's console are added."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -217,8 +217,8 @@ def run_cell(page: Page, number: int) -> None:
 
 
 def prompt(page: Page, number: int) -> str:
-    """Return what stands before a cell: its count, or ``[*]:`` while it runs."""
-    # Not the inner text: that is empty of what is scrolled out of sight.
+    """Return the prompt of a cell: its count, or ``[*]:`` while it runs."""
+    # Not the inner text, which is empty if the cell is scrolled out of view.
     return (page.locator(".jp-CodeCell .jp-InputPrompt").nth(number).text_content() or "").strip()
 
 

@@ -1,7 +1,7 @@
-"""A recording of a small program on several streams, made without a GPU.
+"""A recording of a small program on several streams, created without a GPU.
 
-The program sends batches through an upload, a compute and a download stream, as double buffering
-does: copies overlap kernels, events join the streams, ranges and cells say what is going on.
+The program processes batches on an upload, a compute and a download stream with double buffering:
+copies overlap kernels, events synchronize the streams, ranges and cells mark the steps.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ REDUCE = "void cub::DeviceReduceKernel<Policy, float*, int>(float*, int)"
 
 @dataclass(slots=True)
 class Program:
-    """Runs operations on a made-up clock and keeps the rows that would be recorded."""
+    """Runs operations on a simulated clock, and collects the rows that would be recorded."""
 
     text: str
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Program:
         self.add("launch_blocks", **row)
 
     def wait(self, waiting: int, recorded: int, sync_id: int) -> None:
-        """Let a stream wait for what another has been given so far."""
+        """Make a stream wait for the work queued on another so far."""
         ready = self.stream_ns.get(recorded, self.host_ns)
         for kind, stream, time in (
             ("event_record", recorded, ready),
@@ -146,7 +146,7 @@ class Program:
 
 
 def run_batch(program: Program, number: int, cell: int) -> None:
-    """Send a batch up, work on it, and bring the result down."""
+    """Upload a batch, process it, and download the result."""
     step = program.open(f"batch {number}", "range", cell)
     device_in = SEGMENT + (number % 2) * 32 * MIB
     device_out = device_in + 16 * MIB
@@ -174,7 +174,7 @@ def run_batch(program: Program, number: int, cell: int) -> None:
 
 
 def make_stream_recording(text: str = "pipeline.py", batches: int = 6) -> Recording:
-    """Return the recording; ``text`` is what its every name and path begins with."""
+    """Return the recording; every name and path starts with ``text``."""
     program = Program(text)
     program.memory("segment_alloc", SEGMENT, 80 * MIB, stack=0)
     for number in range(batches):

@@ -66,7 +66,7 @@ def notebook(chromium: Browser, application: Application, url: str) -> Iterator[
     complaints = note_complaints(page)
     open_notebook(page, url, "live.ipynb", application)
     if application is NOTEBOOK:
-        # Notebook 7.6 itself misses a schema of settings while it starts, with any notebook.
+        # Notebook 7.6 itself lacks a settings schema at startup, with any notebook.
         page.wait_for_timeout(1000)
         complaints.clear()
     yield page
@@ -83,7 +83,7 @@ def allocated(page: Page) -> str:
 
 
 def select_a_block(page: Page) -> str:
-    """Click on the segment map until a block is selected, and return what is told of it."""
+    """Click on the segment map until a block is selected, and return its description."""
     selected = page.get_by_role("region", name="Selected")
     for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3):
         page.mouse.click(*point(page, MAP, 0.5, share))
@@ -116,7 +116,7 @@ def test_the_dashboard_moves_is_zoomed_and_finds_a_line_while_a_cell_runs_ten_se
 
     batches, numbers, pictures = (len(set(each)) for each in zip(*seen, strict=True))
     assert (batches, pictures) == (3, 3)
-    # The numbers may be renewed less often on a busy machine: they cost at most 1 % of its time.
+    # Numbers may be refreshed less often on a busy machine, as they use at most 1 % of the time.
     assert numbers >= 2
     assert min(seen) == seen[0]
     assert re.match(r"Block of (1\.00 GiB|32\.0 MiB|96\.0 MiB)", story)

@@ -1,4 +1,4 @@
-"""Charts whose recording goes on, as a live view's does."""
+"""Charts of a growing recording, as in a live view."""
 
 import base64
 import shutil
@@ -37,7 +37,7 @@ def bundle(tmp_path_factory) -> Path:
 
 
 def parts(whole: Recording) -> tuple[Recording, Recording]:
-    """Return the first half of a recording, and what came then."""
+    """Return the first and the second half of a recording."""
     middle = whole.duration_ns // 2
     cells = whole.table("ranges").slice(0, 1)
     first = {

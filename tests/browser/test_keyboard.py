@@ -1,4 +1,4 @@
-"""The timeline without a mouse: what has the focus, what is said, and where the keys lead."""
+"""The timeline without a mouse: focus, announcements and keys."""
 
 import pytest
 from playwright.sync_api import Page

@@ -1,4 +1,4 @@
-"""Everything of gpuviz in JupyterLab by its menus, palette, launcher, keys and settings."""
+"""gpuviz's menus, palette, launcher, keys and settings in JupyterLab."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +60,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def page(chromium: Browser, lab: str, folder: Path, name: str) -> Iterator[Page]:
-    """Yield an open notebook of its own; an error in the browser's console fails the test."""
+    """Yield a new open notebook; an error in the browser's console fails the test."""
     write_notebook(folder, f"{name}.ipynb", CELLS)
     page = chromium.new_page(viewport={"width": 1400, "height": 900})
     complaints = note_complaints(page)
@@ -98,7 +98,7 @@ def test_the_menus_have_every_command_at_its_place(page):
 def test_a_recording_is_started_saved_and_stopped_by_menus(page, folder, name):
     run(page, SETUP)
     run(page, STOP)
-    # It records again what it recorded last: the simulated device.
+    # It records the same device as last time: the simulated one.
     choose(page, "Kernel", "Start Recording the GPU")
     page.get_by_text("Recording started.").first.wait_for(timeout=10_000)
     run(page, PROGRAM)
@@ -200,5 +200,5 @@ def test_a_dashboard_comes_back_with_its_notebook_and_with_a_new_kernel(page, la
     page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
     dashboard.get_by_text("Start", exact=True).wait_for(timeout=20_000)
 
-    # Dashboards are not counted as cells of the user's.
+    # Dashboards do not count as cells of the user.
     assert (counter or "").strip() == "[2]:"

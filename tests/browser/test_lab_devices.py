@@ -1,4 +1,4 @@
-"""What JupyterLab's panel shows of the GPUs of the Jupyter server's machine."""
+"""The GPUs of the Jupyter server's machine in JupyterLab's panel."""
 
 import json
 import os
@@ -29,7 +29,7 @@ CELLS = [
     "import os; from pathlib import Path; Path('pid').write_text(str(os.getpid()))",
     "%load_ext gpuviz",
 ]
-# A call that keeps Python to itself, as a long one in a library may.
+# A call that holds the GIL, like a long one in a library.
 HOLDING = "import ctypes; ctypes.PyDLL(None).sleep(20)"
 
 
@@ -71,7 +71,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def asked(page: Page) -> list[str]:
-    """Return the list that each request for the devices is added to."""
+    """Return a list to which each request for the devices is added."""
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url) if ASKED in request.url else None)
     return urls

@@ -1,4 +1,4 @@
-"""The side panel and kernels that are shared, die, are interrupted, or run on another machine."""
+"""The side panel with kernels that are shared, die, are interrupted, or run elsewhere."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,8 +73,8 @@ def pages(chromium: Browser) -> Iterator[list[Page]]:
 
 
 def is_jupyterlabs(complaint: str) -> bool:
-    """Return whether JupyterLab complains of its own, with two pages or when its server ends."""
-    # The comm by which each page asks for widgets is closed on the other page, too.
+    """Return whether a message is JupyterLab's own, with two pages or when its server ends."""
+    # The comm with which a page requests widgets is also closed on the other page.
     ended = "Failed to load resource: net::ERR_CONNECTION_RE"  # FUSED or SET
     return complaint.startswith(("Comm not found", "WebSocket connection to", ended))
 
@@ -89,7 +89,7 @@ def interrupt(page: Page) -> None:
 
 
 def count_news(page: Page) -> list[int]:
-    """Return how often the kernel's panel has spoken, for each connection that is yet to come."""
+    """Return a list with the number of the panel's messages for each later connection."""
     counts: list[int] = []
 
     def follow(socket: WebSocket) -> None:
@@ -119,7 +119,7 @@ def test_two_pages_on_one_kernel_are_told_once_a_second_and_one_may_leave(pages,
     before = counts.copy()
     pages[1].wait_for_timeout(1000 * SECONDS)
     told = [after - first for first, after in zip(before, counts, strict=True)]
-    # The page whose comm carries the news leaves without a word.
+    # The page whose comm carries the messages is closed without notice.
     pages[0].close()
     alone = max(counts)
     pages[1].wait_for_timeout(1000 * SECONDS)

@@ -54,7 +54,7 @@ def lab(folder: Path) -> Iterator[str]:
 def page(
     chromium: Browser, lab: str, folder: Path, request: pytest.FixtureRequest
 ) -> Iterator[Page]:
-    """Yield an open notebook of its own; an error in the browser's console fails the test."""
+    """Yield a new open notebook; an error in the browser's console fails the test."""
     name = f"{request.node.name[5:25]}.ipynb"
     write_notebook(folder, name, CELLS)
     page = chromium.new_page(viewport={"width": 1400, "height": 900})
@@ -196,7 +196,7 @@ def test_the_numbers_move_together_while_a_cell_runs(page):
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
     page.locator(".gpuviz-numbers__value").first.wait_for(timeout=20_000)
     run_cell(page, PROGRAM)
-    # All in one moment of the page; that is not in the middle of what comes from the kernel.
+    # Read in one task of the page, so that no message of the kernel comes in between.
     same = """() => {
       const text = (element) => element?.textContent ?? "";
       const dashboard = text([...document.querySelectorAll(".gpuviz-numbers__value")][1]);

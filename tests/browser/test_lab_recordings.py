@@ -25,7 +25,7 @@ SHOWN_MS = 60_000
 
 
 class Runs:
-    """Calls a function where it is unpickled."""
+    """Calls a function when it is unpickled."""
 
     def __reduce__(self):
         return os.getcwd, ()
@@ -49,13 +49,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "weights.pkl").write_bytes(pickle.dumps({"bias": [0.5, 1.5]}))
     write_as_of(folder / "current.gpuviz", 1)
     write_as_of(folder / "old.gpuviz", 0)
-    # What a file is shows in its content, not in its name.
+    # The format is determined by the content, not by the name.
     shutil.copy(SNAPSHOT, folder / "snapshot.gpuviz")
     return folder
 
 
 def write_as_of(path: Path, derived_version: int) -> None:
-    """Write a recording as a gpuviz does that derives tables in this version, from 0 for none."""
+    """Write a recording with this version of derived tables; 0 for none."""
     with ZipFile(RECORDINGS[0]) as archive, ZipFile(path, "w") as written:
         for name in archive.namelist():
             content = archive.read(name)
@@ -79,7 +79,7 @@ def page(chromium: Browser, lab: str) -> Iterator[Page]:
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        # The browser complains of an answer that the tab shows.
+        # The browser logs an error response that the tab also shows.
         is_answer = "gpuviz/api/recordings" in message.location.get("url", "")
         if message.type in {"error", "warning"} and not is_answer:
             complaints.append(message.text)
@@ -178,7 +178,7 @@ def test_what_is_wrong_with_a_pickle_is_said_in_its_tab(page):
 
 
 def asked_for(url: str) -> list[str]:
-    """Return the path whose conversion a request asks for, if it does."""
+    """Return the path whose conversion a URL requests, if any."""
     parts = urlsplit(url)
     asks = parts.path.endswith("/gpuviz/api/recordings")
     return parse_qs(parts.query)["path"] if asks else []

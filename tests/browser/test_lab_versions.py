@@ -1,4 +1,4 @@
-"""The JupyterLab extension where it is not at home: the oldest JupyterLab admitted, Notebook 7."""
+"""The JupyterLab extension in the oldest supported JupyterLab and in Notebook 7."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ CELLS = [
 
 
 def oldest_admitted() -> str:
-    """Return the oldest minor version of JupyterLab that the metadata admit, as ``4.2``."""
+    """Return the oldest minor version of JupyterLab that the metadata allow, such as ``4.2``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (needed,) = (each for each in project["optional-dependencies"]["lab"] if "jupyterlab" in each)
     found = re.fullmatch(r"jupyterlab>=(\d+\.\d+)", needed)
@@ -46,7 +46,7 @@ def oldest_admitted() -> str:
 
 @pytest.fixture(scope="module")
 def oldest_lab(tmp_path_factory: pytest.TempPathFactory) -> Application:
-    """Install the oldest JupyterLab in an environment of its own, with the extension."""
+    """Install the oldest JupyterLab with the extension in a new environment."""
     environment = tmp_path_factory.mktemp("oldest") / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"

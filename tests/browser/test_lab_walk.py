@@ -1,4 +1,4 @@
-"""The way of a new user: install, start JupyterLab, run the tour, save, and open what was saved."""
+"""The steps of a new user: install, start JupyterLab, run the tour, save and open the result."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ LOOP = "for number in range(40)"
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the interpreter of a new environment that has what `gpuviz[lab]` brings."""
+    """Return the interpreter of a new environment with `gpuviz[lab]` installed."""
     environment = tmp_path_factory.mktemp("walk") / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
@@ -39,7 +39,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cell_with(page: Page, text: str) -> int:
-    """Return which code cell, counted from 0, has this text."""
+    """Return the index of the code cell with this text."""
     cells = "[...window.jupyterapp.shell.currentWidget.content.model.cells]"
     sources = page.evaluate(
         f"{cells}.filter(c => c.type === 'code').map(c => c.sharedModel.source)"
@@ -86,7 +86,7 @@ def test_a_new_user_records_the_tour_with_the_panel_live_and_opens_what_was_save
         reports = list(tmp_path.glob("tour-*.html"))
     page.close()
 
-    # The eight results of 8 MiB that `history` keeps, and the weights of the cell before.
+    # The eight results of 8 MiB that `history` keeps, and the weights of the previous cell.
     assert memory_mib(numbers) >= 64
     assert len(reports) == 1
     assert "memory events" in counts

@@ -94,7 +94,7 @@ def lab(folder: Path) -> Iterator[str]:
 def notebook(
     chromium: Browser, lab: str, folder: Path, request: pytest.FixtureRequest
 ) -> Iterator[Page]:
-    """Yield an open notebook of its own; an error in the browser's console fails the test."""
+    """Yield a new open notebook; an error in the browser's console fails the test."""
     name = f"{request.node.name[:20]}.ipynb"
     seconds = LONG_S if "ten_seconds" in request.node.name else SHORT_S
     write_notebook(folder, name, [cell.replace("SECONDS", str(seconds)) for cell in CELLS])
@@ -108,7 +108,7 @@ def notebook(
 
 
 def counts(page: Page, view: int = 0) -> tuple[int, int]:
-    """Return how many memory events and activities a view has drawn."""
+    """Return the numbers of memory events and activities that a view has drawn."""
     drawn = page.locator(".gpuviz-live__counts").nth(view)
     events, activities = (drawn.get_attribute(f"data-{name}") for name in ("events", "activities"))
     assert events is not None
@@ -221,7 +221,7 @@ def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
 
 
 def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(notebook):
-    # JupyterLab takes out of the page what is far from the part that is seen.
+    # JupyterLab removes content far from the visible part from the page.
     notebook.set_viewport_size({"width": 1400, "height": 6000})
     start(notebook)
     for _ in range(2):
@@ -229,7 +229,7 @@ def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(no
         wait_until_run(notebook, SHOW_AGAIN)
         notebook.locator(".gpuviz-live").nth(1).scroll_into_view_if_needed()
         notebook.locator(".gpuviz-live__counts").nth(1).get_by_text("activities").wait_for()
-    # A busy page says a moment later that it shows the widget.
+    # A busy page reports with a delay that it shows the widget.
     for _ in range(20):
         run_cell(notebook, COUNT)
         notebook.wait_for_timeout(500)

@@ -1,4 +1,4 @@
-"""The repository's notebooks in a real JupyterLab, run from top to bottom by its command."""
+"""The repository's notebooks in a real JupyterLab, run with its command for all cells."""
 
 import shutil
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def outputs(notebook):
 
 
 def show_dashboard(page):
-    """Scroll to the dashboard; JupyterLab may put its output anew into the page meanwhile."""
+    """Scroll to the dashboard; JupyterLab may replace its output in the meantime."""
     shown = page.locator(".gpuviz-live__counts").first
     for _ in range(10):
         try:

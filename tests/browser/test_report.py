@@ -28,7 +28,7 @@ def plot(page: Page, index: int) -> Locator:
 
 
 def point(page: Page, index: int, time_share: float, height_share: float) -> tuple[float, float]:
-    """Return where in the window a share of a chart's time axis and height is."""
+    """Return the position in the window of a point given as shares of a chart's size."""
     plot(page, index).scroll_into_view_if_needed()
     box = plot(page, index).bounding_box()
     width = box["width"] - LEFT_PX - RIGHT_PX

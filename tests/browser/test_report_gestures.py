@@ -1,4 +1,4 @@
-"""What trackpads, touch screens and keys do to the timeline beside clicks, drags and wheels."""
+"""Trackpads, touch screens and keys in the timeline, in addition to clicks, drags and wheels."""
 
 import re
 
@@ -18,7 +18,7 @@ def shown(page: Page) -> str:
 
 
 def part_shown(page: Page) -> float:
-    """Return how many of the 600 µs are shown."""
+    """Return the number of the 600 µs shown."""
     found = re.fullmatch(r"([\d.]+) µs to ([\d.]+) µs of 600 µs shown", shown(page))
     return float(found[2]) - float(found[1])
 

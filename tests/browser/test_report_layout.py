@@ -1,4 +1,4 @@
-"""What stands where in the report: long names, narrow windows, forced colours, turned text."""
+"""The layout of the report: long names, narrow windows, forced colours, rotated text."""
 
 import pyarrow as pa
 import pytest
@@ -56,7 +56,7 @@ def test_bars_keep_their_colours_where_the_system_chooses_colours(page, tmp_path
 def test_a_name_that_turns_text_around_turns_no_number_beside_it(page, tmp_path):
     open_report(page, make_stream_recording(TURNED), tmp_path)
 
-    # Where the last words of the sentence about the moment are, as drawn.
+    # The drawn position of the last words of the sentence about the moment.
     words = page.locator(".gpuviz-moment").evaluate(
         """text => {
             const node = text.firstChild;

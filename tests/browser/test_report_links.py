@@ -1,4 +1,4 @@
-"""Links that point at a part of a report."""
+"""Links to a part of a report."""
 
 import re
 from pathlib import Path

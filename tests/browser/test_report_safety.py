@@ -1,4 +1,4 @@
-"""Recordings that try to run script in a report, and every recording there is, offline."""
+"""Recordings that try to run scripts in a report, and all shipped recordings, offline."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def open_page(page: Page, path: Path) -> None:
 
 
 def look_everywhere(page: Page) -> None:
-    """Open, point at and search all that shows texts of a recording."""
+    """Open, point at and search everything that shows texts of a recording."""
     for summary in page.locator("summary:visible").all():
         summary.click()
     for plot in page.locator(".gpuviz-plot:visible").all():

@@ -1,4 +1,4 @@
-"""What the tables of a report show, against what the recording says."""
+"""The tables of a report, against those of the recording."""
 
 import re
 from collections import Counter
@@ -39,7 +39,7 @@ def cells(page: Page, part: str, table: int = 0) -> list[list[str]]:
 
 
 def numbers(rows: list[list[str]], first: int = 1, last: int | None = None) -> Counter:
-    """Return how often each row of numbers is there."""
+    """Return the number of occurrences of each row of numbers."""
     return Counter(
         tuple(None if value in ("", None) else float(value) for value in row[first:last])
         for row in rows

@@ -1,4 +1,4 @@
-"""What the timeline computes in the browser, against what the analysis computes in Python."""
+"""The timeline's numbers in the browser, against the analyses in Python."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def lines_about_lane(page: Page, title: str) -> list[str]:
 
 
 def causes_of(lane: LaneOverlap) -> list[str]:
-    """Return the parts of the idle time as the timeline tells them, the largest first."""
+    """Return the parts of the idle time as shown in the timeline, largest first."""
     times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in CAUSES}
     return [
         f"{cause}: {format_duration(ns)}"

@@ -1,4 +1,4 @@
-"""Which of the two a reader sees: the live view, or the picture that is saved beside it."""
+"""Visibility of the live view and of the picture saved with it."""
 
 import pytest
 from playwright.sync_api import Page

@@ -1,1 +1,1 @@
-"""Replays of recorded programs of torch's CUDA caching allocator, and what differs."""
+"""Replays of recorded programs of torch's CUDA caching allocator, and their differences."""

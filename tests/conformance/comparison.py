@@ -1,4 +1,4 @@
-"""How far an outcome matches an acceptance file, and the first thing that does not."""
+"""Comparison of an outcome with an acceptance file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from tests.conformance.golden import Golden
 from tests.conformance.replay import Outcome
 
-# They depend on heap addresses inside the recorded process, in files of this name alone.
+# In files of this name, these depend on heap addresses inside the recorded process.
 LOOSE_NAME = "everything"
 LOOSE_STATS = ("inactive_split.", "inactive_split_bytes.")
 LOOSE_FIELDS = (".peak", ".allocated", ".freed")
@@ -19,7 +19,7 @@ IGNORED_ENTRY_KEYS = {"device_free", "compile_context", "user_metadata"}
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of the compared things are equal."""
+    """The number of equal values among those compared."""
 
     what: str
     equal: int
@@ -80,7 +80,7 @@ def _count(what: str, expected: list[Any], found: list[Any]) -> Count:
 
 
 def _difference(want: Any, have: Any) -> str:
-    """Return the parts in which two values differ."""
+    """Return the differing parts of two values."""
     if isinstance(want, dict) and isinstance(have, dict):
         keys = sorted({*want, *have}, key=str)
         parts = [

@@ -1,4 +1,4 @@
-"""One acceptance file, decoded into what the native replay takes and what it must give."""
+"""An acceptance file, decoded to the input of the native replay and its expected output."""
 
 import json
 import lzma
@@ -11,14 +11,14 @@ import numpy as np
 
 from gpuviz import _core
 
-# Streams' internal ids where a file does not record them: torch's first three pool streams.
+# Streams' internal ids if a file does not contain them: torch's first three pool streams.
 STREAM_IDS = (0, 3, 35, 67)
 HANDLE_STEP = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """What one file holds; see the README beside the files."""
+    """The content of a file; see the README next to the files."""
 
     name: str
     conf: str
@@ -56,7 +56,7 @@ class Golden:
             raise ValueError(f"{path} is not an acceptance file: {error!r}") from error
 
     def device(self) -> _core.RecordedDevice:
-        """Return a device that gives the file's addresses."""
+        """Return a device that returns the file's addresses."""
 
         def addresses(action: str) -> np.ndarray:
             found = [entry["addr"] for entry in self.trace if entry["action"] == action]
@@ -69,7 +69,7 @@ class Golden:
         )
 
     def program(self) -> _core.ReplayProgram:
-        """Return the operations as columns; a recorded id used again gets a new dense id."""
+        """Return the operations as columns; a reused id gets a new dense id."""
         settings = [op[1] for op in self.ops if op[0] == "settings"]
         rows = np.array(list(self._rows()), np.uint64).reshape(-1, 4)
         return _core.ReplayProgram(

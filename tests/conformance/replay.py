@@ -1,4 +1,4 @@
-"""What gpuviz's allocator does with an acceptance file's operations."""
+"""Replay of an acceptance file's operations on gpuviz's allocator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ SEGMENT_ACTIONS = {"segment_alloc", "segment_free", "segment_map", "segment_unma
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The four things that are compared, in the words of the acceptance files."""
+    """The four results that are compared, in the format of the acceptance files."""
 
     mallocs: list[int | None]
     stats: list[dict[str, int]]
@@ -21,7 +21,7 @@ class Outcome:
 
 
 def replay(golden: Golden) -> Outcome:
-    """Return what the allocator does when the file's device answers."""
+    """Return the outcome of the allocator on the file's device."""
     device = golden.device()
     allocator = _core.CachingAllocator(device, _core.AllocatorSettings.parse(golden.conf))
     if golden.fraction is not None:

@@ -1,6 +1,6 @@
 """A small program for ``compute-sanitizer --tool memcheck python tests/gpu/memcheck_workload.py``.
 
-Its kernels write to the last byte of what they were given, on two streams, while blocks are split,
+Its kernels write up to the last byte of their arrays, on two streams, while blocks are split,
 merged and reused, with and without expandable segments.
 """
 

@@ -1,7 +1,7 @@
-"""Record what torch's allocator does in random programs, as files for ``tests.conformance``.
+"""Record random programs on torch's allocator, as files for ``tests.conformance``.
 
-``python tests/gpu/record_goldens.py FOLDER [SEEDS]`` needs torch and a GPU. Each file is made in a
-process of its own, since the allocator must be new. The files have the format of those in
+``python tests/gpu/record_goldens.py FOLDER [SEEDS]`` needs torch and a GPU. Each file is recorded
+in a separate process, because the allocator must be new. The files have the format of those in
 ``tests/conformance/data``.
 """
 
@@ -29,7 +29,7 @@ LONGEST_BUSY_S = 0.08
 
 @dataclass(frozen=True)
 class Kind:
-    """A family of programs: settings, and which operations they are made of."""
+    """A family of programs: settings and operations."""
 
     conf: str = ""
     fraction: float | None = None
@@ -43,8 +43,8 @@ KINDS = {
     "oom": Kind(fraction=0.03, streams=3, extra=("record_stream", "busy"), largest=700 * MIB),
     "record_stream": Kind(streams=3, extra=("record_stream", "busy")),
     "pools": Kind(extra=("pools",)),
-    # The order in which such frees complete depends on addresses inside the process; of files with
-    # this name the totals that depend on it are not compared.
+    # The order in which such frees complete depends on addresses inside the process; the totals
+    # that depend on it are not compared for files with this name.
     "everything_pools": Kind(fraction=0.03, extra=("pools", "record_stream"), largest=400 * MIB),
     "roundup": Kind(conf="roundup_power2_divisions:[64:8,256:4,1024:2,>:16]", largest=700 * MIB),
     "max_split": Kind(conf="max_split_size_mb:32", fraction=0.06, largest=700 * MIB),
@@ -95,7 +95,7 @@ TOGGLED = (
 
 @dataclass
 class Program:
-    """A random program while it runs on torch's allocator."""
+    """A random program that runs on torch's allocator."""
 
     kind: Kind
     random: random.Random

@@ -1,7 +1,7 @@
 """Record every workload: ``python tests/gpu/record_workloads.py [FOLDER]``, default ``$OUT``.
 
-The files are what the demo replays. Rows take 10 to 20 bytes each, so the scales keep their number
-low; block sizes still reach the large pool, and copies last long enough to overlap.
+The demo replays these files. Rows take 10 to 20 bytes each, so the scales keep their number low;
+block sizes still reach the large pool, and copies last long enough to overlap.
 """
 
 import os
@@ -43,7 +43,7 @@ def rows(folder: Path) -> Iterator[str]:
     )
     for name in WORKLOADS:
         path = folder / f"{name}.gpuviz"
-        sys.argv = [f"{name}.py"]  # what the recording names as the program
+        sys.argv = [f"{name}.py"]  # the program's name in the recording
         recording, seconds = record(name, path)
         peak = int(recording.memory_stats()["allocated_bytes.all.peak"])
         events, activities = (
@@ -60,7 +60,7 @@ def rows(folder: Path) -> Iterator[str]:
 
 
 def tables(path: Path) -> Iterator[str]:
-    """Yield what each table takes of a file."""
+    """Yield the size of each table in a file."""
     with zipfile.ZipFile(path) as archive:
         for member in sorted(archive.infolist(), key=lambda each: -each.compress_size):
             yield f"    {member.filename:32}{member.compress_size / 1000:9.1f} kB"

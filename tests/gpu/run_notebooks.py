@@ -1,9 +1,9 @@
 """Execute notebooks here: ``python tests/gpu/run_notebooks.py FOLDER [NAME ...]``.
 
-Writes the executed notebooks to FOLDER, with a dashboard live while they run, and prints a table:
-sizes, errors, the largest output, and what each saved picture says. The names are those of
+Writes the executed notebooks to FOLDER, with a live dashboard while they run, and prints a table:
+sizes, errors, the largest output, and the text of each saved picture. The names are those of
 ``notebooks/`` without a suffix, by default the tour and k-means. Needs IPython, ipykernel, nbclient
-and ipywidgets, and neither a browser nor a network. The exit status is 1 if anything is wrong.
+and ipywidgets, but neither a browser nor a network. The exit status is 1 if anything is wrong.
 """
 
 import json
@@ -25,7 +25,7 @@ WITHOUT_GPU = "no GPU"
 
 
 class WatchingClient(NotebookClient):
-    """Executes a notebook as if its timelines were looked at: they are sent what is recorded."""
+    """Executes a notebook as if its timelines were visible, so that batches are sent to them."""
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         state = msg["content"].get("data", {}).get("state", {})
@@ -62,7 +62,7 @@ def outputs(notebook: nbformat.NotebookNode) -> Iterator[Any]:
 
 
 def complaints(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what went wrong in a notebook, a line each."""
+    """Return the problems of a notebook, one line each."""
     found = []
     for output in outputs(notebook):
         if output.output_type == "error":
@@ -75,7 +75,7 @@ def complaints(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def row(name: str, folder: Path) -> tuple[str, list[str]]:
-    """Return a line of the table on a notebook that is executed for it, and what went wrong."""
+    """Execute a notebook, and return its row of the table and its problems."""
     notebook, seconds = execute(name, folder)
     wrong = complaints(notebook)
     pictures = [one.data for one in outputs(notebook) if "text/html" in one.get("data", {})]
@@ -97,7 +97,7 @@ def _says_no_gpu(output: Any) -> bool:
 
 
 def main(folder: str, *names: str) -> int:
-    """Print the table; return how many notebooks something went wrong in."""
+    """Print the table; return the number of notebooks with problems."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     print(ROW.format("notebook", "seconds", "bytes", "wrong", "largest", "picture", ""))

@@ -1,4 +1,4 @@
-"""gpuviz's allocator under CuPy: who allocates, whose arrays stay valid, what is recorded."""
+"""gpuviz's allocator in CuPy: allocations, validity of arrays, and recorded events."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Array contents stay right under the allocator, whatever the streams do."""
+"""Array contents stay correct with the allocator on any streams."""
 
 import random
 
@@ -14,7 +14,7 @@ LIVE = 200
 
 
 class _Program:
-    """A random CuPy program that knows what every array must hold."""
+    """A random CuPy program that knows the expected content of every array."""
 
     def __init__(self, seed: int) -> None:
         import cupy as cp
@@ -46,7 +46,7 @@ class _Program:
             self.live.append((self.cp.full(count, value, dtype=self.cp.int32), value, stream))
 
     def add(self) -> None:
-        """Use an array on another stream than its own; its memory must wait for that."""
+        """Use an array on another stream; its memory must not be reused before."""
         if not self.live:
             return
         array, value, stream = self.random.choice(self.live)
@@ -108,7 +108,7 @@ def test_memory_used_by_another_stream_waits_for_it():
         main, side = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
         with main:
             array = cp.full(1 << 20, 7, dtype=cp.int32)
-            array.copy()  # what CUDA loads at a first copy waits for the device
+            array.copy()  # CUDA's lazy loading at a first copy waits for the device
         side.wait_event(main.record())
         with side:
             spin((1,), (1,), (2_000_000_000,))

@@ -1,4 +1,4 @@
-"""`allocator="observe"` records what the program's own allocator does and changes nothing."""
+"""`allocator="observe"` records the program's own allocator and changes nothing."""
 
 import pytest
 

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 import gpuviz
-from gpuviz.recorder.device_totals import device_totals
+from gpuviz.recorder.nvml import device_totals
 
 pytestmark = pytest.mark.gpu
 

@@ -1,4 +1,4 @@
-"""Each cause of a failure on a real card, and what its page says. The card must be mostly free."""
+"""Each cause of a failure on a real GPU, and its page. The GPU's memory must be mostly free."""
 
 import gc
 import re
@@ -19,11 +19,11 @@ PATH = re.compile(r"Details: (.*)$", re.MULTILINE)
 
 
 def give_back():
-    """Let the device have what tests left: their frames, through exceptions, and what is cached."""
+    """Release memory left by tests: in frames kept by exceptions, and in the cache."""
     import cupy as cp
 
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
-        # There pytest keeps the last failure.
+        # pytest stores the last failure there.
         vars(sys).pop(name, None)
     gc.collect()
     gpuviz.set_per_process_memory_fraction(1.0, 0)
@@ -35,7 +35,7 @@ def give_back():
 
 
 def free_memory(at_least=0):
-    """Return what device 0 has free; wait some seconds for processes that have just ended."""
+    """Return the free memory of device 0, after waiting for processes that have just ended."""
     deadline = time.monotonic() + 20
     while (free := gpuviz.mem_get_info(0)[0]) < at_least and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -44,7 +44,7 @@ def free_memory(at_least=0):
 
 @pytest.fixture(autouse=True)
 def room():
-    """Return how many whole GiB are free on device 0. What a test takes it must let go of."""
+    """Return the number of free GiB on device 0. A test must release what it allocates."""
     give_back()
     free, total = gpuviz.mem_get_info(0)
     assert free > 0.8 * total, f"device 0 must be mostly free, {free} of {total} bytes are"
@@ -63,7 +63,7 @@ def failing(size):
     """Return the text of CuPy's exception for a request that fails."""
     import cupy as cp
 
-    # `pytest.raises(...) as` would make a cycle of this frame, which keeps those that called it.
+    # `pytest.raises(...) as` would create a reference cycle with this frame and its callers.
     try:
         empty(size)
     except cp.cuda.memory.OutOfMemoryError as error:
@@ -72,7 +72,7 @@ def failing(size):
 
 
 def failure_on_page(text):
-    """Return what the page that a text names says of the failure."""
+    """Return the failure in the page whose path is in a text."""
     return gpuviz.load(PATH.search(text)[1]).out_of_memory()[-1]
 
 
@@ -150,7 +150,7 @@ def test_free_memory_of_a_private_pool_is_cached_elsewhere(room):
 
 
 def test_a_free_that_waits_for_another_stream_is_pending_while_a_graph_is_captured(room):
-    """The last rung, which would wait for it, must not be taken during a capture."""
+    """The last retry step, which would wait for it, must be skipped during a capture."""
     import cupy as cp
 
     spin = cp.RawKernel(
@@ -237,7 +237,7 @@ def test_an_observed_allocator_that_fails_is_explained_too(room, kind):
     assert failed.device_free < 4 * GIB
     held.clear()
     if pool is not None:
-        # A pool that goes away keeps what it has cached, with CuPy alone, too.
+        # A deleted pool keeps its cached memory, even with CuPy alone.
         pool.free_all_blocks()
 
 

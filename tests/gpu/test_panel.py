@@ -1,4 +1,4 @@
-"""JupyterLab's panel, as a kernel on a real GPU answers it while a cell runs."""
+"""JupyterLab's panel with a kernel on a real GPU while a cell runs."""
 
 import os
 import time

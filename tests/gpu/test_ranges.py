@@ -1,4 +1,4 @@
-"""Ranges on a real GPU: measured on streams by CUDA events, and joined with what CuPy allocates."""
+"""Ranges on a real GPU: measured on streams by CUDA events, and joined with CuPy's allocations."""
 
 import gc
 import threading
@@ -25,7 +25,7 @@ extern "C" __global__ void spin(long long cycles) {
 
 @pytest.fixture(scope="module")
 def spin():
-    """Queue a kernel that takes about so many million cycles."""
+    """Queue a kernel that takes about this many million cycles."""
     import cupy as cp
 
     kernel = cp.RawKernel(SPIN, "spin")
@@ -36,7 +36,7 @@ def spin():
 
 @contextmanager
 def measuring():
-    """Measure ranges on streams into a session, by CUDA events whatever else could."""
+    """Measure ranges on streams into a session, always by CUDA events."""
     from gpuviz.frameworks.cupy_events import CupyEvents
 
     session = _core.Session(stack_depth=0)
@@ -73,7 +73,7 @@ def test_a_range_takes_as_long_as_cuda_says(spin):
     with measuring() as (session, _):
         before = time.monotonic_ns()
         with stream:
-            spin(20)  # meanwhile all that follows is queued
+            spin(20)  # the following is queued in the meantime
             first.record()
             with gpuviz.range("spin", stream=stream):
                 spin(20)

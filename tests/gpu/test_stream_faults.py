@@ -1,4 +1,4 @@
-"""What may go wrong with CUPTI, in processes of their own."""
+"""Failures of CUPTI, in separate processes."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ def work(n=50):
 
 
 def run(program, *before, timeout=100):
-    """Return the lines that a program prints; it must end well."""
+    """Return the lines that a program prints; it must exit with 0."""
     ran = subprocess.run(
         [*before, sys.executable, "-c", START + program],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What CUPTI tells of real streams, held against known answers."""
+"""CUPTI's activities of real streams, against known answers."""
 
 import time
 
@@ -57,7 +57,7 @@ def test_durations_are_those_of_cuda_events(spin):
     with gpuviz.record() as recorder:
         for milliseconds in (1, 3, 10):
             began, ended = cupy.cuda.Event(), cupy.cuda.Event()
-            spin(2, stream)  # meanwhile all that follows is queued
+            spin(2, stream)  # the following is queued in the meantime
             began.record(stream)
             spin(milliseconds, stream)
             ended.record(stream)
@@ -101,7 +101,7 @@ def test_a_pinned_copy_overlaps_a_kernel_and_a_pageable_one_does_not(spin, memor
         assert overlap_ns(copy, kernel) > 0.8 * (copy["end"] - copy["time"])
         assert recorder.recording.overlap().devices[0].kernel_copy_overlap > 0.8
     else:
-        # The call returns when the last piece is staged: next to nothing is left to overlap.
+        # The call returns when the last piece is staged, so almost nothing can overlap.
         assert overlap_ns(copy, kernel) < 0.1 * (copy["end"] - copy["time"])
         waits = recorder.recording.synchronizations("line").to_pylist()
         assert any(
@@ -208,7 +208,7 @@ def test_streams_are_told_as_their_users_know_them(spin):
     assert by_handle[urgent.ptr]["created"] > 0
     assert by_handle[0]["kind"] == "default"
     assert sorted(row["kind"] for row in used).count("per_thread_default") == 1
-    # Allocator events name the same rows.
+    # Allocator events refer to the same rows.
     in_memory = {row["stream"] for row in recording.table("memory_events").to_pylist()}
     assert {row["id"] for row in used} <= in_memory | {by_handle[0]["id"]}
     handles = [(row["device"], row["handle"]) for row in streams.values()]

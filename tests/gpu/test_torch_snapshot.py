@@ -1,4 +1,4 @@
-"""Snapshots against the installed PyTorch: its own tools on ours, our reader on its own."""
+"""Snapshots against the installed PyTorch: its tools on our files, our reader on its files."""
 
 import importlib.util
 import pickle

@@ -1,4 +1,4 @@
-"""The workloads: their own checks, and what their recordings say of streams and of lines."""
+"""The workloads: their own checks, and streams and lines in their recordings."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ def recorded(name):
 
 
 def overlap_of(name):
-    """Return the share of copying that kernels hid."""
+    """Return the share of copy time hidden by kernels."""
     (device,) = recorded(name).overlap().devices
     return device.kernel_copy_overlap
 

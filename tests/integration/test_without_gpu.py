@@ -1,6 +1,6 @@
-"""What gpuviz does where there is no driver, and where there is no CuPy either.
+"""gpuviz without a driver, and without CuPy.
 
-Each test runs a program of its own, in which the driver cannot be opened.
+Each test runs a separate program in which the driver cannot be opened.
 """
 
 import json

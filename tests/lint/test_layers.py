@@ -1,4 +1,4 @@
-"""Who may import whom, in C++, Python and TypeScript. A file that no rule covers fails."""
+"""Allowed imports between rooms in C++, Python and TypeScript. A file without a rule fails."""
 
 import ast
 import re
@@ -32,7 +32,7 @@ CPP = {
     | {"simulation", "replay", "formats", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
-# Those that may include the headers of Python and nanobind.
+# Layers that may include the headers of Python and nanobind.
 CPP_PYTHON = {"python", "cupy", "bindings", "testing"}
 TS = {
     "base": set[str](),
@@ -44,7 +44,7 @@ TS = {
     "report": {"base", "wire", "model", "render", "view"},
     "lab": {"base", "wire", "model", "render", "view"},
 }
-# A room, or a module of one where rooms need each other's parts; and what it may import besides.
+# Rooms, or single modules if rooms need each other's parts, and their other allowed imports.
 _VALUES = {"errors", "quantities", "_core", "recording"}
 _READERS = _VALUES | {"analysis", "formats", "figures"}
 _EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti"}
@@ -65,20 +65,20 @@ PYTHON = {
     "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
     "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
-    "recorder.device_totals": set[str](),
+    "recorder.nvml": set[str](),
     "recorder.status": set[str](),
     "report": _READERS | {"recorder.status", "out_of_memory"},
     "notebook": _READERS
     | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
-    "server": {"recorder.device_totals"},
+    "server": {"recorder.nvml"},
     "server.convert": {"errors", "recording"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
     | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
     "__main__": {"commands"},
 }
-# A recording's methods only call what stands above it, and the allocator and the recorder call
-# the framework that the caller uses; both import it when called. A page is made where one is due.
+# Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
+# call the caller's framework, and a page is written when it is needed.
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report", "out_of_memory"},
     "out_of_memory": {"notebook"},
@@ -140,7 +140,7 @@ def test_the_gil_is_given_up_only_in_a_way_that_outlives_the_exit_of_python(path
 def offenders(
     paths: list[Path], wrong_in: Callable[[Path], Collection[str]]
 ) -> dict[str, Collection[str]]:
-    """Return what is wrong in each file, without the files in which nothing is."""
+    """Return the offences of each file that has any."""
     return {relative(path): wrong for path in paths if (wrong := wrong_in(path))}
 
 
@@ -161,7 +161,7 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def typing_imports(path: Path) -> set[str]:
-    """Return the modules that are imported for annotations only."""
+    """Return the modules imported for annotations only."""
     return {
         alias.name
         for block in ast.walk(tree_of(path))
@@ -173,7 +173,7 @@ def typing_imports(path: Path) -> set[str]:
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield what runs when a module is imported: no function bodies, no TYPE_CHECKING blocks."""
+    """Yield the statements that run on import: no function bodies, no TYPE_CHECKING blocks."""
     for node in ast.iter_child_nodes(tree):
         typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing_only:
@@ -183,7 +183,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def room_of(module: str) -> str:
-    """Return the rule that a module without its leading ``gpuviz.`` falls under."""
+    """Return the rule for a module, given without its leading ``gpuviz.``."""
     parts = module.split(".")
     return next(
         name for name in (".".join(parts[:2]), parts[0]) if name in PYTHON or name == parts[0]
@@ -242,7 +242,7 @@ def test_heavy_libraries_are_imported_only_when_they_are_needed():
 def heavy_imports(path: Path) -> set[str]:
     heavy = {"cupy", "cupyx", "numpy", "pyarrow", "plotly", "ipywidgets", "anywidget"}
     if layer_of(path) == "notebook":
-        # A widget is a class of theirs; nothing imports its file before one is asked for.
+        # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}
     return heavy & {name.split(".")[0] for name, at_import in imports(path) if at_import}
 

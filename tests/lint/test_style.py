@@ -1,4 +1,4 @@
-"""What no linter says of sources that are not Python; ruff says the rest."""
+"""Style rules that no linter checks, for sources other than Python."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*")
     if path.suffix in SUFFIXES and "static" not in path.parts and "labextension" not in path.parts
 )
-# Words put together here so that this file does not hold them.
+# Split words, so that this file does not contain them.
 LEFT_OVER = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")))
 
 

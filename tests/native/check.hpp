@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
-// Ends the program with the place and the values unless both are equal.
+// Ends the program with the location and the values unless both are equal.
 #define CHECK_EQUAL(actual, expected)                                                       \
     do {                                                                                    \
         const auto& actual_value = (actual);                                                \

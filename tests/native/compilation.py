@@ -1,8 +1,8 @@
-"""Compiles the native core and the programs of this folder, once a configuration of the compiler.
+"""Compilation of the native core and the programs of this folder, once per compiler configuration.
 
-A room of the core is compiled as one source, in a third of the time that its files take, and all
-programs of a configuration link the same objects of rooms. Objects stay in the folder of a
-configuration until something that they were made of changes.
+Each room of the core is compiled as one source, in a third of the time of its separate files, and
+all programs of a configuration link the same objects. Objects are cached in the folder of a
+configuration until a source changes.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 NATIVE = Path(__file__).parents[2] / "gpuviz" / "native"
 COMPILER = os.environ.get("CXX", "g++")
-# Rooms that need neither Python's nor CUDA's headers, but for the files of these prefixes.
+# Rooms that need neither Python's nor CUDA's headers, except the files with these prefixes.
 CORE = ("device", "record", "state", "analysis", "allocator", "cupti", "nvtx")
 CORE += ("simulation", "replay", "formats")
 NEEDS_CUDA = ("cuda_", "cupti_")
@@ -27,7 +27,7 @@ def sources_of(room: str) -> list[Path]:
 
 
 def run(command: Iterable[str | Path], timeout: float | None = None) -> str:
-    """Run a command that must succeed, and return what it printed."""
+    """Run a command that must succeed, and return its output."""
     arguments = [str(part) for part in command]
     ran = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=timeout)
     assert ran.returncode == 0, f"{' '.join(arguments)}\n{ran.stdout}{ran.stderr}"
@@ -35,7 +35,7 @@ def run(command: Iterable[str | Path], timeout: float | None = None) -> str:
 
 
 class Compilation:
-    """Objects and programs made with the same flags."""
+    """Objects and programs compiled with the same flags."""
 
     def __init__(self, flags: Iterable[str], folder: Path) -> None:
         self.flags = ["-std=c++20", "-pthread", f"-I{NATIVE}", *flags]
@@ -62,7 +62,7 @@ class Compilation:
         return target
 
     def key(self, files: Iterable[str]) -> str:
-        """Return what changes with the compiler, the flags and what is compiled."""
+        """Return a key of the compiler, the flags and the compiled files."""
         digest = hashlib.sha256(f"{COMPILER}{self.flags}".encode())
         for file in files:
             path = Path(file)
@@ -70,19 +70,19 @@ class Compilation:
         return digest.hexdigest()
 
     def core(self) -> dict[str, list[Path]]:
-        """Return the sources of the core that a compiler alone can compile, by room."""
+        """Return the sources of the core that need no other headers, by room."""
         return {
             room: [path for path in sources_of(room) if not path.name.startswith(NEEDS_CUDA)]
             for room in CORE
         }
 
     def objects(self, sources: Mapping[str, Iterable[Path]]) -> list[Path]:
-        """Return the objects of sources by name, compiled as many at once as there are cores."""
+        """Return the objects of sources by name, compiled in parallel on all cores."""
         with ThreadPoolExecutor(os.cpu_count()) as compilers:
             return list(compilers.map(self.object_of, sources.keys(), sources.values()))
 
     def programs(self, mains: Iterable[Path]) -> dict[str, Path]:
-        """Return the programs of sources by name, all linked with the same objects of rooms."""
+        """Return the programs of sources by name, linked with the same objects of rooms."""
         core = self.core()
         made = self.objects(core | {main.stem: [main] for main in mains})
         rooms, objects = made[: len(core)], made[len(core) :]

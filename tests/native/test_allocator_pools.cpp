@@ -1,5 +1,5 @@
 // Threads use pools of one allocator on a small device, while another reads its state and changes
-// its settings: what the device gave never exceeds what it has, and all of it is returned.
+// its settings: allocations never exceed the device's memory, and all of it is returned.
 #include <atomic>
 #include <functional>
 #include <mutex>

@@ -1,4 +1,4 @@
-// A made-up interpreter: layouts are found, refused, and followed as they say.
+// A fake interpreter: layouts are found, rejected, and used to read frames.
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 using gpuviz::record::FrameLayout;
 using gpuviz::record::known_layout;
 
-// The words of _Py_DebugOffsets that known_layout reads, as 3.13 and 3.14 lay them out.
+// The words of _Py_DebugOffsets that known_layout reads, in the layout of 3.13 and 3.14.
 std::vector<std::uint64_t> debug_offsets(std::uint64_t version) {
     const bool is_3_14 = version >> 16 == 0x030e;
     const std::size_t thread = is_3_14 ? 22 : 19;

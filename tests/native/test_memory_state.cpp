@@ -1,5 +1,5 @@
-// Many events, most of them nonsense: nothing is read that is not there, blocks cover
-// segments, and sums agree.
+// Many events, most of them invalid: no access is out of bounds, blocks cover segments, and sums
+// agree.
 
 #include <cstdint>
 #include <random>
@@ -40,7 +40,7 @@ struct Table {
 constexpr std::int64_t page = 16;
 constexpr std::int64_t space = 64 * page;
 
-// Now and then a value that cannot be.
+// Occasionally an invalid value.
 std::int64_t wild(std::mt19937_64& random, std::int64_t value) {
     return random() % 500 == 0 ? static_cast<std::int64_t>(random()) : value;
 }

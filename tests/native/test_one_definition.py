@@ -1,7 +1,8 @@
-"""Types of one name are one type in all of the native code, which no compiler has to report.
+"""Types with the same name are the same type in all of the native code.
 
-``-Wodr`` compares them when objects with ``-flto`` are linked. A room is one source here, where a
-second definition is an error of its own.
+Violations are undefined behaviour that compilers need not report. ``-Wodr`` detects them when
+objects are linked with ``-flto``. Within a room, which is one source here, a second definition is
+an error.
 """
 
 import sysconfig

@@ -1,4 +1,4 @@
-// Ranges of many threads against a model, and NVTX callbacks while sessions come and go.
+// Ranges of many threads against a model, and NVTX callbacks while sessions start and end.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -47,8 +47,7 @@ std::vector<RangeRow> rows_of(Session& session) {
     return rows;
 }
 
-// Every range has a row when it begins and one when it ends, and lies in the lifetime of nothing
-// that began after it.
+// Every range has a row when it begins and one when it ends, and no parent that began after it.
 void check_rows(const std::vector<RangeRow>& rows) {
     std::map<std::uint32_t, RangeRow> begun;
     std::size_t ended = 0;
@@ -67,7 +66,7 @@ void check_rows(const std::vector<RangeRow>& rows) {
     CHECK_EQUAL(ended, begun.size());
 }
 
-// What one thread has open, innermost last, with the domain of each.
+// The open ranges of one thread, innermost last, with their domains.
 using Model = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
 
 void step(Ranges& ranges, Model& model, std::mt19937& random) {
@@ -164,7 +163,7 @@ void another_clock_may_tell_the_time() {
     CHECK_EQUAL(rows[3].end, 157);
 }
 
-// What NVTX's headers compile into a library: slots for functions, and who fills them.
+// The part of NVTX's headers in a library: slots for functions, and the call that fills them.
 struct Library {
     nvtx::Function core[16] = {};
     nvtx::Function core2[16] = {};

@@ -1,7 +1,7 @@
 """Runs the programs of this folder with the checks of each sanitizer.
 
-Each ``test_*.cpp`` is one program, linked with all of the core that needs neither Python nor CUDA's
-headers, so that a compiler is all this takes: ``CXX``, else ``g++``.
+Each ``test_*.cpp`` is one program, linked with the part of the core that needs neither Python's nor
+CUDA's headers, so that only a compiler is needed: ``CXX``, else ``g++``.
 """
 
 from pathlib import Path

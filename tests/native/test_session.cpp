@@ -1,4 +1,4 @@
-// Threads push, take, ask and stop at once; nothing is lost that is not counted.
+// Threads push, take, query and stop concurrently; every lost event is counted.
 #include <sys/wait.h>
 #include <unistd.h>
 

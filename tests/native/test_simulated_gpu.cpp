@@ -1,5 +1,5 @@
-// Threads give work to one simulated GPU, wait for it and allocate its memory, while recordings
-// begin and end; every piece of work that is recorded has ended, in the order of its stream.
+// Threads submit work to one simulated GPU, wait for it and allocate memory, while recordings begin
+// and end; all recorded work has ended, in the order of its stream.
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -60,7 +60,7 @@ void use(SimulatedGpu& gpu, CachingAllocator& allocator, int number) {
     gpu.destroy_event(event, site);
 }
 
-// Returns how many activities there were.
+// Returns the number of activities.
 std::uint64_t check_rows(Session& session, std::int64_t until) {
     std::map<std::uint32_t, std::int64_t> free_since;
     std::uint64_t rows = 0;

@@ -1,4 +1,4 @@
-// Against std::map: equal stacks have one id, different stacks have different ones.
+// Against std::map: equal stacks have the same id, different stacks have different ids.
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
-// Threads share one allocator while it is recorded: what they hold never overlaps, every event
-// arrives, and at the end nothing is allocated.
+// Threads share one allocator during a recording: live blocks never overlap, every event arrives,
+// and at the end nothing is allocated.
 #include <atomic>
 #include <map>
 #include <random>
@@ -90,7 +90,7 @@ void run(CachingAllocator& allocator) {
     query.join();
 }
 
-// Returns how many blocks were allocated; each must lie apart from all others that live.
+// Returns the number of allocated blocks; none may overlap another live block.
 std::uint64_t check_blocks(const std::vector<MemoryEvent>& events) {
     std::map<Address, Address> ends;
     std::uint64_t allocated = 0;

@@ -1,4 +1,4 @@
-// Damaged memory snapshots are refused or read, and no value of them leads out of its memory.
+// Damaged memory snapshots are rejected or read, without any access out of bounds.
 
 #include <unistd.h>
 
@@ -119,7 +119,7 @@ std::string mutated(std::string bytes, std::mt19937& random) {
     return bytes;
 }
 
-// Whether a file of these bytes is read; it is refused otherwise.
+// Whether a file of these bytes is accepted.
 bool is_read(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     try {

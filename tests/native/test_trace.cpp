@@ -1,4 +1,4 @@
-// Rows of any content for trace viewers: what is on one lane nests, and every end has its begin.
+// Random rows for trace viewers: rows on one lane are nested, and every end has its begin.
 
 #include <cstdint>
 #include <random>

@@ -16,17 +16,17 @@ def _pipeline(gpu, chunks, *, pinned):
 
 
 def pinned_pipeline(gpu, chunks=8):
-    """Copies chunks in and out beside the kernel of the other stream: this overlaps."""
+    """Copies chunks in and out during the kernel of the other stream, so that they overlap."""
     _pipeline(gpu, chunks, pinned=True)
 
 
 def pageable_pipeline(gpu, chunks=8):
-    """Tries the same with pageable memory: each copy holds up the host, so nothing overlaps."""
+    """The same with pageable memory: each copy blocks the host, so nothing overlaps."""
     _pipeline(gpu, chunks, pinned=False)
 
 
 def host_bound(gpu, steps=20):
-    """Launches short kernels between long work on the host: the GPU is idle most of the time."""
+    """Launches short kernels between long host work, so the GPU is idle most of the time."""
     state = gpu.empty(1 << 20)
     for _ in range(steps):
         gpu.launch("step", reads=[state], writes=[state], duration=50e-6, share=0.25)

@@ -1,4 +1,4 @@
-"""How sizes and times are written; the same cases stand in extension/src/base/format.test.ts."""
+"""Formatting of sizes and times, with the same cases as extension/src/base/format.test.ts."""
 
 import pytest
 

@@ -2,15 +2,15 @@ import { GrowingFloats } from "./growing.ts";
 
 const GROUP = 256;
 
-/** From where to where runs of intervals reach, so that those out of sight cost nothing. */
+/** The extents of runs of intervals, so that runs outside a range can be skipped. */
 export class Extents {
   #count = 0;
   #to: ArrayLike<number> = [];
   readonly #lowest = new GrowingFloats(16);
-  /** NaN where an interval of the run has a new end since it was reckoned. */
+  /** NaN if the end of an interval of the run has changed since it was computed. */
   readonly #highest = new GrowingFloats(16);
 
-  /** Takes in the intervals that were added since the last call. */
+  /** Adds the new intervals since the last call. */
   extend(from: ArrayLike<number>, to: ArrayLike<number>, count: number): void {
     this.#to = to;
     for (let place = this.#count; place < count; place += 1) {
@@ -25,14 +25,14 @@ export class Extents {
     this.#count = count;
   }
 
-  /** Notes that an interval ends elsewhere than before. */
+  /** Marks an interval whose end has changed. */
   touch(place: number): void {
     if (place < this.#count) {
       this.#highest.set(Math.floor(place / GROUP), NaN);
     }
   }
 
-  /** Runs [first, last) of intervals, in their order; all that reach into [low, high] are in one. */
+  /** Runs [first, last) of intervals, in order, which include all that overlap [low, high]. */
   *overlapping(low: number, high: number): Generator<readonly [first: number, last: number]> {
     let first = -1;
     for (let group = 0; group < this.#lowest.length; group += 1) {

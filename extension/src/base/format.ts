@@ -1,6 +1,6 @@
 const BINARY_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-// From here on three digits round to the next unit's 1.00.
+// From this value on, three digits round to 1.00 of the next unit.
 const LAST_BINARY = 1023.5;
 const LAST_DECIMAL = 0.9995;
 
@@ -8,7 +8,7 @@ function threeDigits(value: number): string {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** Bytes in IEC units with three significant digits and more where needed: `1.50 MiB`, `512 B`. */
+/** Bytes in IEC units with at least three significant digits: `1.50 MiB`, `512 B`. */
 export function formatBytes(bytes: number): string {
   let value = Math.abs(bytes);
   let unit = 0;
@@ -21,7 +21,7 @@ export function formatBytes(bytes: number): string {
   return `${sign}${digits} ${BINARY_UNITS[unit] ?? "B"}`;
 }
 
-/** Bytes as a reader can check them: `1.50 MiB (1,572,864 B)`. */
+/** Bytes with their exact number: `1.50 MiB (1,572,864 B)`. */
 export function formatExactBytes(bytes: number): string {
   return Math.abs(bytes) < 1024 ? `${bytes} B` : `${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
@@ -48,7 +48,7 @@ export const TIME_UNITS = [
   { name: "ns", ns: 1 },
 ] as const;
 
-/** A duration in its own scale: `12.3 µs`, `1.50 s`, `2 min 05 s`. */
+/** A duration in a suitable unit: `12.3 µs`, `1.50 s`, `2 min 05 s`. */
 export function formatDuration(ns: number): string {
   const size = Math.abs(ns);
   const sign = ns < 0 ? "-" : "";
@@ -69,7 +69,7 @@ function formatMinutes(totalSeconds: number): string {
     : `${minutes} min ${seconds} s`;
 }
 
-/** A point in time, with the digits that tell it from another one `resolutionNs` away. */
+/** A point in time, with enough digits to distinguish times that differ by `resolutionNs`. */
 export function formatTime(ns: number, resolutionNs: number): string {
   const unit = TIME_UNITS.find((candidate) => Math.abs(ns) >= candidate.ns) ?? TIME_UNITS[3];
   const digits = Math.ceil(Math.log10(unit.ns / Math.max(resolutionNs, 1)) - 1e-9);
@@ -79,7 +79,7 @@ export function formatTime(ns: number, resolutionNs: number): string {
   return `${(ns / unit.ns).toFixed(Math.min(Math.max(digits, 0), 9))} ${unit.name}`;
 }
 
-/** From here on minutes are easier to read than seconds. */
+/** From this duration on, minutes are easier to read than seconds. */
 export const CLOCK_FROM_NS = 120e9;
 
 /** A point in time as `2:05.3 min` or `1:02:05 h`. */

@@ -1,4 +1,4 @@
-/** Whole numbers from 0 on, or, as doubles, any. */
+/** Non-negative integers, or any numbers as doubles. */
 export type Wholes =
   | Uint8Array<ArrayBuffer>
   | Uint16Array<ArrayBuffer>
@@ -7,8 +7,8 @@ export type Wholes =
 
 type Numbers = Wholes | Int32Array<ArrayBuffer> | Float32Array<ArrayBuffer>;
 
-// Columns of one table fill up at once. With rooms of different sizes they are not all moved to
-// larger ones at once, which would hold up the page.
+// Columns of a table grow together. Different capacities prevent all from being copied to larger
+// arrays at the same time, which would block the page.
 const GOLDEN = 0.618_033_988_749_895;
 let share = 0;
 
@@ -52,7 +52,7 @@ export class Growing<T extends Numbers> {
     this.#values[index] = value;
   }
 
-  /** Forgets all but the first `length` values. */
+  /** Removes all but the first `length` values. */
   truncate(length: number): void {
     this.#length = Math.min(length, this.#length);
   }
@@ -62,19 +62,19 @@ export class Growing<T extends Numbers> {
     return this.#values.subarray(0, this.#length) as T;
   }
 
-  /** The array that holds the values, with room behind them, until they outgrow it. */
+  /** The array of the values with unused capacity, valid until it is replaced by a larger one. */
   get store(): T {
     return this.#values;
   }
 
-  /** Makes room for values that will come, so that they need not be moved later. */
+  /** Reserves capacity for later values, so that they need not be copied. */
   reserve(length: number): void {
     if (length > this.#values.length) {
       this.#move(length);
     }
   }
 
-  /** Keeps the values, and those to come, in arrays of another kind. */
+  /** Stores the values, and later ones, in another kind of array. */
   protected recreate(create: (length: number) => T): void {
     this.#create = create;
     this.#move(this.#values.length);
@@ -105,7 +105,7 @@ export class GrowingIndices extends Growing<Int32Array<ArrayBuffer>> {
   }
 }
 
-/** Whole numbers from 0 on, each in as few bytes as the largest needs; any others as doubles. */
+/** Non-negative integers in as few bytes as the largest needs; other numbers as doubles. */
 export class GrowingWholes extends Growing<Wholes> {
   #bytes = 1;
 
@@ -152,7 +152,7 @@ export class GrowingBytes extends Growing<Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** How the values of a column are kept. */
+/** The storage of a column's values. */
 export interface Kinds {
   readonly number: Float64Array<ArrayBuffer>;
   readonly whole: Wholes;
@@ -171,9 +171,9 @@ const CREATE = {
   byte: () => new GrowingBytes(16),
 } as const;
 
-/** Columns that grow alike; others see what was added once it is shown. */
+/** Columns of equal length; added rows are visible to others once they are shown. */
 export class GrowingColumns<N extends string> {
-  /** How many rows are shown. */
+  /** The number of rows shown. */
   count = 0;
   protected readonly columns: Readonly<Record<N, Growing<Numbers>>>;
   readonly #all: readonly (readonly [N, Growing<Numbers>])[];
@@ -184,17 +184,17 @@ export class GrowingColumns<N extends string> {
     this.#show();
   }
 
-  /** Makes room for rows that will come. */
+  /** Reserves capacity for later rows. */
   reserve(rows: number): void {
     this.#all.forEach(([, column]) => column.reserve(rows));
   }
 
-  /** How many rows there are, shown or not. */
+  /** The number of rows, shown or not. */
   protected get length(): number {
     return this.#all[0]?.[1].length ?? 0;
   }
 
-  /** Adds a row, or puts it in the place of one. */
+  /** Adds or replaces a row. */
   protected put(values: Readonly<Record<N, number>>, row = this.length): void {
     for (const [name, column] of this.#all) {
       if (row === column.length) {
@@ -220,7 +220,7 @@ export class GrowingColumns<N extends string> {
   }
 }
 
-/** A class with growing columns, and a typed array with the rows shown of each. */
+/** A class with growing columns, and a typed array of the shown rows of each. */
 export function columnsOf<const S extends Schema>(
   schema: S,
 ): new () => GrowingColumns<keyof S & string> & Views<S> {

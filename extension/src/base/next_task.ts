@@ -1,4 +1,4 @@
-/** Lets the page draw and answer its reader before what follows is done. */
+/** Lets the page draw and handle input before the caller continues. */
 export async function nextTask(): Promise<void> {
   const { port1, port2 } = new MessageChannel();
   await new Promise((resolve) => {

@@ -1,10 +1,10 @@
-/** What `NumberMap.get` returns where there is nothing. */
+/** The result of `NumberMap.get` for an absent key. */
 export const NOTHING = -1;
 
 const LEAST_PLACES = 64;
 const SPREAD = 0x9e3779b1;
 
-/** A place for each of many whole numbers, such as addresses; several times as fast as a Map. */
+/** A map from integers, such as addresses, to non-negative numbers; much faster than Map. */
 export class NumberMap {
   #keys = new Float64Array(LEAST_PLACES);
   #values = new Int32Array(LEAST_PLACES).fill(NOTHING);
@@ -35,7 +35,7 @@ export class NumberMap {
     }
     this.#count -= 1;
     const mask = this.#keys.length - 1;
-    // What follows without a hole between may be there only because its own place was taken.
+    // Entries up to the next hole may have been displaced from their own slots.
     for (
       let place = (hole + 1) & mask;
       this.#values[place] !== NOTHING;
@@ -51,7 +51,7 @@ export class NumberMap {
     this.#values[hole] = NOTHING;
   }
 
-  /** The place of a key, or the free one where it would be. */
+  /** The slot of a key, or the free slot for it. */
   #find(key: number): number {
     const mask = this.#keys.length - 1;
     let place = this.#homeOf(key);

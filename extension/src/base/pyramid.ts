@@ -2,30 +2,30 @@ import { GrowingFloats, GrowingIndices, type Wholes } from "./growing.ts";
 
 const FAN_OUT = 16;
 
-/** For each whole group of FAN_OUT entries below, the place of its extreme and the value there. */
+/** For each full group of FAN_OUT entries below, the position and value of its extreme. */
 interface Level {
   readonly places: GrowingIndices;
   readonly values: GrowingFloats;
 }
 
 /**
- * Finds the extreme of any run of values without looking at each; values are only added.
+ * Finds the extreme of any range of values without reading each; values are only added.
  *
- * They are those of an array, or by how much these are more than those of another, `less`.
+ * The values are those of an array, minus those of another array `less` if given.
  */
 export class Pyramid {
   readonly #levels: Level[] = [];
   readonly #sign: 1 | -1;
-  // What the last search found; fields, because a search must not allocate.
+  // The result of the last search, in fields because a search must not allocate.
   #place = -1;
   #highest = -Infinity;
 
-  /** Finds the largest values where `sign` is 1, the smallest where it is -1. */
+  /** Finds the largest values if `sign` is 1, the smallest if it is -1. */
   constructor(sign: 1 | -1) {
     this.#sign = sign;
   }
 
-  /** Takes in the values that were added since the last call; those before must be the same. */
+  /** Adds the new values since the last call; earlier values must be unchanged. */
   extend(values: Wholes, less?: Wholes): void {
     let below: Level | undefined;
     let count = values.length;
@@ -48,7 +48,7 @@ export class Pyramid {
     }
   }
 
-  /** Forgets all but the first `count` values. */
+  /** Removes all but the first `count` values. */
   truncate(count: number): void {
     let kept = count;
     for (const { places, values } of this.#levels) {
@@ -58,13 +58,13 @@ export class Pyramid {
     }
   }
 
-  /** The index of the first extreme of `values` in [first, last), or -1 where there is none. */
+  /** The index of the first extreme of `values` in [first, last), or -1 if it is empty. */
   find(first: number, last: number, values: Wholes, less?: Wholes): number {
     this.#search(values, less, first, last);
     return this.#place;
   }
 
-  /** The extreme of `values` in [first, last), or an infinity that is no extreme of anything. */
+  /** The extreme of `values` in [first, last), or the opposite infinity if it is empty. */
   extreme(first: number, last: number, values: Wholes, less?: Wholes): number {
     this.#search(values, less, first, last);
     return this.#highest * this.#sign;
@@ -123,7 +123,7 @@ function valueAt(values: Wholes, less: Wholes | undefined, place: number): numbe
   return less === undefined ? value : value - (less[place] ?? 0);
 }
 
-/** The place of the first extreme of values in [first, last), which is not empty. */
+/** The position of the first extreme of values in [first, last), which is not empty. */
 function extremeOf(
   values: Wholes,
   less: Wholes | undefined,

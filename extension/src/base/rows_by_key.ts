@@ -4,20 +4,20 @@ import { NumberMap } from "./number_map.ts";
 const NONE = -1;
 const LARGEST_DENSE_KEY = 1 << 26;
 
-/** The rows of a growing table that have a key, for keys that are mostly small. */
+/** The rows of a growing table by key, for keys that are usually small. */
 export class RowsByKey {
   readonly #dense = new GrowingIndices();
   readonly #sparse = new NumberMap();
   readonly #next = new GrowingIndices();
 
-  /** Takes the keys of the rows that follow those already known; 0 is no key. */
+  /** Adds the keys of the next rows; 0 means no key. */
   append(keys: ArrayLike<number>): void {
     for (let index = 0; index < keys.length; index += 1) {
       this.#push(keys[index] ?? 0);
     }
   }
 
-  /** Makes room for rows that will come. */
+  /** Reserves capacity for later rows. */
   reserve(rows: number): void {
     this.#next.reserve(rows);
   }

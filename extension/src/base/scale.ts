@@ -16,7 +16,7 @@ export function fromPixel(scale: Scale, px: number): number {
   return scale.from + share * (scale.to - scale.from);
 }
 
-/** Round values of step 1, 2 or 5 times a power of ten inside [from, to], about `count` of them. */
+/** About `count` round values in [from, to], with steps of 1, 2 or 5 times a power of ten. */
 export function decimalTicks(from: number, to: number, count: number): number[] {
   const step = decimalStep((to - from) / Math.max(count, 1));
   return multiples(from, to, step);
@@ -27,14 +27,14 @@ const CLOCK_STEPS_S = [
   432000, 864000,
 ];
 
-/** Round values of time in ns: steps that a clock has, and parts and powers of ten around them. */
+/** Round values of time in ns, in steps of clocks, of their parts, or of powers of ten. */
 export function clockTicks(from: number, to: number, count: number): number[] {
   const wanted = (to - from) / Math.max(count, 1) / 1e9;
   const seconds = wanted > 0.5 ? CLOCK_STEPS_S.find((step) => step >= wanted) : undefined;
   return seconds === undefined ? decimalTicks(from, to, count) : multiples(from, to, seconds * 1e9);
 }
 
-/** Round values in bytes: steps are 1, 2, 4, ... 512 of a binary unit. */
+/** Round values in bytes, in steps of 1, 2, 4, ... 512 of a binary unit. */
 export function binaryTicks(from: number, to: number, count: number): number[] {
   const wanted = Math.max((to - from) / Math.max(count, 1), 1);
   return multiples(from, to, 2 ** Math.ceil(Math.log2(wanted)));

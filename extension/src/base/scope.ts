@@ -1,6 +1,6 @@
 import type { Signal } from "./signal.ts";
 
-/** Collects what has to be undone, and undoes it in reverse. */
+/** Collects disposables, and disposes of them in reverse order. */
 export class Scope {
   readonly #undo: (() => void)[] = [];
 
@@ -20,9 +20,10 @@ export class Scope {
   }
 
   /**
-   * Shows something now and after each change of a signal; the scope that `show` gets ends before.
+   * Calls `show` now and after each change of a signal, with a scope that ends before the next
+   * call.
    *
-   * Returns what shows it once more.
+   * Returns a function that calls it again.
    */
   follow(show: (shown: Scope) => void, ...signals: readonly Signal<unknown>[]): () => void {
     let shown = new Scope();

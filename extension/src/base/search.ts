@@ -1,20 +1,20 @@
-/** Anything with numbers in ascending order. */
+/** A sequence of numbers in ascending order. */
 export interface Ascending {
   readonly length: number;
   readonly [index: number]: number;
 }
 
-/** The number of leading values that are at most `value`; those before `start` are known to be. */
+/** The number of leading values that are at most `value`; all before `start` must be. */
 export function countAtMost(values: Ascending, value: number, start = 0): number {
   return countLeading(values, start, (each) => each <= value);
 }
 
-/** The number of leading values below `value`; those before `start` are known to be. */
+/** The number of leading values below `value`; all before `start` must be. */
 export function countBelow(values: Ascending, value: number, start = 0): number {
   return countLeading(values, start, (each) => each < value);
 }
 
-/** Looks near the start first, then in halves. */
+/** Searches near the start first, then by bisection. */
 function countLeading(
   values: Ascending,
   start: number,

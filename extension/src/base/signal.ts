@@ -1,4 +1,4 @@
-/** A value that tells its subscribers when it changes. */
+/** A value that notifies its subscribers of changes. */
 export class Signal<T> {
   #value: T;
   readonly #subscribers = new Set<() => void>();

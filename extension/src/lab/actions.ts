@@ -6,14 +6,14 @@ import type { LinkedKernel } from "./kernel_links.ts";
 import { FACTORY } from "./recordings.ts";
 import type { Settings } from "./settings.ts";
 
-/** What a button or a command did: a sentence for the user, and the file that was written. */
+/** The result of a button or a command: a sentence for the user, and the file written. */
 export interface Outcome {
   readonly text: string;
-  /** For JupyterLab's contents; undefined if there is none, or none that the server can see. */
+  /** The path in JupyterLab's contents; undefined if there is none, or the server cannot see it. */
   readonly path?: string | undefined;
 }
 
-/** What buttons and commands do with a kernel. */
+/** The actions of buttons and commands on a kernel. */
 export class Actions {
   readonly #app: JupyterFrontEnd;
   readonly #settings: Settings;
@@ -44,7 +44,7 @@ export class Actions {
     return { text: "" };
   };
 
-  /** Shows a recording or a report in a tab of its own. */
+  /** Shows a recording or a report in a new tab. */
   readonly open = async (path: string): Promise<void> => {
     await this.#app.commands.execute("docmanager:open", { path, factory: FACTORY });
   };
@@ -58,7 +58,7 @@ export class Actions {
     const name = fileName(path, suffix);
     const text = await link.request(kind, { ...options, path: name });
     const written = PathExt.join(PathExt.dirname(path), name);
-    // A kernel on another machine writes there.
+    // A kernel on another machine writes its files there.
     const { serviceManager, commands } = this.#app;
     const isHere = await serviceManager.contents.get(written, { content: false }).then(
       () => true,

@@ -20,7 +20,7 @@ import { ISettings, type Settings } from "./settings.ts";
 
 const CATEGORY = "GPU";
 
-/** All that gpuviz does in JupyterLab, as commands in the palette, the menus and the toolbar. */
+/** gpuviz's commands in the palette, the menus and the toolbar. */
 export const commands: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:commands",
   description: "Commands that start, stop and show GPU recordings.",

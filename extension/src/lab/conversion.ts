@@ -2,14 +2,14 @@ import { PageConfig, URLExt } from "@jupyterlab/coreutils";
 import { ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
-/** Where the server converts files, if it has gpuviz; `gpuviz/server/__init__.py` puts it into the page. */
+/** URL of the server's converter, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
 const PATH = PageConfig.getOption("gpuvizRecordings");
 const STILL_CONVERTING = 202;
 
 /** Whether the Jupyter server has the part of gpuviz that converts recordings. */
 export const canConvert = PATH !== "";
 
-/** The address of a current `.gpuviz` file that the server makes of one of its files. */
+/** The URL of a current `.gpuviz` file to which the server converts one of its files. */
 export async function convertedUrl(
   downloadUrl: string,
   server: ServerConnection.ISettings,

@@ -10,13 +10,13 @@ import type { KernelLinks } from "./kernel_links.ts";
 
 // The name stays out of the user's namespace.
 const SHOW = "__import__('gpuviz').dashboard()";
-/** A dashboard that is shown again takes the place of the one before, as a cell's does. */
+/** A new dashboard replaces the previous one, like that of a cell. */
 const METADATA = { cellId: "gpuviz-dashboard-tab" };
 const NAMESPACE = "gpuviz-dashboards";
-/** Shows a dashboard, by the argument `path` that of a certain notebook. */
+/** Shows the dashboard of the current notebook, or of the argument `path`. */
 export const DASHBOARD_COMMAND = "gpuviz:dashboard";
 
-/** Dashboards of notebooks, each in a tab beside its notebook. */
+/** The dashboards of notebooks, each in a tab beside its notebook. */
 export class DashboardTabs {
   readonly #app: JupyterFrontEnd;
   readonly #links: KernelLinks;
@@ -29,7 +29,7 @@ export class DashboardTabs {
     this.#words = words;
   }
 
-  /** Brings the tabs back after the page was reloaded, as soon as their notebooks are there. */
+  /** Restores the tabs after a reload of the page, as soon as their notebooks are open. */
   restore(restorer: ILayoutRestorer, notebooks: INotebookTracker): void {
     void restorer.restore(this.#tracker, {
       command: DASHBOARD_COMMAND,
@@ -39,7 +39,7 @@ export class DashboardTabs {
     });
   }
 
-  /** Opens a notebook's dashboard, or brings the one that is open to the front. */
+  /** Opens a notebook's dashboard, or activates it if it is open. */
   async show(panel: NotebookPanel): Promise<void> {
     const open = this.#tracker.find((tab) => tab.panel === panel);
     if (open !== undefined) {
@@ -50,21 +50,21 @@ export class DashboardTabs {
     await this.#tracker.add(tab);
     panel.context.pathChanged.connect(() => void this.#tracker.save(tab));
     this.#app.shell.add(tab, "main", { mode: "split-right", ref: panel.id });
-    // Not awaited: a page that is being restored must not wait for kernels.
+    // Not awaited, because restoring a page must not wait for kernels.
     void tab.fill();
   }
 }
 
-/** The output of `gpuviz.dashboard()`, run anew when the kernel is another one. */
+/** The output of `gpuviz.dashboard()`, which is run again for each new kernel. */
 class DashboardTab extends MainAreaWidget<SimplifiedOutputArea> {
   readonly panel: NotebookPanel;
   readonly #links: KernelLinks;
   readonly #words: TranslationBundle;
-  /** The kernel whose dashboard is here, until it ends. */
+  /** The kernel whose dashboard is shown, until it ends. */
   #shownBy = "";
 
   constructor(panel: NotebookPanel, links: KernelLinks, words: TranslationBundle) {
-    // The notebook's own renderers know its widgets.
+    // Only the notebook's own renderers can show its widgets.
     const { rendermime } = panel.content;
     super({
       content: new SimplifiedOutputArea({
@@ -88,7 +88,7 @@ class DashboardTab extends MainAreaWidget<SimplifiedOutputArea> {
     return this.panel.context.path;
   }
 
-  /** Shows what the notebook's kernel has, unless it is shown; tells the user if that fails. */
+  /** Shows the dashboard of the notebook's kernel, unless shown already; notifies of errors. */
   async fill(): Promise<void> {
     const { sessionContext } = this.panel;
     await sessionContext.ready;
@@ -105,7 +105,7 @@ class DashboardTab extends MainAreaWidget<SimplifiedOutputArea> {
       this.content.future = future;
       await future.done;
     } catch (error) {
-      // What failed since the kernel ended meanwhile is done again with the next one.
+      // If it failed because the kernel ended in the meantime, the next kernel tries again.
       if (kernel.id === this.#shownBy && !this.isDisposed) {
         Notification.error(`gpuviz: ${(error as Error).message}`);
       }

@@ -1,23 +1,23 @@
 import type { DeviceTotals } from "./panel_messages.ts";
 
-/** One who tells of the devices of a machine: a kernel, or the Jupyter server. */
+/** A source of information on a machine's devices: a kernel, or the Jupyter server. */
 export interface Teller {
   readonly machine: string;
   readonly devices: readonly DeviceTotals[];
-  /** The paths of the notebooks that processes of the machine belong to. */
+  /** The paths of the notebooks of the machine's processes. */
   readonly owners: ReadonlyMap<number, string>;
 }
 
-/** A device, whoever told of it. */
+/** A device with its source. */
 export interface ToldDevice extends Teller {
   readonly device: DeviceTotals;
 }
 
 /**
- * Each device once, as the first of the tellers tells of it, in the order of the server's first.
+ * Each device once, from the first source that reports it, the server's devices first.
  *
- * Machines are told apart by name; that of the server is its own also where a kernel in a container
- * tells of its devices. Process ids mean something only on one machine.
+ * Machines are distinguished by name; the server's keeps its name even if a kernel in a container
+ * reports its devices. Process ids are valid on one machine only.
  */
 export function unionOf(tellers: readonly Teller[], server: Teller | undefined): ToldDevice[] {
   const inOrder = server === undefined ? tellers : [server, ...tellers];

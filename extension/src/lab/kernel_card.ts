@@ -9,7 +9,7 @@ import type { LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
 import { sparkline } from "./sparkline.ts";
 
-/** What the panel shows of one kernel. */
+/** The panel's card of one kernel. */
 export class KernelCard {
   readonly node = document.createElement("section");
   #kernel: LinkedKernel;
@@ -39,10 +39,10 @@ export class KernelCard {
     this.#draw();
   }
 
-  /** Takes over the path of the kernel's notebook, which may be another one by now. */
+  /** Updates the path of the kernel's notebook, which may have changed. */
   rename(kernel: LinkedKernel): void {
     this.#kernel = kernel;
-    // A session that begins has a path of its own for a moment.
+    // A new session briefly has a temporary path.
     this.#title.textContent = kernel.name || (kernel.path.split("/").at(-1) ?? "");
     this.#title.title = kernel.path;
   }

@@ -6,11 +6,11 @@ import { Signal, type ISignal } from "@lumino/signaling";
 import { PanelComm } from "./panel_comm.ts";
 import { readPanelMessage, type KernelState, type PanelRequest } from "./panel_messages.ts";
 
-// An expression leaves no name behind in the user's namespace, and imports nothing new.
+// An expression, so that it adds no name to the user's namespace; it imports nothing new.
 const OFFER =
   "__import__('sys').modules.get('gpuviz') and " +
   "__import__('gpuviz.notebook.panel', fromlist=['offer_panel']).offer_panel()";
-/** A kernel that is busy does not tell what it is; it is asked all the same. */
+/** Time to wait for kernel_info; a busy kernel does not answer, and is queried nevertheless. */
 const INFO_MS = 3000;
 const SUBSHELL_MS = 2000;
 const SHOW_AGAIN_MS = 20_000;
@@ -18,21 +18,21 @@ const ASK_AGAIN_MS = 3000;
 const LONGEST_HISTORY = 120;
 
 /**
- * What is known of a kernel: `absent` has no gpuviz, `unfit` one that cannot be spoken to, `foreign`
- * no Python; `waiting` has not answered.
+ * The state of a kernel: `absent` has not imported gpuviz, `unfit` has an incompatible gpuviz,
+ * `foreign` is not Python; `waiting` has not answered.
  */
 export type LinkStatus =
   "waiting" | "absent" | "unfit" | "foreign" | "present" | "dead" | "disconnected";
 
 /**
- * A conversation with the gpuviz of one kernel, on a connection and a subshell of its own.
+ * A link to gpuviz in one kernel, on a separate connection and subshell.
  *
- * The notebook's connection stays as it is; where the kernel has no subshells, answers wait for the
+ * The notebook's connection is not used; if the kernel has no subshells, answers wait for the
  * running cell.
  */
 export class KernelLink {
   readonly kernelId: string;
-  /** Allocated bytes of all devices, a number a second, the latest last. */
+  /** Allocated bytes of all devices, one number per second, the latest last. */
   readonly history: number[] = [];
   readonly #changed = new Signal<this, void>(this);
   readonly #connection: Kernel.IKernelConnection;
@@ -42,7 +42,7 @@ export class KernelLink {
   #answersWhileBusy = false;
   #state: KernelState | undefined;
   #complaint = "";
-  /** Tells the kernel's process from one before a restart. */
+  /** Identifies the kernel's process, to detect restarts. */
   #process = "";
   readonly #watchers = new Set<symbol>();
   #isShown = false;
@@ -84,12 +84,12 @@ export class KernelLink {
     return this.#complaint;
   }
 
-  /** What gpuviz told last; undefined before. */
+  /** The latest state from gpuviz; undefined before the first. */
   get state(): KernelState | undefined {
     return this.#state;
   }
 
-  /** Lets the kernel tell its state until the returned function is called. */
+  /** Receives the kernel's state until the returned function is called. */
   watch(): () => void {
     const watcher = Symbol("watcher");
     this.#watchers.add(watcher);
@@ -100,7 +100,7 @@ export class KernelLink {
     };
   }
 
-  /** Asks for something and returns the kernel's sentence; rejects with its complaint. */
+  /** Sends a request and returns the kernel's reply; rejects with its error message. */
   request(kind: PanelRequest, options: JSONObject = {}): Promise<string> {
     return this.#comm.request(
       kind,
@@ -109,7 +109,7 @@ export class KernelLink {
     );
   }
 
-  /** Runs `%load_ext gpuviz`, after the cell that runs, unless gpuviz is there already. */
+  /** Runs `%load_ext gpuviz`, after the running cell, unless gpuviz is already imported. */
   async load(): Promise<void> {
     if (this.#status === "present") {
       return;
@@ -153,7 +153,7 @@ export class KernelLink {
     this.#comm.look(isShown);
   }
 
-  /** Gets a subshell if the kernel has such, and asks for gpuviz. */
+  /** Requests a subshell if the kernel supports it, and looks for gpuviz. */
   async #meet(): Promise<void> {
     this.#comm.forget(this.#words.__("The connection to the kernel was lost."));
     try {
@@ -165,13 +165,13 @@ export class KernelLink {
       await this.#getSubshell();
       await this.#ask();
     } catch {
-      // A kernel that ends or restarts answers no more; its successor is met anew.
+      // A kernel that ends or restarts no longer answers; the next one is connected separately.
     }
   }
 
   async #getSubshell(): Promise<void> {
     const connection = this.#connection;
-    // JupyterLab has subshells from 4.4 on.
+    // JupyterLab supports subshells from 4.4 on.
     if (!("requestCreateSubshell" in connection) || connection.subshellId) {
       return;
     }
@@ -182,14 +182,14 @@ export class KernelLink {
     this.#answersWhileBusy = id !== undefined;
   }
 
-  /** A cell that runs for long may import gpuviz and record at its beginning. */
+  /** A long-running cell may import gpuviz and start recording. */
   #askWhileBusy(): void {
     if (this.#status === "absent" && this.isBusy && this.#answersWhileBusy) {
       void this.#ask();
     }
   }
 
-  /** Asks for gpuviz, and opens a comm if it is there. */
+  /** Looks for gpuviz, and opens a comm if it is imported. */
   async #ask(): Promise<void> {
     const content = {
       code: "",
@@ -247,9 +247,9 @@ export class KernelLink {
     this.#become("present");
   }
 
-  /** A restart from elsewhere shows only in that another process speaks. */
+  /** Detects restarts by others, which are only visible as a new process. */
   #noticeProcess(message: KernelMessage.IIOPubMessage): void {
-    // A status of these is the server's, not the kernel's.
+    // These status messages are from the server, not from the kernel.
     const isServers =
       KernelMessage.isStatusMsg(message) &&
       !["busy", "idle", "starting"].includes(message.content.execution_state);
@@ -276,7 +276,7 @@ export class KernelLink {
 
   #notice(_: Kernel.IKernelConnection, status: Kernel.ConnectionStatus): void {
     if (status !== "connected") {
-      // While it connects for the first time nothing is lost.
+      // Nothing is lost during the first connection.
       if (this.#status === "present" || this.#status === "absent") {
         this.#become("disconnected");
       }
@@ -287,7 +287,7 @@ export class KernelLink {
   }
 
   #forget(status: LinkStatus): void {
-    // The subshell has ended with its kernel; nobody can be asked to delete it.
+    // The subshell has ended with its kernel, so it cannot be deleted.
     this.#connection.subshellId = null;
     this.#answersWhileBusy = false;
     this.#comm.forget(this.#words.__("The kernel has ended."));
@@ -306,7 +306,7 @@ function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {
   return (message.parent_header as Partial<KernelMessage.IHeader>).msg_id;
 }
 
-/** What a promise gives within some time, undefined if it does not. */
+/** The result of a promise, or undefined after a timeout. */
 function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   const late = new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined));
   return Promise.race([promise, late]);

@@ -4,7 +4,7 @@ import { Signal, type ISignal } from "@lumino/signaling";
 
 import { KernelLink } from "./kernel_link.ts";
 
-/** A running kernel, what it belongs to, and the conversation with it. */
+/** A running kernel, its notebook or console, and the link to it. */
 export interface LinkedKernel {
   readonly link: KernelLink;
   /** The notebook's or console's path. */
@@ -12,7 +12,7 @@ export interface LinkedKernel {
   readonly name: string;
 }
 
-/** Conversations with all running kernels, or with one of them; none is begun before it is asked for. */
+/** The links to running kernels, each created on first use. */
 export class KernelLinks {
   readonly #manager: ServiceManager.IManager;
   readonly #words: TranslationBundle;
@@ -27,12 +27,12 @@ export class KernelLinks {
     this.#update([...manager.sessions.running()]);
   }
 
-  /** Emitted when kernels came or went. */
+  /** Emitted when kernels start or end. */
   get changed(): ISignal<this, void> {
     return this.#changed;
   }
 
-  /** All kernels that run, in the order of their paths. */
+  /** All running kernels, in the order of their paths. */
   all(): LinkedKernel[] {
     return this.#sessions.flatMap(({ kernel, path, name }) => {
       const link = this.of(kernel?.id);
@@ -40,7 +40,7 @@ export class KernelLinks {
     });
   }
 
-  /** A kernel, which may have started just now, and what it belongs to; undefined if it does not run. */
+  /** A kernel, even if it has just started, with its notebook; undefined if it is not running. */
   async find(kernelId: string | undefined): Promise<LinkedKernel | undefined> {
     if (!this.#sessions.some(({ kernel }) => kernel?.id === kernelId)) {
       await this.#manager.sessions.refreshRunning();
@@ -48,7 +48,7 @@ export class KernelLinks {
     return this.all().find(({ link }) => link.kernelId === kernelId);
   }
 
-  /** The conversation with a kernel, begun if it was not yet; undefined if it does not run. */
+  /** The link to a kernel, created if necessary; undefined if it is not running. */
   of(kernelId: string | undefined): KernelLink | undefined {
     const known = this.#links.get(kernelId ?? "");
     const model = this.#sessions.find(({ kernel }) => kernel?.id === kernelId)?.kernel;
@@ -61,7 +61,7 @@ export class KernelLinks {
   }
 
   #connect(model: Kernel.IModel): Kernel.IKernelConnection {
-    // Comms of others stay with the notebook's own connection.
+    // Other comms are left to the notebook's own connection.
     return this.#manager.kernels.connectTo({ model, handleComms: false });
   }
 

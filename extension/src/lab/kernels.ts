@@ -4,7 +4,7 @@ import { Token } from "@lumino/coreutils";
 
 import { KernelLinks } from "./kernel_links.ts";
 
-/** Conversations with the kernels' gpuviz, for all that shows or controls them. */
+/** The links to gpuviz in kernels, shared by all plugins. */
 export const IKernelLinks = new Token<KernelLinks>("gpuviz:IKernelLinks");
 
 export const kernels: JupyterFrontEndPlugin<KernelLinks> = {

@@ -1,7 +1,7 @@
 import { TextModelFactory } from "@jupyterlab/docregistry";
 import type { Contents } from "@jupyterlab/services";
 
-/** A document whose content JupyterLab does not fetch: the view streams the file by itself. */
+/** A document whose content JupyterLab does not fetch, because the view streams the file itself. */
 export class UnfetchedModelFactory extends TextModelFactory {
   override get name(): string {
     return "gpuviz-unfetched";

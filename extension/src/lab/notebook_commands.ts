@@ -11,7 +11,7 @@ import { gpuIcon } from "./icon.ts";
 import type { KernelLinks, LinkedKernel } from "./kernel_links.ts";
 import { profileCell } from "./profile_cell.ts";
 
-/** A command by its id, its label, what it does, and whatever else it has. */
+/** Adds a command by its id, label, action and other options. */
 export type AddCommand = (
   id: string,
   label: string,
@@ -21,7 +21,7 @@ export type AddCommand = (
 
 type Act = (panel: NotebookPanel) => Promise<Outcome | void>;
 
-/** Commands for the current notebook, or for the one of the argument `path`. */
+/** Commands for the current notebook, or for that of the argument `path`. */
 export class NotebookCommands {
   readonly #app: JupyterFrontEnd;
   readonly #actions: Actions;
@@ -73,7 +73,7 @@ export class NotebookCommands {
     });
   }
 
-  /** Brings dashboards back after the page was reloaded. */
+  /** Restores dashboards after a reload of the page. */
   restore(restorer: ILayoutRestorer): void {
     this.#dashboards.restore(restorer, this.#notebooks);
   }
@@ -86,7 +86,7 @@ export class NotebookCommands {
     });
   }
 
-  /** Tells what came out of something that is done for a notebook. */
+  /** Shows the result of an action on a notebook. */
   #command(act: Act): (args: ReadonlyPartialJSONObject) => Promise<void> {
     return async ({ path }) => {
       const named = this.#notebooks.find(({ context }) => context.path === path);
@@ -102,7 +102,7 @@ export class NotebookCommands {
     };
   }
 
-  /** Loads gpuviz in the notebook's kernel first. */
+  /** Loads gpuviz in the notebook's kernel before the action. */
   #withKernel(act: (kernel: LinkedKernel, panel: NotebookPanel) => Promise<Outcome | void>): Act {
     return async (panel) => {
       await panel.sessionContext.ready;
@@ -121,7 +121,7 @@ export class NotebookCommands {
     }
     const { text, path } = outcome;
     const open = (): void => void this.#actions.open(path ?? "");
-    // A file is worth a longer look than a word.
+    // A message with a file is shown longer.
     Notification.info(text, {
       autoClose: path === undefined ? 4000 : 8000,
       actions: path === undefined ? [] : [{ label: this.#words.__("Open"), callback: open }],

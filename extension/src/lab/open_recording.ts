@@ -3,13 +3,13 @@ import { archiveIn, isPickle } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { canConvert } from "./conversion.ts";
 
-/** Lets the server convert a recording that the browser cannot read. */
+/** Converts a recording that the browser cannot read, on the server. */
 export type Convert = () => Promise<ByteSource>;
 
 /**
- * The recording in a file; what it is shows in its first bytes, whatever its name is.
+ * The recording in a file, whose format is detected from its first bytes.
  *
- * A file that an older gpuviz wrote is shown as it is where the server converts nothing.
+ * If the server cannot convert files, a file of an older gpuviz is shown without conversion.
  */
 export async function openRecording(file: ByteSource, convert: Convert): Promise<RecordingFile> {
   if (await isPickle(file)) {

@@ -15,7 +15,7 @@ import { IKernelLinks } from "./kernels.ts";
 import type { PanelView } from "./panel_view.ts";
 import { ISettings, type Settings } from "./settings.ts";
 
-/** The side panel "GPU": what each running kernel records, and the devices' memory. */
+/** The side panel "GPU": the recording of each running kernel, and the devices' memory. */
 export const panel: JupyterFrontEndPlugin<void> = {
   id: "gpuviz:panel",
   description: "A side panel with GPU memory and busy share of each running kernel.",
@@ -42,7 +42,7 @@ export const panel: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** Loads its contents when it is first shown. */
+/** A side panel that loads its contents when it is first shown. */
 class SidePanel extends Widget {
   readonly #links: KernelLinks;
   readonly #actions: Actions;

@@ -5,7 +5,7 @@ import type { Done, PanelRequest } from "./panel_messages.ts";
 
 const TARGET = "gpuviz.notebook";
 
-/** What is said to the panel of one kernel, over a comm on the subshell of a connection. */
+/** Messages to the panel of one kernel, over a comm on the subshell of a connection. */
 export class PanelComm {
   readonly #connection: Kernel.IKernelConnection;
   readonly #viewer = UUID.uuid4();
@@ -31,12 +31,12 @@ export class PanelComm {
     }
   }
 
-  /** Says that this page looks, or that it looks no more. */
+  /** Sends whether this page shows the panel. */
   look(isShown: boolean): void {
     this.#say(isShown ? "show" : "hide", {});
   }
 
-  /** Asks for something and returns the kernel's sentence; rejects with its complaint. */
+  /** Sends a request and returns the kernel's reply; rejects with its error message. */
   request(kind: PanelRequest, options: JSONObject, nobody: string): Promise<string> {
     if (!this.isOpen) {
       return Promise.reject(new Error(nobody));
@@ -54,13 +54,13 @@ export class PanelComm {
     });
   }
 
-  /** Takes an answer, which may be to another page. */
+  /** Handles a reply, which may be for another page. */
   settle(done: Done): void {
     this.#pending.get(done.id)?.(done);
     this.#pending.delete(done.id);
   }
 
-  /** Speaks to nobody any more, and rejects for this reason what is not answered. */
+  /** Closes the comm, and rejects pending requests with this reason. */
   forget(reason: string): void {
     this.#id = "";
     for (const settle of this.#pending.values()) {

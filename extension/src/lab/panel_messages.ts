@@ -10,11 +10,11 @@ export interface DeviceStatistics {
 /** A process that uses a device. */
 export interface ProcessUse {
   readonly pid: number;
-  /** Bytes; null where the driver does not tell. */
+  /** Bytes; null if the driver does not report them. */
   readonly used: number | null;
 }
 
-/** What NVML tells of a device, whoever uses it. */
+/** NVML's information on a device, for all processes. */
 export interface DeviceTotals {
   readonly uuid: string;
   readonly name: string;
@@ -23,12 +23,12 @@ export interface DeviceTotals {
   readonly processes: readonly ProcessUse[];
 }
 
-/** The same, as a kernel tells it. */
+/** The same, from a kernel. */
 export interface KernelTotals extends DeviceTotals {
   readonly processes: readonly (ProcessUse & { readonly own: boolean })[];
 }
 
-/** What `gpuviz.notebook.panel` sends about once a second. */
+/** The state that `gpuviz.notebook.panel` sends about once a second. */
 export interface KernelState {
   readonly recording: boolean;
   /** The name of the kernel's machine. */
@@ -40,9 +40,9 @@ export interface KernelState {
   readonly numbers?: readonly (readonly [name: string, value: string, detail: string])[];
 }
 
-/** The answer to a request. */
+/** The reply to a request. */
 export interface Done {
-  /** The request's. */
+  /** The id of the request. */
   readonly id: string;
   readonly text: string;
   readonly failed: boolean;
@@ -50,7 +50,7 @@ export interface Done {
 
 export type PanelRequest = "start" | "stop" | "clear" | "snapshot" | "report";
 
-/** What the data of a comm message say, if it is one of the panel's. */
+/** The content of a comm message; undefined if it is not one of the panel's. */
 export function readPanelMessage(
   data: JSONObject,
 ): { readonly state: KernelState } | { readonly done: Done } | undefined {

@@ -13,7 +13,7 @@ import type { KernelState } from "./panel_messages.ts";
 import { ServerDevices } from "./server_devices.ts";
 import { totalsList } from "./totals_list.ts";
 
-/** A kernel that computes without letting go of Python tells nothing; the server knows better. */
+/** Age from which the server's data is preferred: a kernel that holds the GIL sends nothing. */
 const STALE_MS = 5000;
 
 /** The panel's contents: a card for each running kernel, then the devices. */
@@ -45,7 +45,7 @@ export class PanelView {
     document.addEventListener("visibilitychange", () => this.#update());
   }
 
-  /** Says whether the panel can be seen; while it cannot, no kernel is asked anything. */
+  /** Sets whether the panel is visible; no kernel is queried while it is hidden. */
   show(isShown: boolean): void {
     this.#isShown = isShown;
     this.#update();

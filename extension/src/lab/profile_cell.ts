@@ -3,7 +3,7 @@ import type { ISessionContext } from "@jupyterlab/apputils";
 import { CodeCell } from "@jupyterlab/cells";
 import { OutputArea } from "@jupyterlab/outputarea";
 
-/** Runs the active cell of a notebook under `%%gpuviz`; its text stays as it is. */
+/** Runs the active cell of a notebook with `%%gpuviz`, without changing its text. */
 export async function profileCell(notebook: Notebook, session: ISessionContext): Promise<void> {
   const cell = notebook.activeCell;
   if (!(cell instanceof CodeCell)) {

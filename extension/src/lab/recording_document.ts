@@ -39,7 +39,7 @@ export class RecordingDocumentFactory extends ABCWidgetFactory<RecordingDocument
   }
 }
 
-/** Streams a file into the page and shows its timeline; says what is wrong with one that it cannot read. */
+/** Streams a file into the page and shows its timeline, or the reason why it cannot be read. */
 export class RecordingPanel extends Widget {
   readonly #context: Context;
   readonly #services: Services;

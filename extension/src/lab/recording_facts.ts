@@ -2,7 +2,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { element } from "../view/dom.ts";
 
-/** What a reader of a recording should know first: what ran, when, and what is not as usual. */
+/** The main facts of a recording: the program, the time, and anything unusual. */
 export function factsOf(
   manifest: Readonly<Record<string, unknown>>,
   words: TranslationBundle,

@@ -16,7 +16,7 @@ import type { ByteSource } from "../wire/byte_source.ts";
 import { type Convert, openRecording } from "./open_recording.ts";
 import { factsOf } from "./recording_facts.ts";
 
-/** A file's recording, shown from its first part on. */
+/** A view of a file's recording, shown as soon as the first part is read. */
 export class RecordingView {
   readonly scope = new Scope();
   readonly #words: TranslationBundle;
@@ -33,7 +33,7 @@ export class RecordingView {
   #view: DeviceView | undefined;
   #isWhole = false;
 
-  /** `colourBy` is how blocks are coloured at first. */
+  /** `colourBy` is the initial colouring of blocks. */
   constructor(parent: HTMLElement, words: TranslationBundle, colourBy: GroupedBy) {
     this.#words = words;
     this.#colourBy = colourBy;
@@ -52,7 +52,7 @@ export class RecordingView {
     this.scope.listen(this.#devices, "change", () => this.#showDevice());
   }
 
-  /** Reads a file, and calls `news` with the share of it that is shown. */
+  /** Reads a file, and calls `news` with the share that is shown. */
   async read(source: ByteSource, convert: Convert, news: (share: number) => void): Promise<void> {
     const file = await openRecording(source, convert);
     this.#recording = new GrowingRecording(file.initialEvents);

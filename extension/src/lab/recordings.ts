@@ -11,7 +11,7 @@ import { UnfetchedModelFactory } from "./model_factory.ts";
 import { ISettings, type Settings } from "./settings.ts";
 import { RecordingDocumentFactory, type RecordingDocument } from "./recording_document.ts";
 
-/** The name of what shows recordings, as JupyterLab keeps it in workspaces. */
+/** The name of the widget factory, which JupyterLab stores in workspaces. */
 export const FACTORY = "GPU timeline";
 const RECORDING = "gpuviz-recording";
 const TORCH_SNAPSHOT = "torch-memory-snapshot";
@@ -67,7 +67,7 @@ export const recordings: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** Brings open recordings back after the page was reloaded. */
+/** Restores open recordings after a reload of the page. */
 function keepOpen(factory: RecordingDocumentFactory, restorer: ILayoutRestorer | null): void {
   const tracker = new WidgetTracker<RecordingDocument>({ namespace: "gpuviz-recordings" });
   factory.widgetCreated.connect((_, document) => {

@@ -4,19 +4,19 @@ import { type ByteSource, sourceOfBytes } from "../wire/byte_source.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** So much is asked for at once, where the server sends parts of a file. */
+/** Size of a range request. */
 const CHUNK_BYTES = 4 << 20;
-/** As many tables as are read side by side, and some. */
+/** More than the number of tables that are read concurrently. */
 const KEPT_CHUNKS = 8;
 const LEAST_BETWEEN_NEWS_MS = 50;
 
-/** Gets a part of a file. */
+/** Fetches a part of a file. */
 type Fetch = (headers?: Record<string, string>) => Promise<Response>;
 
 /**
- * A file of the Jupyter server; its parts are fetched when they are read, if the server can do so.
+ * A file of the Jupyter server, fetched in ranges on demand if the server supports them.
  *
- * While a whole file comes, `news` gets the bytes so far and those in all, 0 if unknown.
+ * While a whole file is downloaded, `news` gets the bytes so far and the total, 0 if unknown.
  */
 export async function openRemote(
   url: string,
@@ -39,7 +39,7 @@ export async function openRemote(
   return sourceOfBytes(await whole(first, news));
 }
 
-/** Reads a file by chunks, and keeps the latest of these. */
+/** Reads a file in chunks, and caches the latest. */
 class RemoteFile implements ByteSource {
   readonly byteLength: number;
   readonly #get: Fetch;

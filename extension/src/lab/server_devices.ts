@@ -3,14 +3,14 @@ import { ServerConnection } from "@jupyterlab/services";
 
 import type { DeviceTotals, ProcessUse } from "./panel_messages.ts";
 
-/** Where the server answers, if it has gpuviz; `gpuviz/server/__init__.py` puts it into the page. */
+/** URL of the server's devices, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
 const PATH = PageConfig.getOption("gpuvizDevices");
 const ASK_AGAIN_MS = 5000;
-/** After failures it is asked ever less often. */
+/** The longest interval after failures, which increase it. */
 const SLOWEST_MS = 60_000;
 const LATE_MS = 10_000;
 
-/** What NVML tells the Jupyter server of its machine; `gpuviz/server/devices.py` writes it. */
+/** NVML's information on the Jupyter server's machine, from `gpuviz/server/devices.py`. */
 export interface ServerReading {
   readonly machine: string;
   readonly devices: readonly ServerDevice[];
@@ -23,7 +23,7 @@ export interface ServerDevice extends DeviceTotals {
   })[];
 }
 
-/** The devices of the Jupyter server's machine; it is asked while somebody looks. */
+/** The devices of the Jupyter server's machine, polled while they are visible. */
 export class ServerDevices {
   readonly #server: ServerConnection.ISettings;
   readonly #changed: () => void;
@@ -35,7 +35,7 @@ export class ServerDevices {
     this.#changed = changed;
   }
 
-  /** What the server told last; undefined where it has no gpuviz or does not answer. */
+  /** The latest answer; undefined if the server has no gpuviz or does not answer. */
   get reading(): ServerReading | undefined {
     return this.#reading;
   }

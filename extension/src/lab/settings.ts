@@ -7,13 +7,13 @@ import type { GroupedBy } from "../model/block_groups.ts";
 const ID = "gpuviz:settings";
 const COLOURS: readonly GroupedBy[] = ["stack", "stream", "pool", "size", "age"];
 
-/** What the user has set for gpuviz; the schema has the meanings and the defaults. */
+/** The user's settings of gpuviz; the schema describes them and their defaults. */
 export interface Settings {
   /** Options of a recording that a button or a command starts. */
   recordingOptions: () => JSONObject;
   /** Options of a report that a button or a command writes. */
   reportOptions: () => JSONObject;
-  /** How a recording that is opened colours its blocks. */
+  /** The initial colouring of blocks in opened recordings. */
   colourBy: () => GroupedBy;
 }
 

@@ -2,7 +2,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 120;
 const HEIGHT = 28;
 
-/** A small picture of how a number of bytes went; the latest is at the right edge. */
+/** A small chart of bytes over time; the latest value is at the right edge. */
 export function sparkline(label: string): {
   readonly node: SVGSVGElement;
   readonly draw: (values: readonly number[]) => void;
@@ -21,7 +21,7 @@ export function sparkline(label: string): {
   };
 }
 
-/** Steps from one value to the next above a common ground. */
+/** The outline of steps between values above a common baseline. */
 function outline(values: readonly number[]): string {
   const most = Math.max(...values, 1);
   const left = WIDTH - values.length;

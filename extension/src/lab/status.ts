@@ -47,7 +47,7 @@ export const status: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** A button with a number, hidden where there is none. */
+/** A button with a number, hidden if there is none. */
 class MemoryItem extends Widget {
   readonly activity = new Signal<this, void>(this);
   readonly #words: TranslationBundle;
@@ -68,7 +68,7 @@ class MemoryItem extends Widget {
     return this.#button.textContent !== "";
   }
 
-  /** Shows the memory of a kernel from now on. */
+  /** Shows the memory of a kernel. */
   follow(link: KernelLink | undefined): void {
     if (link === this.#link) {
       return;
@@ -82,7 +82,7 @@ class MemoryItem extends Widget {
     this.#draw();
   }
 
-  /** Asks the kernel while the page can be seen, and only then. */
+  /** Queries the kernel only while the page is visible. */
   look(): void {
     if (!document.hidden && this.#link !== undefined) {
       this.#endWatch ??= this.#link.watch();

@@ -5,7 +5,7 @@ import { element } from "../view/dom.ts";
 import type { ToldDevice } from "./device_union.ts";
 import type { ProcessUse } from "./panel_messages.ts";
 
-/** How much of each GPU is in use and by whom; machines are named where there are several. */
+/** The use of each GPU and its processes; machines are named if there are several. */
 export function totalsList(
   devices: readonly ToldDevice[],
   serverMachine: string | undefined,

@@ -2,7 +2,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatBytes } from "../base/format.ts";
 
-/** What a tab says until its recording is there, and if it never will be. */
+/** The message of a tab while its recording is loading, or if that fails. */
 export class Waiting {
   readonly #box = document.createElement("div");
   readonly #text = document.createElement("p");
@@ -18,7 +18,7 @@ export class Waiting {
     parent.prepend(this.#box);
   }
 
-  /** Shows how many bytes have come; `total` is 0 where nobody knows. */
+  /** Shows the number of bytes downloaded; `total` is 0 if unknown. */
   downloading(done: number, total: number): void {
     const words = this.#words;
     if (total > 0) {
@@ -30,13 +30,13 @@ export class Waiting {
         : words.__("Reading the recording: %1", formatBytes(done));
   }
 
-  /** Shows that the server converts the file. */
+  /** Shows that the server is converting the file. */
   converting(): void {
     this.#bar.removeAttribute("value");
     this.#text.textContent = this.#words.__("Converting the recording …");
   }
 
-  /** Shows which share of the recording is on the screen, below this line. */
+  /** Shows the share of the recording that is displayed below. */
   reading(share: number): void {
     this.#box.classList.add("gpuviz-waiting--reading");
     this.#bar.value = share;

@@ -18,7 +18,7 @@ export function shade(pixel: number, share: number): number {
   return ((0xff << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** How bright a pixel colour looks, from 0 to 1, as WCAG 2 reckons it. */
+/** The relative luminance of a pixel colour, from 0 to 1, as defined by WCAG 2. */
 export function luminance(pixel: number): number {
   const linear = (channel: number): number => {
     const value = (channel & 0xff) / 255;

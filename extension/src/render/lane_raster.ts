@@ -1,20 +1,20 @@
 import type { Raster } from "./raster.ts";
 
-/** What is painted of one row of spans, by pixel column. */
+/** A row of spans to paint, by pixel column. */
 export interface LaneStrip {
   readonly fromY: number;
   readonly toY: number;
-  /** The part of each column that is taken, from 0 to 1. */
+  /** The covered share of each column, from 0 to 1. */
   readonly share: ArrayLike<number>;
   /** The span shown in each column, or -1. */
   readonly span: ArrayLike<number>;
-  /** The place in the palette, by span. */
+  /** The index in the palette, by span. */
   readonly kind: ArrayLike<number>;
-  /** What the ids of the row's spans begin with. */
+  /** The id of the row's first span. */
   readonly firstId: number;
 }
 
-/** A sign in the fill that tells kinds apart without colour. */
+/** A pattern in the fill that distinguishes kinds without colour. */
 export const Pattern = {
   plain: 0,
   rising: 1,
@@ -26,7 +26,7 @@ export const Pattern = {
   hatched: 7,
 } as const;
 
-/** By kind: colours 0xAABBGGRR and a Pattern, painted in the colour of the edge. */
+/** Colours 0xAABBGGRR and a Pattern by kind; patterns have the colour of the edge. */
 export interface LanePalette {
   readonly fill: ArrayLike<number>;
   readonly edge: ArrayLike<number>;
@@ -40,8 +40,8 @@ const FAINT_ALPHA = 0x48;
 /**
  * Paints a row of spans.
  *
- * A column that spans take in part is filled from below as high as they take it, on a faint ground,
- * so that a run of short spans is a chart of how busy the row was.
+ * A partly covered column is filled from below in proportion to its share, on a faint background,
+ * so that a run of short spans shows how busy the row was.
  */
 export function paintLane(raster: Raster, strip: LaneStrip, palette: LanePalette): void {
   const { fromY, toY, share, span, kind } = strip;
@@ -98,7 +98,7 @@ function markColumn(
   }
 }
 
-/** Whether the sign of a kind covers a pixel. */
+/** Whether the pattern of a kind covers a pixel. */
 function isMarked(pattern: number, x: number, y: number): boolean {
   switch (pattern) {
     case Pattern.rising:

@@ -1,6 +1,6 @@
 import { Growing } from "../base/growing.ts";
 
-/** From which to which row of pixels each rectangle reaches: what moving in time does not change. */
+/** The first and last pixel row of each rectangle, which do not depend on the time window. */
 export class PlacedRows {
   readonly #fromY = new Growing((length) => new Uint16Array(length));
   readonly #toY = new Growing((length) => new Uint16Array(length));
@@ -10,7 +10,7 @@ export class PlacedRows {
   #height = 0;
   #key = "";
 
-  /** Begins anew unless the rows, the range of data that fills them and its revision are as before. */
+  /** Starts over, unless the height, the range of data and its revision are unchanged. */
   begin(height: number, from: number, to: number, revision: number): void {
     const key = `${height} ${from} ${to} ${revision}`;
     if (key !== this.#key) {
@@ -22,14 +22,14 @@ export class PlacedRows {
     }
   }
 
-  /** Forgets all places. */
+  /** Discards all rows. */
   restart(): void {
     for (const column of [this.#fromY, this.#toY, this.#share]) {
       column.truncate(0);
     }
   }
 
-  /** How many rectangles have their place. */
+  /** The number of placed rectangles. */
   get count(): number {
     return this.#fromY.length;
   }
@@ -38,17 +38,17 @@ export class PlacedRows {
     return this.#fromY.store;
   }
 
-  /** The row after the last, or 0 where the rectangle lies outside. */
+  /** The row after the last, or 0 if the rectangle lies outside. */
   get toY(): Uint16Array<ArrayBuffer> {
     return this.#toY.store;
   }
 
-  /** The part of a row that a rectangle covers, 1 where it covers whole ones. */
+  /** The covered share of a rectangle's only row; 1 if it covers whole rows. */
   get share(): Float32Array<ArrayBuffer> {
     return this.#share.store;
   }
 
-  /** Places the rectangle that follows those that have their place. */
+  /** Places the next rectangle. */
   push(topOfData: number, bottomOfData: number): void {
     const height = this.#height;
     const top = (topOfData - this.#from) * this.#scale;
@@ -61,7 +61,7 @@ export class PlacedRows {
   }
 }
 
-/** A number rounded to the nearest whole one in [low, high]. */
+/** A number rounded to the nearest integer in [low, high]. */
 export function nearest(value: number, low: number, high: number): number {
   const moved = value + 0.5;
   return moved < low ? low : moved > high ? high : moved | 0;

@@ -14,7 +14,7 @@ const PALETTE = {
 
 type Edges = readonly (readonly [left: number, right: number, top: number, bottom: number])[];
 
-/** Rectangles as they are placed in a raster of a height, whose rows reach from `top` to `bottom`. */
+/** Rectangles placed in a raster of a height, whose rows range from `top` to `bottom`. */
 function rectsOf(edges: Edges, height: number, top: number, bottom: number): Rects {
   const rows = new PlacedRows();
   rows.begin(height, top, bottom, 0);
@@ -49,7 +49,7 @@ function randomEdges(seed: number, count: number): Edges {
   });
 }
 
-/** Whether a rectangle is painted at a pixel of 80 x 60 that show [5, 35) x [2, 22). */
+/** Whether a rectangle covers a pixel of a raster of 80 x 60 that shows [5, 35) x [2, 22). */
 function isAt([left, right, top, bottom]: Edges[number], x: number, y: number): boolean {
   const [x0, x1] = [Math.round(((left - 5) * 80) / 30), Math.round(((right - 5) * 80) / 30)];
   const [y0, y1] = [Math.round(((top - 2) * 60) / 20), Math.round(((bottom - 2) * 60) / 20)];
@@ -152,7 +152,7 @@ test("rectangles out of sight cost nothing and those in sight are all found", ()
   const left = Array.from({ length: 5000 }, () => random() * 1000);
   const right = left.map((from) => from + random() ** 20 * 900);
   const extents = new Extents();
-  // Some intervals have no end at first, and are seen until they have one.
+  // Some intervals are open at first, and visible until they have an end.
   const until = right.map((to, place) => (place % 7 === 0 ? Infinity : to));
   extents.extend(left, until, 3000);
   extents.extend(left, until, 5000);

@@ -2,31 +2,31 @@ import type { Extents } from "../base/extents.ts";
 import { nearest, type PlacedRows } from "./placed_rows.ts";
 import { colourSteps, SharedPixels, type ColourSteps } from "./shared_pixels.ts";
 
-/** Pixels (0xAABBGGRR) and, where something has ids, for each pixel the id in it plus one, or 0. */
+/** Pixels (0xAABBGGRR) and, for spans with ids, the id at each pixel plus one, or 0. */
 export interface Raster {
   readonly width: number;
   readonly height: number;
   readonly pixels: Uint32Array<ArrayBuffer>;
   readonly ids: Int32Array<ArrayBuffer>;
-  /** Where rectangles smaller than a pixel meet; there once such were painted. */
+  /** For rectangles smaller than a pixel; created when the first one is painted. */
   shared?: SharedPixels;
 }
 
-/** Rectangles in data space as columns, and how they are painted. */
+/** Rectangles in data space as columns, and their style. */
 export interface Rects {
   readonly count: number;
   readonly left: ArrayLike<number>;
   readonly right: ArrayLike<number>;
-  /** Their places in a raster of the height that they are painted in. */
+  /** Their rows in a raster of the current height. */
   readonly rows: PlacedRows;
-  /** The place in the palette. */
+  /** The index in the palette. */
   readonly colour: ArrayLike<number>;
   readonly palette: Palette;
-  /** Tells which runs of rectangles may lie between two values of the horizontal axis. */
+  /** Finds the runs of rectangles that may lie between two values of the horizontal axis. */
   readonly extents?: Extents;
-  /** Whether stripes are painted instead of a plain fill. */
+  /** Whether a rectangle is striped instead of filled. */
   readonly isStriped: (rect: number) => boolean;
-  /** Whether they lie behind others, which may show them through: these share no pixel. */
+  /** Whether they are the background of others, and share no pixels. */
   readonly isBackdrop: boolean;
 }
 
@@ -55,7 +55,7 @@ export function createRaster(width: number, height: number): Raster {
   };
 }
 
-/** An empty raster: the one before where it has the size, for a new one costs milliseconds. */
+/** An empty raster; reuses the previous one if the size is the same, as a new one takes ms. */
 export function clearedRaster(before: Raster, width: number, height: number): Raster {
   if (before.width !== width || before.height !== height) {
     return createRaster(width, height);
@@ -66,10 +66,10 @@ export function clearedRaster(before: Raster, width: number, height: number): Ra
 }
 
 /**
- * Paints layers of rectangles, each in its order.
+ * Paints layers of rectangles in order.
  *
- * Each takes at least one pixel, however short or small, so that nothing vanishes; those smaller
- * than a pixel share it with the backdrop, as strongly as they cover it.
+ * Each rectangle is at least one pixel wide and high, so that it remains visible; those smaller
+ * than a pixel are blended with the backdrop in proportion to their area.
  */
 export function paintRects(raster: Raster, layers: readonly Rects[], viewport: Viewport): void {
   const shared = (raster.shared ??= new SharedPixels(raster.width, raster.height));
@@ -121,7 +121,7 @@ function paintRun(
   }
 }
 
-/** The last of some rectangles that is painted at a pixel of a raster of a width, or undefined. */
+/** The last of some rectangles that is painted at a pixel, or undefined. */
 export function findRect(
   rects: Rects,
   viewport: Viewport,
@@ -134,7 +134,7 @@ export function findRect(
   const scale = width / (viewport.right - viewport.left);
   const row = Math.floor(y);
   const column = Math.floor(x);
-  // A rectangle covers up to half a pixel more than its place, and one that is short a whole one.
+  // A rectangle may extend by half a pixel beyond its position, and a short one by a whole pixel.
   const around = {
     left: Math.max(viewport.left + (column - 1) / scale, viewport.left),
     right: viewport.left + (column + 2) / scale,

@@ -1,11 +1,11 @@
-// A pixel that holds anything is at least this strong, so that a lone tiny block can be seen.
+// Minimum opacity of a non-empty pixel, so that a single tiny block is visible.
 const LEAST_STRENGTH = 0.3;
-/** What a whole pixel counts; sums of whole numbers leave nothing over when all is taken off. */
+/** The weight of a whole pixel; sums of integers cancel exactly. */
 const WHOLE = 2 ** 15;
-/** Two sums share a number of 53 bits: this many times the one, and the other. */
+/** Two sums are packed into 53 bits: this factor times the first, plus the second. */
 const SHIFT = 2 ** 26;
 
-/** What a colour of a palette adds to the two numbers of a pixel that a rectangle covers whole. */
+/** The values that a colour of a palette adds to the two numbers of a fully covered pixel. */
 export interface ColourSteps {
   readonly shareAndRed: Float64Array<ArrayBuffer>;
   readonly greenAndBlue: Float64Array<ArrayBuffer>;
@@ -22,17 +22,17 @@ export function colourSteps(colours: ArrayLike<number>): ColourSteps {
   };
 }
 
-/** Pixels that several small rectangles share, each with the part of the pixel that it covers. */
+/** Pixels shared by several small rectangles, each with its share of the pixel. */
 export class SharedPixels {
   readonly #width: number;
   /**
-   * For each pixel two numbers, the one of its share and red, the other of green and blue: what they
-   * are more than in the pixel left of it, so that a long rectangle costs no more than a short one.
-   * Row after row, with one more than the pixels of a row, because the begin and the end of a short
-   * rectangle then share a line of the processor's cache.
+   * Two numbers for each pixel, one of its share and red, the other of green and blue, stored as
+   * differences from the pixel to the left, so that long rectangles cost as much as short ones.
+   * Rows follow each other, each with one extra pixel, so that the start and end of a short
+   * rectangle are in the same cache line.
    */
   readonly #steps: Float64Array<ArrayBuffer>;
-  /** Whether there are steps in a row. */
+  /** Whether a row has steps. */
   readonly #isStepped: Uint8Array<ArrayBuffer>;
 
   constructor(width: number, height: number) {
@@ -66,7 +66,7 @@ export class SharedPixels {
     }
   }
 
-  /** Mixes each shared pixel into what is below it, as strongly as it is covered; empty then. */
+  /** Blends each shared pixel in proportion to its share, and clears all. */
   blendInto(pixels: Uint32Array<ArrayBuffer>): void {
     for (const [y, isStepped] of this.#isStepped.entries()) {
       if (isStepped === 1) {
@@ -101,7 +101,7 @@ export class SharedPixels {
   }
 }
 
-/** A pixel with sums of colours and of their shares mixed into it. */
+/** A pixel blended with sums of colours and shares. */
 function mix(below: number, shareAndRed: number, greenAndBlue: number): number {
   const sum = Math.floor(shareAndRed / SHIFT);
   const red = shareAndRed - sum * SHIFT;

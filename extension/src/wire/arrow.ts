@@ -6,7 +6,7 @@ type Numbers = Float64Array<ArrayBuffer>;
 type Bytes = Uint8Array<ArrayBuffer>;
 type Values = ArrayLike<number> | BigInt64Array | BigUint64Array;
 
-/** The code of a text that the reader does not know, as one of a newer version may be. */
+/** The code of an unknown text, for example of a newer version. */
 export const UNKNOWN_CODE = 255;
 
 /** The type of a column: of numbers, texts, lists, or keys of a dictionary. */
@@ -35,15 +35,15 @@ interface Part {
   readonly words: readonly string[] | undefined;
 }
 
-/** A table that comes as an Arrow stream, as columns that the browser computes with. */
+/** The columns of a table received as an Arrow stream. */
 export class ArrowTable {
   readonly name: string;
-  /** Rows that begin at this time or later and came before are replaced by these. */
+  /** Earlier rows that begin at this time or later are replaced by these. */
   readonly replaceFromNs: number | undefined;
   readonly rows: number;
   readonly #columns: ReadonlyMap<string, readonly Part[]> | undefined;
 
-  /** Without a stream, a table without rows that has any column. */
+  /** Without a stream, an empty table that has every column. */
   constructor(name: string, stream?: Bytes, replaceFromNs?: number) {
     this.name = name;
     this.replaceFromNs = replaceFromNs;
@@ -56,7 +56,7 @@ export class ArrowTable {
     return this.#columns?.has(column) ?? true;
   }
 
-  /** A numeric column; 64-bit integers are exact up to 2^53, what is unknown is NaN. */
+  /** A numeric column; 64-bit integers are exact up to 2^53, null is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
@@ -83,7 +83,7 @@ export class ArrowTable {
     });
   }
 
-  /** For each row of a dictionary-encoded column the place of its text in `texts`. */
+  /** The position in `texts` of each value of a dictionary-encoded column. */
   codes(column: string, texts: readonly string[]): Bytes {
     const codes = new Uint8Array(this.rows);
     let start = 0;
@@ -183,7 +183,7 @@ function textsOf(part: Part): string[] {
 
 function copyNumbers(result: Numbers, start: number, { values, length }: Part): void {
   if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
-    // Two 32-bit halves instead of one BigInt each: no allocation, four times as fast.
+    // Two 32-bit halves instead of a BigInt: no allocation, and four times as fast.
     const low = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
     const high = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
     for (let index = 0; index < length; index += 1) {

@@ -2,7 +2,7 @@ import { readInt64, readObject, readUint8 } from "@uwdata/flechette/src/util/rea
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-// The layouts are those of Arrow's Message.fbs: a table's fields by their places in its vtable.
+// Layouts from Arrow's Message.fbs: fields by their positions in a table's vtable.
 const CONTINUES = 0xffffffff;
 const HEADER_TYPE_FIELD = 6;
 const BODY_LENGTH_FIELD = 10;
@@ -10,9 +10,9 @@ const RECORD_BATCH = 3;
 const PREFIX_BYTES = 8;
 
 /**
- * Cuts an Arrow stream that comes in pieces into whole streams of one record batch each.
+ * Splits an Arrow stream that arrives in pieces into complete streams of one record batch each.
  *
- * A stream without a record batch is one that has no rows.
+ * A stream without rows has no record batch.
  */
 export async function* recordBatches(pieces: AsyncIterable<Bytes>): AsyncGenerator<Bytes> {
   const waiting = new Waiting();
@@ -39,7 +39,7 @@ interface Message {
   readonly isBatch: boolean;
 }
 
-/** Bytes that have come and do not make up a message yet. */
+/** Received bytes that are not a complete message yet. */
 class Waiting {
   #pieces: Bytes[] = [];
   #length = 0;
@@ -50,7 +50,7 @@ class Waiting {
     this.#length += piece.byteLength;
   }
 
-  /** The next message, undefined where it has not come whole or there is none. */
+  /** The next message; undefined if it is incomplete or there is none. */
   take(): Message | undefined {
     if (this.#length < this.#needed) {
       return undefined;

@@ -1,6 +1,6 @@
 import { ArrowTable } from "./arrow.ts";
 
-/** The numbers of the recorder, which all views show, at one time. */
+/** The statistics of the recorder at one time, which all views show. */
 export interface LiveStatistics {
   readonly elapsedNs: number;
   readonly counts: string;
@@ -11,26 +11,26 @@ export interface LiveStatistics {
   }[];
 }
 
-/** What the kernel sends of a recording: what is new, or a part of everything until now. */
+/** A message of the kernel with new rows, or with a part of all rows so far. */
 export interface Batches {
   readonly number: number;
   readonly part: number;
-  /** In how many parts everything comes; 0 where only what is new comes. */
+  /** The number of parts of all rows; 0 if the message has only new rows. */
   readonly parts: number;
   readonly recording: boolean;
-  /** Whether messages come while a cell runs; in some notebooks they come when it has ended. */
+  /** Whether messages arrive while a cell runs; in some notebooks they arrive after it. */
   readonly live: boolean;
   readonly durationNs: number;
   readonly initialEvents: number;
   readonly tables: readonly SentTable[];
-  /** Where there are new ones. */
+  /** Present if they have changed. */
   readonly statistics?: LiveStatistics;
 }
 
-/** A table of which a message has rows; those from a time on replace what came before. */
+/** A table in a message; its rows from a time on replace earlier ones. */
 type SentTable = string | { readonly name: string; readonly replace_from_ns?: number };
 
-/** The message as batches, undefined where it is another one. */
+/** The message as batches; undefined if it is of another kind. */
 export function readBatches(content: unknown): Batches | undefined {
   if (typeof content !== "object" || content === null || !("kind" in content)) {
     return undefined;
@@ -38,7 +38,7 @@ export function readBatches(content: unknown): Batches | undefined {
   return content.kind === "batches" ? (content as unknown as Batches) : undefined;
 }
 
-/** The number of the kernel's last message, undefined where the message tells another thing. */
+/** The number of the kernel's last message; undefined if the message is of another kind. */
 export function readPosition(content: unknown): number | undefined {
   if (typeof content !== "object" || content === null || !("kind" in content)) {
     return undefined;

@@ -1,6 +1,6 @@
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Bytes of which parts can be had; the whole need not be in memory. */
+/** Bytes that can be read in parts, without loading all into memory. */
 export interface ByteSource {
   readonly byteLength: number;
   /** The bytes in [from, to). */
@@ -11,7 +11,7 @@ export function sourceOfBytes(bytes: Bytes): ByteSource {
   return { byteLength: bytes.byteLength, slice: (from, to) => bytes.subarray(from, to) };
 }
 
-/** The bytes behind base64 text that has no whitespace inside. */
+/** The bytes of base64 text without whitespace. */
 export function sourceOfBase64(text: string): ByteSource {
   const whole = text.trim();
   const padding = whole.endsWith("==") ? 2 : whole.endsWith("=") ? 1 : 0;

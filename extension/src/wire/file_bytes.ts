@@ -5,16 +5,16 @@ const OPENING = /<script\b[^>]*\bid="gpuviz-recording"[^>]*>/;
 const CLOSING = "</script>";
 const PICKLE_PROTOCOL = 0x80;
 
-/** Whether a file is a pickle, as PyTorch's memory snapshots are. */
+/** Whether a file is a pickle, like PyTorch's memory snapshots. */
 export async function isPickle(file: ByteSource): Promise<boolean> {
   const [opcode, protocol = 0] = await file.slice(0, Math.min(2, file.byteLength));
   return opcode === PICKLE_PROTOCOL && protocol >= 2;
 }
 
 /**
- * The `.gpuviz` archive that a file is, or that a report embeds.
+ * The `.gpuviz` archive in a file: the file itself, or the one embedded in a report.
  *
- * What a file is shows in its first bytes, whatever its name is.
+ * The format is detected from the first bytes.
  */
 export async function archiveIn(file: ByteSource): Promise<ByteSource> {
   const head = await textOf(file, HEAD_BYTES);

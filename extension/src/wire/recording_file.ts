@@ -4,12 +4,12 @@ import type { ByteSource } from "./byte_source.ts";
 
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
-/** As `DERIVED_VERSION` in gpuviz/recording/derived.py. */
+/** Equals `DERIVED_VERSION` in gpuviz/recording/derived.py. */
 const DERIVED_VERSION = 1;
 
-/** A `.gpuviz` file: its manifest and the tables that a view asks for. */
+/** A `.gpuviz` file: its manifest, and its tables on demand. */
 export class RecordingFile {
-  /** How many leading rows of `memory_events` describe what existed before the recording. */
+  /** The number of initial events at the start of `memory_events`. */
   readonly initialEvents: number;
   readonly durationNs: number;
   readonly manifest: Readonly<Record<string, unknown>>;
@@ -41,12 +41,12 @@ export class RecordingFile {
     return new RecordingFile(source, members, manifest);
   }
 
-  /** Whether the file has the tables that tell what its rows mean, as a current gpuviz does. */
+  /** Whether the file has the derived tables of the current version. */
   get isClassified(): boolean {
     return this.manifest["derived_version"] === DERIVED_VERSION;
   }
 
-  /** How many rows a table has; 0 where the recording has no such table. */
+  /** The number of rows of a table; 0 if the recording has no such table. */
   rowsOf(name: string): number {
     return numberOf(this.#rows[name]);
   }
@@ -57,12 +57,12 @@ export class RecordingFile {
     return new ArrowTable(name, bytes);
   }
 
-  /** A table, empty where the recording has none, as one of an older version may not. */
+  /** A table; empty if the recording lacks it, for example because it is of an older version. */
   async tableIfAny(name: string): Promise<ArrowTable> {
     return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
   }
 
-  /** A table part by part, without ever having it in memory whole; nothing where there is none. */
+  /** The parts of a table, without loading all of it into memory; none if it is missing. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
     const isPrimary = this.#members.has(`${name}.arrow`) || !this.isClassified;
     const file = isPrimary ? `${name}.arrow` : `derived/${name}.arrow`;

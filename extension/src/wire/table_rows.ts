@@ -2,14 +2,14 @@ import { GrowingColumns, type Kept, type Kinds } from "../base/growing.ts";
 import { RowsByKey } from "../base/rows_by_key.ts";
 import type { ArrowTable } from "./arrow.ts";
 
-/** How the values of a column are kept: as doubles, as whole numbers, or as places of texts. */
+/** The storage of a column's values: doubles, integers, or positions of texts. */
 type KeptAs = "number" | "whole" | readonly string[];
 
 /**
- * By the name that code uses: the column of the table, and how it is kept.
+ * Columns of a table and their storage, by the property's name.
  *
- * A column that older files do not have is optional; it is 0 there. The first column of a table
- * whose rows are replaced is their time.
+ * Columns that older files lack are optional, and 0 if missing. In tables whose rows are replaced,
+ * the first column must be their time.
  */
 export type RowsSchema = Readonly<
   Record<string, readonly [column: string, kept: KeptAs, isOptional?: "optional"]>
@@ -18,9 +18,9 @@ export type RowsSchema = Readonly<
 type KindOf<K> = K extends keyof Kinds ? Kinds[K] : Kinds["byte"];
 type Columns<S extends RowsSchema> = { readonly [N in keyof S]: KindOf<S[N][1]> };
 
-/** The rows of a table that come batch after batch. */
+/** The rows of a table that arrive in batches. */
 class TableRows extends GrowingColumns<string> {
-  /** The rows with a correlation id, of tables that have one. */
+  /** The rows by correlation id, for tables that have one. */
   readonly byCorrelation = new RowsByKey();
   readonly #schema: RowsSchema;
 
@@ -64,7 +64,7 @@ class TableRows extends GrowingColumns<string> {
     return Object.fromEntries(columns);
   }
 
-  /** Drops the rows that begin at a time or later; the others keep their order. */
+  /** Removes the rows that begin at a time or later; the others keep their order. */
   #forgetFrom(timeNs: number): void {
     const columns = Object.values(this.columns);
     const times = columns[0]?.view() ?? new Float64Array();

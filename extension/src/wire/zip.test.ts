@@ -11,7 +11,7 @@ interface Member {
   readonly method: number;
 }
 
-/** A ZIP archive with the fields that a reader needs, and a comment at its end. */
+/** A minimal ZIP archive with a comment at its end. */
 function archiveOf(members: readonly Member[]): Uint8Array<ArrayBuffer> {
   const locals: Buffer[] = [];
   const entries: Buffer[] = [];

@@ -2,14 +2,14 @@ import type { ByteSource } from "./byte_source.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-// The record layouts are those of PKWARE's APPNOTE.TXT 6.3.
+// Record layouts from PKWARE's APPNOTE.TXT 6.3.
 const END_OF_DIRECTORY = 0x06054b50;
 const DIRECTORY_ENTRY = 0x02014b50;
 const LOCAL_ENTRY = 0x04034b50;
 const LOCAL_ENTRY_BYTES = 30;
 const END_OF_DIRECTORY_BYTES = 22;
 const LONGEST_COMMENT_BYTES = 0xffff;
-/** So much is inflated at once. */
+/** Number of bytes inflated at once. */
 const PIECE_BYTES = 1 << 18;
 const STORED = 0;
 const DEFLATED = 8;
@@ -78,7 +78,7 @@ export async function readZipMember(
   return bytes;
 }
 
-/** The inflated bytes of one member, piece after piece. */
+/** The inflated bytes of one member, in pieces. */
 export async function* readZipPieces(
   source: ByteSource,
   name: string,

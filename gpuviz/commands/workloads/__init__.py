@@ -2,7 +2,7 @@
 
 Each is a module with ``main(scale=1.0)``, which computes on the current GPU, checks its result
 against a known one, and returns the checked numbers. At scale 1 a run takes seconds on a large GPU.
-``scale`` changes the sizes, and hardly the number of iterations.
+``scale`` changes the sizes, but hardly the number of iterations.
 """
 
 from dataclasses import dataclass

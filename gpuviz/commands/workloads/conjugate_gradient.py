@@ -1,7 +1,7 @@
 """Conjugate gradient on the seven-point Poisson matrix of a cubic grid.
 
-Look for: the staircase. ``history`` keeps a solution of every CHECKPOINT-th iteration for a plot
-of convergence that needs one number of each; the other vectors come and go every iteration.
+Look for: the staircase. ``history`` keeps the solution of every CHECKPOINT-th iteration for a plot
+of convergence that needs one number of each; the other vectors are temporary.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ def main(scale: float = 1.0) -> dict[str, float]:
     """Return the relative residual and error of the solution, and the iterations it took.
 
     Raises:
-        ArithmeticError: The residual, computed anew from the solution, is above 1e-6.
+        ArithmeticError: The residual, recomputed from the solution, is above 1e-6.
     """
     import cupy as cp
 

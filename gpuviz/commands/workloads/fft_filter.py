@@ -1,10 +1,10 @@
 """A band-pass filter over a long signal, in chunks: tries to overlap two from pageable memory.
 
-Look for: two of everything. Each stream has blocks and an FFT plan with a work area of its own,
-and what one stream has freed does not serve the other. ``spectrum`` stays alive until the next
-chunk has made its own. On the GPU's time line: chunks one after the other, although each has a
-stream that waits for no other. The host's arrays are pageable, so the host waits in every copy;
-arrays of ``cupyx.empty_pinned`` let it go on.
+Look for: two of everything. Each stream has its own blocks, FFT plan and work area, and memory
+freed on one stream is not reused on the other. ``spectrum`` stays alive until the next chunk has
+created its own. On the GPU's timeline: chunks run one after the other, although each has an
+independent stream. The host's arrays are pageable, so the host waits in every copy; with arrays
+of ``cupyx.empty_pinned`` it continues.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def main(scale: float = 1.0) -> dict[str, float]:
     """Return the largest difference between the filtered signal and the tone hidden in it.
 
     Raises:
-        ArithmeticError: A sample is more than 1e-3 away from the tone, whose amplitude is 1.
+        ArithmeticError: A sample differs by more than 1e-3 from the tone, whose amplitude is 1.
     """
     import numpy as np
 
@@ -58,7 +58,7 @@ def _waves() -> tuple[Any, Any]:
 
 @dataclass(slots=True)
 class _Lane:
-    """A stream with buffers and plans of its own, shared with no other."""
+    """A stream with its own buffers and plans."""
 
     stream: Any
     input: Any
@@ -83,7 +83,7 @@ class _Lane:
             response = ((cycles > TONE_CYCLES // 2) & (cycles < 2 * TONE_CYCLES)).astype(cp.float32)
             signal = cp.empty(shape, dtype=cp.float32)
             spectrum = cp.empty((lines, SAMPLES // 2 + 1), dtype=cp.complex64)
-            # A plan's work area serves one stream at a time; CuPy's plan cache is for all streams.
+            # A plan's work area can be used on one stream at a time; CuPy caches plans globally.
             plans = (
                 get_fft_plan(signal, axes=1, value_type="R2C"),
                 get_fft_plan(spectrum, shape=SAMPLES, axes=1, value_type="C2R"),
@@ -97,7 +97,7 @@ class _Lane:
         )
 
     def start(self) -> None:
-        """Begin filtering the input into the output; both are the stream's until it is done."""
+        """Start filtering the input into the output; neither may be used until it is done."""
         import cupy as cp
         from cupyx.scipy import fft
 

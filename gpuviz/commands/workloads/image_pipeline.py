@@ -1,8 +1,8 @@
-"""Spots counted in a series of images: flatten, smooth, threshold, label, measure.
+"""Counting of spots in a series of images: flatten, smooth, threshold, label, measure.
 
 Look for: ``background``, which lives as long as its image although only one line needs it, and the
-thumbnails: small arrays that stay, between large ones of changing sizes that go. On the GPU's time
-line: label images go to the host on a stream of their own, behind kernels of the next image.
+thumbnails: small permanent arrays between large temporary ones of varying sizes. On the GPU's
+timeline: a separate stream copies label images to the host, hidden by kernels of the next image.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ THRESHOLD = 0.4
 
 
 def main(scale: float = 1.0) -> dict[str, float]:
-    """Return how many spots were found in all images, and their mean area in pixels.
+    """Return the number of spots in all images, and their mean area in pixels.
 
     Raises:
-        ArithmeticError: An image was made with another number of spots than were found in it.
+        ArithmeticError: The number of spots found in an image differs from the true number.
     """
     import cupy as cp
 
@@ -70,12 +70,12 @@ def _make_image(random: Any, spots_across: int) -> Any:
 
 
 def _measure(image: Any, archive: "_Archive") -> tuple[int, float, Any]:
-    """Return the number of spots, their area together in pixels, and a thumbnail."""
+    """Return the number of spots, their total area in pixels, and a thumbnail."""
     import cupy as cp
     from cupyx.scipy import ndimage
 
     background = ndimage.gaussian_filter(image, sigma=SPACING)
-    # The background's kernels run longest: whatever is copied now is hidden behind them.
+    # The background's kernels run longest, so they hide a copy that starts now.
     archive.copy()
     flat = image - background
     clean = ndimage.median_filter(flat, size=3)
@@ -88,7 +88,7 @@ def _measure(image: Any, archive: "_Archive") -> tuple[int, float, Any]:
 
 
 class _Archive:
-    """Label images on their way to the host, through two pinned buffers in turn."""
+    """Copies label images to the host, through two alternating pinned buffers."""
 
     def __init__(self, pixels: int) -> None:
         import cupy as cp
@@ -100,17 +100,17 @@ class _Archive:
         name_stream(self._stream, "label copies")
         self._buffers = deque(cupyx.empty_pinned(pixels, dtype=cp.int32) for _ in range(2))
         self._added: tuple[Any, int, Any] | None = None
-        # Arrays must live until they are copied: here they are, with their copies and events.
+        # Arrays must live until they are copied, so they are kept with their copies and events.
         self._copying: deque[tuple[Any, int, Any, Any]] = deque()
 
     def add(self, labels: Any, found: int) -> None:
-        """Take the labels of an image, made by the current stream, to be copied later."""
+        """Add the labels of an image, computed on the current stream, to be copied later."""
         import cupy as cp
 
         self._added = labels, found, cp.cuda.get_current_stream().record()
 
     def copy(self) -> None:
-        """Begin to copy what was added last, and check the copy before it."""
+        """Start copying the latest labels, and check the previous copy."""
         if self._added is None:
             return
         labels, found, made = self._added
@@ -124,7 +124,7 @@ class _Archive:
             self._check()
 
     def finish(self) -> None:
-        """Copy and check what is left."""
+        """Copy and check the rest."""
         self.copy()
         while self._copying:
             self._check()

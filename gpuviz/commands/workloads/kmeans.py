@@ -1,7 +1,7 @@
-"""K-means: Lloyd's iterations over points that are visited in chunks.
+"""K-means: Lloyd's iterations over points, in chunks.
 
-Look for: the temporaries of ``_assign``. Two arrays of (points, clusters, features), made anew for
-each chunk, are most of the peak; writing the distance as ``|x|^2 - 2 x c + |c|^2`` needs neither.
+Look for: the temporaries of ``_assign``. Two arrays of (points, clusters, features), allocated for
+each chunk, are most of the peak; computing the distance as ``|x|^2 - 2 x c + |c|^2`` needs neither.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ CHUNKS = 12
 ITERATIONS = 30
 POINTS = 4_000_000
 
-# Sums of single-precision numbers in another order differ by about this much.
+# Sums of single-precision numbers in different orders differ by about this much.
 ROUNDING = 1e-4
 
 
@@ -20,7 +20,7 @@ def main(scale: float = 1.0) -> dict[str, float]:
     """Return the sum of squared distances to the nearest centre, at the start and at the end.
 
     Raises:
-        ArithmeticError: An iteration made the sum larger.
+        ArithmeticError: An iteration increased the sum.
     """
     points = _make_points(max(CLUSTERS * CHUNKS, int(POINTS * scale)))
     centres = points[:CLUSTERS].copy()

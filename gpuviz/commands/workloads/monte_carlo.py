@@ -1,7 +1,7 @@
 """A European call priced by simulation: CuPy draws the random numbers, a RawKernel walks the paths.
 
-Look for: the climb and the jump at its end. ``payoffs`` keeps every batch although only sums are
-needed, and ``concatenate`` needs the same bytes once more. ``normals`` holds all steps of a batch.
+Look for: the growth and the jump at its end. ``payoffs`` keeps every batch although only sums are
+needed, and ``concatenate`` allocates the same bytes again. ``normals`` holds all steps of a batch.
 """
 
 from math import erf, exp, log, sqrt
@@ -69,7 +69,7 @@ def black_scholes_call() -> float:
 
 
 def _normal_below(value: float) -> float:
-    """Return the probability that a standard normal number is below the value."""
+    """Return the probability that a standard normal variable is below the value."""
     return (1 + erf(value / sqrt(2))) / 2
 
 

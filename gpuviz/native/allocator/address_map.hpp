@@ -25,7 +25,7 @@ class AddressMap {
         return slots_[slot_of(address)].block;
     }
 
-    // find(), and forgets the block.
+    // Like find(), and removes the block.
     Block* take(device::Address address) noexcept {
         std::size_t hole = slot_of(address);
         Block* block = slots_[hole].block;
@@ -34,7 +34,7 @@ class AddressMap {
         }
         for (std::size_t slot = (hole + 1) & mask(); slots_[slot].block != nullptr;
              slot = (slot + 1) & mask()) {
-            // An entry may move back to the hole only if that is not before its home.
+            // An entry may move back to the hole only if the hole is not before its home slot.
             if (((slot - home(slots_[slot].address)) & mask()) >= ((slot - hole) & mask())) {
                 slots_[hole] = slots_[slot];
                 hole = slot;
@@ -58,7 +58,7 @@ class AddressMap {
         return static_cast<std::size_t>((address * 0x9e37'79b9'7f4a'7c15) >> shift_);
     }
 
-    // Of the address, or the empty one where the search for it ends.
+    // The slot of the address, or the empty slot where the search for it ends.
     [[nodiscard]] std::size_t slot_of(device::Address address) const noexcept {
         std::size_t slot = home(address);
         while (slots_[slot].block != nullptr && slots_[slot].address != address) {

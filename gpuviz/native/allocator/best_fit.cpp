@@ -6,7 +6,7 @@ namespace gpuviz::allocator {
 
 namespace {
 
-// What an expandable block could become without moving: itself and the unmapped block behind it.
+// The size to which an expandable block could grow: itself and the unmapped block after it.
 std::uint64_t grown_size(const Block* block) {
     const bool can_grow = block->next != nullptr && !block->next->mapped;
     return block->size + (can_grow ? block->next->size : 0);
@@ -73,7 +73,7 @@ bool CachingAllocator::should_split(const Block& block, const Request& request) 
     return request.size < settings_.max_split_size && remaining > kSmallSize;
 }
 
-// A new block takes the front `size` bytes; `block` keeps the tail and goes back to its pool.
+// Creates a block of the first `size` bytes; `block` keeps the rest and returns to its pool.
 Block* CachingAllocator::split(Block* block, std::uint64_t size) {
     Block* front = arena_.create(block->address, size, block->stream, block->pool);
     front->expandable_segment = block->expandable_segment;
@@ -124,8 +124,8 @@ device::Address CachingAllocator::hand_out(Block* block, const Request& request,
     return block->address;
 }
 
-// Makes `neighbour` part of `block` if it is free; returns the bytes gained. `block` itself is in
-// no set at this time.
+// Merges `neighbour` into `block` if it is free; returns the bytes gained. `block` must not be in a
+// set.
 std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
     if (neighbour == nullptr || !neighbour->is_free() || neighbour->mapped != block->mapped) {
         return 0;

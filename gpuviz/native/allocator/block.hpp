@@ -24,10 +24,10 @@ struct StreamUses {
 struct Block {
     device::Address address;
     std::uint64_t size;
-    std::uint64_t requested_size;  // of the last allocation that it served; stale while free
+    std::uint64_t requested_size;  // of its last allocation; stale while free
     device::StreamHandle stream;
     BlockPool* pool;
-    ExpandableSegment* expandable_segment;  // null: in a segment of its own allocation
+    ExpandableSegment* expandable_segment;  // null: in an ordinary segment
     Block* previous;
     Block* next;
     std::unique_ptr<StreamUses> stream_uses;

@@ -17,7 +17,7 @@ struct ByStreamAndAddress {
     }
 };
 
-// What a stream can reuse: the free blocks of small, or of large, requests.
+// The free blocks for small or for large requests.
 class BlockPool {
   public:
     explicit BlockPool(bool small, PrivatePool* owner_pool = nullptr)
@@ -44,10 +44,10 @@ struct PrivatePool {
     explicit PrivatePool(std::uint64_t number_) : number(number_) {}
 
     std::uint64_t number;  // the n of its id (0, n)
-    int use_count = 1;     // 0: its memory goes back with the next release
+    int use_count = 1;     // 0: the next release returns its memory
     std::uint64_t reserved_bytes = 0;
-    bool no_split = false;    // blocks are handed out whole
-    bool use_on_oom = false;  // its free blocks may serve requests that found no memory
+    bool no_split = false;    // blocks are never split
+    bool use_on_oom = false;  // other requests may use its free blocks before they fail
     BlockPool small{true, this};
     BlockPool large{false, this};
 };

@@ -15,7 +15,7 @@ using record::CallSite;
 
 namespace {
 
-// As torch words it.
+// With torch's message.
 [[noreturn]] void throw_invalid_pointer(Address address) {
     std::ostringstream text;
     text << "invalid device pointer: 0x" << std::hex << address;
@@ -103,7 +103,7 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     return hand_out(block, request, site);
 }
 
-// By value: the callback may be exchanged while it runs.
+// By value, because the callback may be replaced while it runs.
 bool CachingAllocator::freed_elsewhere(std::function<bool()> callback,
                                        std::unique_lock<std::mutex>& lock) {
     if (callback == nullptr) {

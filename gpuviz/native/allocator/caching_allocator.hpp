@@ -24,11 +24,11 @@
 
 namespace gpuviz::allocator {
 
-// Whose allocations a pool serves between begin_pool() and end_pool().
+// The allocations that a pool serves between begin_pool() and end_pool().
 enum class PoolFilter : std::uint8_t {
     this_thread,  // those of the calling thread; nothing else changes
-    // All, as torch 2.11 treats a use_mem_pool block: until the end no event is processed, frees of
-    // blocks that other streams used wait, and neither empty_cache nor a retry releases the cache.
+    // All, as in a use_mem_pool block of torch 2.11: until the end no event is processed, frees of
+    // blocks used by other streams wait, and neither empty_cache nor a retry releases the cache.
     everything,
 };
 
@@ -41,9 +41,9 @@ struct BlockDetails {
     std::uint32_t stack;
 };
 
-// torch's CUDA caching allocator for one device. Any thread may call any method; one mutex orders
-// them, and the device is called with that mutex held. The device must outlive the allocator, which
-// gives every segment back when it goes.
+// torch's CUDA caching allocator for one device. Thread-safe: one mutex serializes all calls, also
+// those of the device. The device must outlive the allocator, whose destructor returns all
+// segments.
 class CachingAllocator {
   public:
     CachingAllocator(device::Device& device, const Settings& settings);
@@ -51,8 +51,8 @@ class CachingAllocator {
     CachingAllocator& operator=(const CachingAllocator&) = delete;
     ~CachingAllocator() { release_everything(); }
 
-    // An address from the cache; nothing on a miss, or while another thread holds the allocator.
-    // Never waits; of the device it only asks whether events are complete.
+    // An address from the cache; nothing on a miss, or if another thread holds the allocator. Never
+    // waits; its only calls of the device are queries of events.
     [[nodiscard]] std::optional<device::Address> try_allocate(std::uint64_t size,
                                                               device::StreamHandle stream,
                                                               const record::CallSite& site);
@@ -61,9 +61,10 @@ class CachingAllocator {
     [[nodiscard]] device::Address allocate(std::uint64_t size, device::StreamHandle stream,
                                            const record::CallSite& site,
                                            bool already_searched = false);
-    // Both callbacks run without the lock and must not allocate; true: something was freed, so it
-    // is worth to try once more. Null ends them. The first runs whenever the cache has no block for
-    // allocate(), as torch's; the second when nothing else is left, before a request fails.
+    // Both callbacks run without the lock and must not allocate; they return whether something was
+    // freed, so that the request is retried. Null removes them. The first runs whenever the cache
+    // has no block for allocate(), as torch's; the second as the last resort before a request
+    // fails.
     void set_free_memory_callback(std::function<bool()> callback);
     void set_last_resort(std::function<bool()> callback);
     // False: another thread holds the allocator and nothing was done.
@@ -71,7 +72,7 @@ class CachingAllocator {
     [[nodiscard]] bool try_free(device::Address address, const record::CallSite& site);
     void free(device::Address address, const record::CallSite& site);
 
-    // Keeps the block's memory, once freed, until `stream` has passed this point.
+    // Delays the reuse of the block until `stream` has finished the work queued before its free.
     void record_stream(device::Address address, device::StreamHandle stream,
                        const record::CallSite& site);
     void empty_cache(const record::CallSite& site);
@@ -81,14 +82,14 @@ class CachingAllocator {
     [[nodiscard]] std::uint64_t create_pool(bool use_on_oom = false, bool no_split = false);
     void begin_pool(std::uint64_t pool, PoolFilter filter);
     void end_pool(std::uint64_t pool);
-    // The pool's memory goes back to the device as its blocks become free.
+    // Returns the pool's memory to the device as its blocks become free.
     void release_pool(std::uint64_t pool, const record::CallSite& site);
 
     void set_memory_fraction(double fraction);
     [[nodiscard]] double memory_fraction() const;
     void apply_settings(const Settings& settings);
     [[nodiscard]] Settings settings() const;
-    // The id under which torch knows a stream; orders the completion of pending frees.
+    // Sets torch's id of a stream, which determines the order of completed frees.
     void identify_stream(device::StreamHandle stream, std::uint64_t id);
 
     [[nodiscard]] Statistics statistics() const;
@@ -98,9 +99,9 @@ class CachingAllocator {
     [[nodiscard]] bool owns(device::Address address) const;
     [[nodiscard]] std::optional<BlockDetails> block_at(device::Address address) const;
 
-    // Events go to `sink` from now on; null ends it. The sink must outlive its use.
+    // Sends events to `sink`, which must outlive its use; null ends this.
     void set_event_sink(record::MemoryEventSink* sink);
-    // Pushes the events that lead to what exists now, so that a recording can start in the middle.
+    // Pushes events that recreate the current state, so that a recording can start at any time.
     void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
 
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
@@ -193,7 +194,7 @@ class CachingAllocator {
     device::Device& device_;
     std::uint16_t ordinal_;
     Settings settings_;
-    bool expandable_ = false;             // asked for, and the device can
+    bool expandable_ = false;             // enabled, and supported by the device
     std::optional<std::uint64_t> limit_;  // of reserved bytes, from the memory fraction
     std::uint64_t reserved_ = 0;
 

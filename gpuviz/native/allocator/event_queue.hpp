@@ -11,25 +11,25 @@
 
 namespace gpuviz::allocator {
 
-// The events behind which freed blocks wait: one queue for each stream, first in, first out.
+// The events that freed blocks wait for, in one FIFO queue per stream.
 class EventQueue {
   public:
     explicit EventQueue(device::Device& device) : device_(device) {}
 
     [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
 
-    // The id by which torch hashes a stream; a stream without one is hashed by its handle.
+    // Sets the id by which torch hashes a stream; the default is its handle.
     void identify_stream(device::StreamHandle stream, std::uint64_t id);
 
-    // The streams in the order in which torch visits a set that they entered in the given order.
+    // The streams in torch's iteration order of a set into which they were inserted in this order.
     [[nodiscard]] std::vector<device::StreamHandle> in_slot_order(
         const std::vector<device::StreamHandle>& streams) const;
 
-    // Records an event on `stream`, behind which `block` waits.
+    // Records an event on `stream` for which `block` waits.
     void record(Block* block, device::StreamHandle stream);
 
-    // Takes every completed event from the front of each queue and calls `complete(block)` for
-    // each block that waits no longer.
+    // Removes completed events from the front of each queue, and calls `complete(block)` for each
+    // block that no longer waits.
     template <typename Complete>
     void reap(Complete complete) {
         visit([&](std::deque<Pending>& queue) {
@@ -54,7 +54,7 @@ class EventQueue {
         });
     }
 
-    // Forgets every event; for the end of the allocator.
+    // Discards every event; for the destructor of the allocator.
     void discard() {
         visit([&](std::deque<Pending>& queue) {
             for (const Pending& pending : queue) {

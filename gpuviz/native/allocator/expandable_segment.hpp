@@ -12,8 +12,8 @@ struct AddressRange {
     std::uint64_t size;
 };
 
-// A range of addresses for one stream and pool, larger than the device; pages are put behind it
-// as needed. Gives the range back when it goes.
+// A range of addresses for one stream and pool, larger than the device; pages are mapped as needed.
+// The destructor releases the range.
 class ExpandableSegment {
   public:
     ExpandableSegment(device::Device& device, device::StreamHandle stream, std::uint64_t page)
@@ -30,14 +30,14 @@ class ExpandableSegment {
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] bool contains(device::Address at) const noexcept { return at - address_ < size_; }
 
-    // Backs the range, widened to whole pages. Size 0: out of memory, nothing mapped.
+    // Maps the range, widened to whole pages. Size 0: out of memory, nothing was mapped.
     [[nodiscard]] AddressRange map(AddressRange range) {
         const AddressRange pages = between(left(range.address), right(range.address + range.size));
         return device_.map(pages.address, pages.size, page_) ? pages
                                                              : AddressRange{pages.address, 0};
     }
 
-    // Takes the pages away that lie wholly inside the range, once its stream is idle.
+    // Unmaps the pages that lie completely inside the range, once its stream is idle.
     AddressRange unmap(AddressRange range) {
         const AddressRange pages = between(right(range.address), left(range.address + range.size));
         if (pages.size > 0) {

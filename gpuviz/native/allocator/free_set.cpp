@@ -32,7 +32,7 @@ OrderedBlocks::Position OrderedBlocks::previous(Position position) const noexcep
     return position;
 }
 
-// In two steps at most: the capacity is one less than 16.
+// At most two steps, because the capacity is one less than 16.
 std::size_t OrderedBlocks::Chunk::first_not_less(OrderedKey key) const noexcept {
     const std::size_t first = count < 4 ? 0 : pass_less(entries.data(), 0, 4, key);
     return pass_less(entries.data(), first, 1, key);

@@ -12,9 +12,9 @@
 
 namespace gpuviz::allocator {
 
-// Blocks of one stream ordered by (size, address). Sorted chunks below a sorted index: two searches
-// over flat memory find a block, and an insertion moves half a chunk. Chunks are reused, so a set
-// that has reached its size allocates nothing.
+// Blocks of one stream ordered by (size, address), in sorted chunks with a sorted index: a lookup
+// is two searches over flat memory, and an insertion moves half a chunk. Chunks are reused, so a
+// set that has reached its maximum size no longer allocates.
 class OrderedBlocks {
   public:
     struct Position {
@@ -27,7 +27,7 @@ class OrderedBlocks {
     OrderedBlocks& operator=(const OrderedBlocks&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return index_[0].value->count == 0; }
-    // The first block that is at least as large; end() when there is none.
+    // The first block not less than (size, address); end() if there is none.
     [[nodiscard]] Position lower_bound(std::uint64_t size, device::Address address) const noexcept;
     [[nodiscard]] bool is_end(Position position) const noexcept { return position.chunk == count_; }
     [[nodiscard]] Position end() const noexcept { return {count_, 0}; }
@@ -53,7 +53,7 @@ class OrderedBlocks {
         std::array<OrderedEntry<Block*>, kCapacity> entries;  // empty ones last
     };
 
-    // The chunk in which a key is or would be.
+    // The chunk that contains a key, or would contain it.
     [[nodiscard]] std::size_t chunk_for(OrderedKey key) const noexcept {
         return first_not_less(index_.data(), count_ - 1, key);
     }
@@ -62,8 +62,8 @@ class OrderedBlocks {
     void drop_last_chunk() noexcept;
     [[nodiscard]] Chunk* new_chunk();
 
-    // The chunks in order, each under a key that none of its keys exceeds; the last one's is that
-    // of an empty entry. Empty entries follow.
+    // The chunks in order, each under an upper bound of its keys; the last one under the key of an
+    // empty entry. Empty entries follow.
     std::vector<OrderedEntry<Chunk*>> index_{1};
     std::size_t count_ = 1;  // of chunks in use; only a single one may be empty
     std::deque<Chunk> chunks_;
@@ -73,7 +73,7 @@ class OrderedBlocks {
 // The free blocks of a pool, ordered by (stream, size, address).
 class FreeSet {
   public:
-    // The blocks of one stream; made when first asked for.
+    // The blocks of one stream; created on first use.
     [[nodiscard]] OrderedBlocks& of(device::StreamHandle stream) {
         return stream == recent_stream_ && recent_ != nullptr ? *recent_ : find(stream);
     }
@@ -97,7 +97,7 @@ class FreeSet {
 
     std::vector<Stream> streams_;             // by handle
     device::StreamHandle recent_stream_ = 0;  // of `recent_`
-    OrderedBlocks* recent_ = nullptr;         // as last asked for
+    OrderedBlocks* recent_ = nullptr;         // the last result of of()
 };
 
 }  // namespace gpuviz::allocator

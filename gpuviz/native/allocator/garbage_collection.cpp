@@ -6,8 +6,8 @@
 
 namespace gpuviz::allocator {
 
-// Frees the unsplit blocks of the large default pool that lie unused longer than average, until
-// what is reserved falls below the threshold or nothing older than average is left.
+// Frees unsplit blocks of the large default pool that have been unused longer than average, until
+// the reserved bytes fall below the threshold or no block older than average is left.
 void CachingAllocator::collect_garbage(const record::CallSite& site) {
     const auto threshold = static_cast<std::uint64_t>(settings_.garbage_collection_threshold *
                                                       static_cast<double>(*limit_));

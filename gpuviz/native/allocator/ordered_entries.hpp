@@ -8,14 +8,14 @@
 
 namespace gpuviz::allocator {
 
-// (size, address) as one number: two instructions and no branch compare it.
+// (size, address) as one number, compared by two instructions without a branch.
 __extension__ using OrderedKey = unsigned __int128;
 
 constexpr OrderedKey ordered_key(std::uint64_t size, device::Address address) noexcept {
     return static_cast<OrderedKey>(size) << 64 | address;
 }
 
-// What stands under a key in a sorted array; an empty entry follows all others.
+// An entry of a sorted array; empty entries come last.
 template <typename Value>
 struct OrderedEntry {
     std::uint64_t size = std::numeric_limits<std::uint64_t>::max();
@@ -25,9 +25,8 @@ struct OrderedEntry {
     [[nodiscard]] OrderedKey key() const noexcept { return ordered_key(size, address); }
 };
 
-// One step of a search: `index`, advanced by 0 to 3 times `step` past entries less than `key`. The
-// sizes of requests are random, so a search that branches on its comparisons would be mispredicted
-// at every second one; this one counts instead.
+// One step of a search: advances `index` by 0 to 3 times `step` past entries less than `key`. It
+// counts instead of branching, because for random sizes every second branch is mispredicted.
 template <typename Entry>
 inline std::size_t pass_less(const Entry* entries, std::size_t index, std::size_t step,
                              OrderedKey key) noexcept {
@@ -37,7 +36,7 @@ inline std::size_t pass_less(const Entry* entries, std::size_t index, std::size_
     return index + step * (less(1) + less(2) + less(3));
 }
 
-// How many entries a search among `count` may look at: the next greater power of four.
+// The number of entries that a search among `count` may read: the next greater power of four.
 constexpr std::size_t span(std::size_t count) noexcept {
     std::size_t span = 1;
     while (span <= count) {

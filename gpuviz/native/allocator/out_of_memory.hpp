@@ -10,11 +10,11 @@
 
 namespace gpuviz::allocator {
 
-// Why a request could not be served: every number of torch's message, in bytes.
+// The numbers in torch's out-of-memory message, in bytes.
 struct OutOfMemoryReport {
     int device = 0;
     std::uint64_t requested_size = 0;
-    std::uint64_t alloc_size = 0;  // of the segment that was wanted
+    std::uint64_t alloc_size = 0;  // of the requested segment
     std::uint64_t device_free = 0;
     std::uint64_t device_total = 0;
     std::uint64_t allocated = 0;
@@ -36,7 +36,7 @@ class OutOfMemory : public std::exception {
     std::string message;
 };
 
-// torch's way to print a size: "512 bytes", "1.50 MiB".
+// A size in torch's format: "512 bytes", "1.50 MiB".
 [[nodiscard]] std::string format_size(std::uint64_t size);
 
 }  // namespace gpuviz::allocator

@@ -10,7 +10,7 @@ using record::CallSite;
 
 namespace {
 
-// Whether a block is a whole segment of its own. Even one above max_split_size may not be, after a
+// Whether a block is a whole segment. Even a block above max_split_size may not be one, after a
 // change of the settings.
 bool is_segment(const Block* block) {
     return block->expandable_segment == nullptr && !block->is_split();
@@ -18,7 +18,7 @@ bool is_segment(const Block* block) {
 
 }  // namespace
 
-// The rungs below the cache, in torch's order; null: out of memory.
+// The steps after a cache miss, in torch's order; null: out of memory.
 Block* CachingAllocator::find_or_make_block(const Request& request, const CallSite& site) {
     if (collects_garbage()) {
         collect_garbage(site);
@@ -57,7 +57,7 @@ Block* CachingAllocator::take_from_pools_used_on_oom(const Request& request) {
     return nullptr;
 }
 
-// Frees one cached block that is large enough, else the largest ones downwards.
+// Frees one cached block that is large enough, else blocks from the largest down.
 bool CachingAllocator::release_oversize_blocks(const Request& request, const CallSite& site) {
     const std::uint64_t oversize = settings_.max_split_size;
     if (oversize == Settings::kUnlimited) {
@@ -70,7 +70,7 @@ bool CachingAllocator::release_oversize_blocks(const Request& request, const Cal
         release_segment(blocks.at(at), site);
         return true;
     }
-    std::vector<Block*> candidates;  // downwards
+    std::vector<Block*> candidates;  // largest first
     while (!blocks.is_begin(at) && !blocks.empty()) {
         at = blocks.previous(at);
         if (blocks.at(at)->size < oversize) {

@@ -39,7 +39,7 @@ void CachingAllocator::subtract_reserved(const BlockPool& pool, std::uint64_t si
     }
 }
 
-// A block of a new segment, in no set; null when the limit or the device refuses it.
+// A block of a new segment, in no set; null if the limit or the device rejects it.
 Block* CachingAllocator::make_segment(const Request& request, bool is_retry, const CallSite& site) {
     statistics_.num_alloc_retries += is_retry ? 1 : 0;
     const std::uint64_t size = segment_size(request.size, settings_.large_segment_size);
@@ -64,7 +64,7 @@ Block* CachingAllocator::make_segment(const Request& request, bool is_retry, con
     return block;
 }
 
-// Gives a whole free segment back to the device.
+// Returns a free segment to the device.
 void CachingAllocator::release_segment(Block* block, const CallSite& site) {
     trace(Action::segment_free, *block, block->size, 0, site);
     device_.free(block->address, block->size);
@@ -87,7 +87,7 @@ Block* CachingAllocator::grow_expandable_segment(const Request& request, const C
         if (!map_block(next, std::min(request.size - block->size, next->size), site)) {
             return nullptr;
         }
-        block = next;  // which has absorbed the block before it
+        block = next;  // into which the previous block was merged
     }
     request.pool->free_blocks.erase(block);
     return block;
@@ -117,7 +117,7 @@ Block* CachingAllocator::find_growable_block(const Request& request) {
     return block;
 }
 
-// Backs the first `size` bytes of an unmapped block, rounded up to pages, and makes them a free
+// Maps the first `size` bytes of an unmapped block, rounded up to pages, and makes them a free
 // block, merged with its neighbours. False: out of memory, nothing changed.
 bool CachingAllocator::map_block(Block* block, std::uint64_t size, const CallSite& site) {
     const AddressRange mapped = block->expandable_segment->map({block->address, size});
@@ -173,7 +173,7 @@ void CachingAllocator::add_free_piece(Block* block, AddressRange range, Block* p
     block->pool->insert(piece);
 }
 
-// Takes the whole pages out of a free block; what is left of partial pages stays free.
+// Unmaps the whole pages of a free block; parts of pages stay free.
 void CachingAllocator::unmap_block(Block* block, const CallSite& site) {
     const AddressRange taken = block->expandable_segment->unmap({block->address, block->size});
     if (taken.size == 0) {
@@ -206,9 +206,9 @@ void CachingAllocator::release_expandable_segment(Block* block) {
     arena_.destroy(block);
 }
 
-// A device that is already gone has taken its memory along; there is nobody left to tell.
+// Ignores errors: if the device is already gone, its memory is released.
 void CachingAllocator::release_everything() noexcept {
-    sink_ = nullptr;  // may be gone
+    sink_ = nullptr;  // may be destroyed already
     try {
         events_.discard();
         for (const SnapshotSegment& segment : snapshot()) {

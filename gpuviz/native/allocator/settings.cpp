@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& text) { throw std::invalid_argument(text); }
 
-// The words and punctuation of a settings string, taken from left to right.
+// The words and punctuation of a settings string, read from left to right.
 class Tokens {
   public:
     explicit Tokens(const std::string& text) {
@@ -83,7 +83,7 @@ class Tokens {
         }
         return value;
     }
-    // Takes the tokens up to the next "," outside brackets, and returns them as text.
+    // Consumes the tokens up to the next "," outside brackets, and returns them as text.
     std::string take_rest_of_value() {
         std::string value = take("a value");
         for (int depth = value == "[" ? 1 : 0; depth > 0 || (!at_end() && !sees(","));) {
@@ -221,7 +221,7 @@ bool has(const std::array<std::string_view, count>& keys, std::string_view key) 
     return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// The keys that torch has and that mean nothing here.
+// The keys of torch that have no effect here.
 std::string take_inert(const std::string& key, Tokens& tokens) {
     if (has(kBooleans, key)) {
         return tokens.take_boolean() ? "True" : "False";
@@ -264,7 +264,7 @@ void take_option(const std::string& key, Tokens& tokens, Settings& settings) {
     }
 }
 
-// The other options are checked against this one, wherever it stands.
+// The other options are checked against this one, regardless of the order.
 std::uint64_t find_large_segment(Tokens tokens, std::uint64_t otherwise) {
     while (!tokens.at_end()) {
         if (tokens.take("a key") == "large_segment_size_mb") {

@@ -21,12 +21,12 @@ struct Settings {
     double garbage_collection_threshold = 0;  // 0: no garbage collection
     RoundupDivisions roundup_power2_divisions{};
     bool expandable_segments = false;
-    std::optional<double> per_process_memory_fraction;  // read when an allocator is made
-    std::map<std::string, std::string> inert;  // accepted for torch's sake; without effect here
+    std::optional<double> per_process_memory_fraction;  // read when an allocator is created
+    std::map<std::string, std::string> inert;  // accepted for compatibility, without effect
 
-    // These settings with `text` applied: what it names changes; max_split_size,
-    // max_non_split_rounding_size, garbage_collection_threshold and the divisions start from their
-    // defaults each time; the rest stays. Throws std::invalid_argument that names the key or value.
+    // These settings with the options in `text` changed. max_split_size,
+    // max_non_split_rounding_size, garbage_collection_threshold and the divisions return to their
+    // defaults first. Throws std::invalid_argument that names the key or value.
     [[nodiscard]] Settings parse(const std::string& text) const;
 };
 

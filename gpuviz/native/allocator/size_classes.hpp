@@ -12,9 +12,9 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMinBlockSize = 512;
 inline constexpr std::uint64_t kSmallSize = kMiB;           // up to here: the small pool
 inline constexpr std::uint64_t kSmallBuffer = 2 * kMiB;     // segments and pages of the small pool
-inline constexpr std::uint64_t kMinLargeAlloc = 10 * kMiB;  // from here on: a segment of its own
+inline constexpr std::uint64_t kMinLargeAlloc = 10 * kMiB;  // from here on: own segments
 inline constexpr std::uint64_t kRoundLarge = 2 * kMiB;      // own segments are multiples of this
-inline constexpr std::uint64_t kLargestRequest = std::uint64_t{1} << 60;  // refused from here on
+inline constexpr std::uint64_t kLargestRequest = std::uint64_t{1} << 60;  // rejected from here on
 
 // Divisions between two powers of two, by floor(log2(size)) - 20 clamped to the table; 0 or 1:
 // none.

@@ -9,10 +9,10 @@
 
 namespace gpuviz::allocator {
 
-// A map whose iteration order is that of the table in which torch keeps its event queues, because
-// the order in which pending frees complete decides how blocks merge: robin hood hashing over a
-// power of two of slots (from 4), Fibonacci hash, at most half full, never shrinking, erasing by
-// shifting back, no wrap-around (log2(slots), at least 4, spare slots at the end).
+// A map with the iteration order of torch's table of event queues, because the order in which
+// pending frees complete determines how blocks merge: robin hood hashing over a power of two of
+// slots (from 4), Fibonacci hash, at most half full, never shrinking, erasing by shifting back, no
+// wrap-around (log2(slots), at least 4, spare slots at the end).
 template <typename Value>
 class SlotTable {
   public:
@@ -22,7 +22,7 @@ class SlotTable {
     [[nodiscard]] std::uint64_t key(std::size_t slot) const noexcept { return slots_[slot].key; }
     [[nodiscard]] Value& value(std::size_t slot) noexcept { return slots_[slot].value; }
 
-    // The value of `key`, made when missing.
+    // The value of `key`, created if missing.
     Value& operator[](std::uint64_t key) {
         const std::size_t slot = find(key);
         if (slot != slots_.size()) {
@@ -45,7 +45,7 @@ class SlotTable {
 
   private:
     struct Slot {
-        int distance = -1;  // from the slot that the hash names; -1: empty
+        int distance = -1;  // from the home slot of the hash; -1: empty
         std::uint64_t key = 0;
         Value value{};
     };

@@ -9,7 +9,7 @@
 
 namespace gpuviz::allocator {
 
-// Written at every allocation and free, so what can be derived is not stored.
+// Updated at every allocation and free, so derived values are not stored.
 struct Counter {
     std::int64_t current = 0;
     std::int64_t peak = 0;
@@ -33,8 +33,8 @@ struct Counter {
     }
 };
 
-// One counter for each kind of pool. Over both only the peak is stored: the two reach theirs at
-// different times.
+// One counter for each kind of pool. Of both together only the peak is stored, because the pools
+// may reach theirs at different times.
 struct PoolCounters {
     Counter large_pool;
     Counter small_pool;
@@ -78,7 +78,7 @@ struct PoolCounters {
     [[nodiscard]] Counter& of(bool small) noexcept { return small ? small_pool : large_pool; }
 };
 
-// What torch.cuda.memory_stats counts, under its names.
+// The statistics of torch.cuda.memory_stats, under the same names.
 struct Statistics {
     PoolCounters allocation;
     PoolCounters segment;
@@ -101,7 +101,7 @@ struct Statistics {
     void reset_peak() noexcept;
     void reset_accumulated() noexcept;
 
-    // Every value under the key of torch.cuda.memory_stats, sorted by key.
+    // All values by their key in torch.cuda.memory_stats, sorted by key.
     [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> flattened() const;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace gpuviz::analysis {
 
@@ -17,7 +18,7 @@ std::uint64_t mixed(std::uint64_t key) noexcept {
     return key ^ (key >> 32);
 }
 
-// Numbers of keys, in a table of open addressing that is at most half full.
+// Numbers by key, in a hash table with open addressing that is at most half full.
 class KeyTable {
   public:
     KeyTable() : slots_(1024, Slot{0, empty}) {}
@@ -73,40 +74,49 @@ Numbering numbered(std::span<const std::uint32_t> high, std::span<const std::uin
     return found;
 }
 
-GroupValues group_values(std::span<const std::uint32_t> group, std::span<const std::int64_t> values,
+GroupTotals group_totals(std::span<const std::uint32_t> group, std::span<const std::int64_t> values,
                          std::size_t groups) {
-    GroupValues found;
+    GroupTotals found;
     found.count.assign(groups, 0);
     found.sum.assign(groups, 0);
-    found.least.assign(groups, 0);
-    found.greatest.assign(groups, 0);
-    found.median.assign(groups, 0);
-    for (const std::uint32_t each : group) ++found.count[each];
-    std::vector<std::size_t> ends(groups, 0);
-    std::size_t begin = 0;
-    for (std::size_t each = 0; each < groups; ++each) {
-        ends[each] = begin;
-        begin += static_cast<std::size_t>(found.count[each]);
+    found.least.assign(groups, std::numeric_limits<std::int64_t>::max());
+    found.greatest.assign(groups, std::numeric_limits<std::int64_t>::min());
+    for (std::size_t row = 0; row < values.size(); ++row) {
+        const std::uint32_t each = group[row];
+        const std::int64_t value = values[row];
+        ++found.count[each];
+        found.sum[each] = static_cast<std::int64_t>(static_cast<std::uint64_t>(found.sum[each]) +
+                                                    static_cast<std::uint64_t>(value));
+        found.least[each] = std::min(found.least[each], value);
+        found.greatest[each] = std::max(found.greatest[each], value);
     }
-    std::vector<std::int64_t> ordered(values.size());
-    for (std::size_t row = 0; row < values.size(); ++row) ordered[ends[group[row]]++] = values[row];
     for (std::size_t each = 0; each < groups; ++each) {
-        const auto count = static_cast<std::size_t>(found.count[each]);
-        if (count == 0) continue;
-        const std::span<std::int64_t> own(ordered.data() + (ends[each] - count), count);
-        std::uint64_t sum = 0;
-        for (const std::int64_t value : own) sum += static_cast<std::uint64_t>(value);
-        found.sum[each] = static_cast<std::int64_t>(sum);
-        const auto [least, greatest] = std::minmax_element(own.begin(), own.end());
-        found.least[each] = *least;
-        found.greatest[each] = *greatest;
-        const auto upper = own.begin() + static_cast<std::ptrdiff_t>(count / 2);
-        std::nth_element(own.begin(), upper, own.end());
-        const std::int64_t high = *upper;
-        const std::int64_t low = count % 2 == 1 ? high : *std::max_element(own.begin(), upper);
-        found.median[each] = low + (high - low) / 2;
+        if (found.count[each] == 0) found.least[each] = found.greatest[each] = 0;
     }
     return found;
+}
+
+std::vector<std::int64_t> group_medians(std::span<const std::uint32_t> group,
+                                        std::span<const std::int64_t> values, std::size_t groups) {
+    std::vector<std::size_t> ends(groups + 1, 0);
+    for (const std::uint32_t each : group) ++ends[each + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    // ends[n] is where group n begins until its values are in place, and then where it ends.
+    std::vector<std::int64_t> ordered(values.size());
+    for (std::size_t row = 0; row < values.size(); ++row) ordered[ends[group[row]]++] = values[row];
+    std::vector<std::int64_t> medians(groups, 0);
+    std::size_t begin = 0;
+    for (std::size_t each = 0; each < groups; ++each) {
+        const std::span<std::int64_t> own(ordered.data() + begin, ends[each] - begin);
+        begin = ends[each];
+        if (own.empty()) continue;
+        const auto upper = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
+        std::nth_element(own.begin(), upper, own.end());
+        const std::int64_t high = *upper;
+        const std::int64_t low = own.size() % 2 == 1 ? high : *std::max_element(own.begin(), upper);
+        medians[each] = low + (high - low) / 2;
+    }
+    return medians;
 }
 
 }  // namespace gpuviz::analysis

@@ -7,29 +7,32 @@
 
 namespace gpuviz::analysis {
 
-// Numbers for keys of 64 bits, counted up as the keys first come.
+// Numbers for 64-bit keys, in the order of first occurrence.
 struct Numbering {
     std::vector<std::uint32_t> numbers;     // of each row
     std::vector<std::uint32_t> first_rows;  // of each number
     std::vector<std::int64_t> counts;       // of rows with each number
 };
 
-// Numbers the pairs that two columns of one length make; of 32 bits each.
+// Numbers the pairs of two 32-bit columns of equal length.
 [[nodiscard]] Numbering numbered(std::span<const std::uint32_t> high,
                                  std::span<const std::uint32_t> low);
 
-// Sums and the like of the values of each group.
-struct GroupValues {
+// Aggregates of the values of each group; least and greatest are 0 for an empty group. Sums wrap.
+struct GroupTotals {
     std::vector<std::int64_t> count;
     std::vector<std::int64_t> sum;
     std::vector<std::int64_t> least;
     std::vector<std::int64_t> greatest;
-    std::vector<std::int64_t> median;  // between two values, rounded down
 };
 
-// Of values that belong to groups below `groups`; all but the sum and count are 0 for an empty
-// group. Sums wrap.
-[[nodiscard]] GroupValues group_values(std::span<const std::uint32_t> group,
+// Aggregates the values of groups 0 to `groups` - 1.
+[[nodiscard]] GroupTotals group_totals(std::span<const std::uint32_t> group,
                                        std::span<const std::int64_t> values, std::size_t groups);
+
+// The median of each group, which costs more; rounded down if between two values.
+[[nodiscard]] std::vector<std::int64_t> group_medians(std::span<const std::uint32_t> group,
+                                                      std::span<const std::int64_t> values,
+                                                      std::size_t groups);
 
 }  // namespace gpuviz::analysis

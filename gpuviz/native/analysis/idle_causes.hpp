@@ -14,7 +14,7 @@
 
 namespace gpuviz::analysis {
 
-// Why nothing ran, in ns.
+// Idle time by cause, in ns.
 struct IdleTimes {
     std::int64_t host = 0;
     std::int64_t dependency = 0;
@@ -25,20 +25,20 @@ struct IdleTimes {
 
 enum class IdleCause : std::uint8_t { host, dependency, synchronization, allocation, unknown };
 
-// A part of a gap that has one cause.
+// A part of a gap with one cause.
 struct IdlePart {
     Interval time;
     IdleCause cause;
 };
 
-// The latest time among those that were given before a CUDA call. Correlation ids ascend in the
-// order of the calls (CUPTI counts them up in a process).
+// The latest of the times that precede a CUDA call. Calls are ordered by correlation id, which
+// CUPTI increments within a process.
 class LatestBefore {
   public:
     void add(std::uint32_t correlation, std::int64_t time) {
         times_.emplace_back(correlation, time);
     }
-    // To be called once, after the last add.
+    // To be called once, after the last add().
     void finish();
     [[nodiscard]] std::optional<std::int64_t> before(std::uint32_t correlation) const noexcept;
 
@@ -46,7 +46,7 @@ class LatestBefore {
     std::vector<std::pair<std::uint32_t, std::int64_t>> times_;
 };
 
-// The first row of each correlation id but 0.
+// The first row of each correlation id other than 0.
 class FirstRows {
   public:
     FirstRows() = default;
@@ -54,50 +54,51 @@ class FirstRows {
     [[nodiscard]] std::optional<std::size_t> of(std::uint32_t correlation) const noexcept;
 
   private:
-    // By id, from the lowest on, where ids are dense; else pairs of id and row, sorted.
+    // Indexed by id from the lowest on if ids are dense; else sorted pairs of id and row.
     std::uint32_t lowest_ = 0;
     std::vector<std::uint32_t> dense_;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_;
 };
 
-// Why a GPU or a stream had nothing to do until an activity began. Each ns has the first cause of
-// these that fits:
-// dependency: the activity's launch call had begun, and what an event stands for that its stream
-//     had been told to wait for had not completed;
+// The causes of idle time of a GPU or a stream until an activity began. Each ns has the first of
+// these causes that applies:
+// dependency: the activity's launch call had begun, and an event that its stream had to wait for
+//     had not completed;
 // allocation: an allocating or freeing call was running, in any thread;
-// synchronization: the thread that was to launch the activity was inside a blocking call;
+// synchronization: the thread that launched the activity was inside a blocking call;
 // host: the launch call had not returned;
-// unknown: all else, so also what follows the last activity, or ends with one of unknown launch.
+// unknown: everything else, including idle time after the last activity, or before an activity with
+//     an unknown launch.
 class IdleCauses {
   public:
     IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                const SynchronizationRows& synchronizations);
 
-    // Where the gap before the next one to ask for lies; one for each lane, gaps in order of time.
+    // Cursors into the inputs, at the last gap; one for each lane, with gaps in order of time.
     struct Place {
         std::size_t allocation = 0;
         std::unordered_map<const IntervalUnion*, std::size_t> blocked;
     };
 
-    // Adds the causes of a gap that ended with an activity.
+    // Adds the causes of a gap that an activity ended.
     void add(Interval gap, std::optional<std::size_t> activity, Place& place,
              IdleTimes& times) const;
 
-    // Appends the parts of such a gap in order of time, neighbours of different causes; no more
-    // than so many parts.
+    // Appends the parts of such a gap in order of time, at most `most`; adjacent parts have
+    // different causes.
     void append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
                       Place& place, std::vector<IdlePart>& parts) const;
 
   private:
-    // A part of a gap that has one cause, but for when a call allocated or a thread was blocked.
+    // A part of a gap with one cause, except while a call allocated or a thread was blocked.
     struct Section {
         Interval time;
         IdleCause cause;
         bool may_allocate;
-        // When synchronization, or else allocation, is the cause; null if it cannot be.
+        // The times when synchronization or allocation is the cause; null if neither can be.
         const IntervalUnion* blocked;
     };
-    // The sections of a gap that have a length, in order of time.
+    // The non-empty sections of a gap, in order of time.
     class Sections {
       public:
         void add(Section section) noexcept {
@@ -124,9 +125,9 @@ class IdleCauses {
     HostCallRows calls_;
     FirstRows call_rows_;
     IntervalUnion allocations_;
-    // By thread: when it was blocked, or any thread allocated.
+    // By thread: the times when it was blocked, or any thread allocated.
     std::unordered_map<std::uint32_t, IntervalUnion> blocked_or_allocating_;
-    // By stream: when that completed which it was told to wait for.
+    // By stream: the completion times of the events that it had to wait for.
     std::unordered_map<std::uint32_t, LatestBefore> completions_;
 };
 

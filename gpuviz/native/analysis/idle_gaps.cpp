@@ -19,7 +19,7 @@ void truncate(IdleGaps& table, std::size_t rows) {
     table.activity.resize(rows);
 }
 
-// Returns whether all rows of the lane fitted.
+// Returns whether all rows of the lane fit.
 bool append_lane(const IdleCauses& causes, const LaneRows& lane, Interval window,
                  std::size_t most_rows, IdleGaps& table) {
     std::vector<IdlePart> parts;

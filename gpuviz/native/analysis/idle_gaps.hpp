@@ -8,7 +8,7 @@
 
 namespace gpuviz::analysis {
 
-// The derived table `idle_gaps`, column by column: parts of gaps that have one cause each.
+// The derived table `idle_gaps` in columns: parts of gaps with one cause each.
 struct IdleGaps {
     std::vector<std::int16_t> device;
     std::vector<std::uint32_t> stream;  // 0 for the device as a whole
@@ -18,9 +18,9 @@ struct IdleGaps {
     std::vector<std::int32_t> activity;  // the row that ended the gap, -1 if none
 };
 
-// The idle time of each device, from its first begin to its last end, followed by that of its
-// streams, both ascending. A lane that would make it longer than `most_rows`, and those after it,
-// are left out: the parts of many streams may be many times the rows that they come from.
+// The idle time of each device, from the start of its first activity to the end of its last,
+// followed by that of its streams, both ascending. A lane that would exceed `most_rows`, and those
+// after it, are omitted, because many streams may have many more parts than activities.
 [[nodiscard]] IdleGaps idle_gaps(const ActivityRows& activities, const HostCallRows& calls,
                                  const SynchronizationRows& synchronizations,
                                  std::size_t most_rows);

@@ -11,7 +11,7 @@
 
 namespace gpuviz::analysis {
 
-// The union of intervals, which tells at once how much of any interval it covers.
+// The union of intervals, with fast queries of how much of an interval it covers.
 class IntervalUnion {
   public:
     IntervalUnion() = default;
@@ -35,8 +35,8 @@ class IntervalUnion {
 
     [[nodiscard]] const std::vector<Interval>& parts() const noexcept { return parts_; }
 
-    // The ns of an interval that are covered. What is asked for with one cursor, 0 at first, is
-    // found the faster the nearer it is to what was asked for before.
+    // The covered part of an interval in ns. A query is faster the closer it is to the previous
+    // query with the same cursor, which starts at 0.
     [[nodiscard]] std::int64_t covered(Interval interval, std::size_t& cursor) const noexcept {
         if (interval.length() == 0 || parts_.empty()) return 0;
         const std::int64_t until_begin = before(interval.begin, cursor);
@@ -59,7 +59,7 @@ class IntervalUnion {
         return covered_until_[begun - 1] - std::max<std::int64_t>(0, last.end - time);
     }
 
-    // How many parts begin until a time.
+    // The number of parts that begin up to a time.
     [[nodiscard]] std::size_t begun_until(std::int64_t time, std::size_t& cursor) const noexcept {
         std::size_t low = cursor;
         std::size_t high = cursor;

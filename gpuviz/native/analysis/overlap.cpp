@@ -17,7 +17,7 @@ struct Edge {
     std::uint8_t work;
 };
 
-// How many activities of each kind run, and for how long which of them did.
+// The number of running activities of each kind, and the run times of their combinations.
 class Running {
   public:
     explicit Running(RunTimes& times) : times_(times) {}
@@ -44,7 +44,7 @@ void add_saturating(std::int64_t& sum, std::int64_t value) noexcept {
     if (__builtin_add_overflow(sum, value, &sum)) sum = std::numeric_limits<std::int64_t>::max();
 }
 
-// Whether an activity counts in a window: it runs there, or without length lies there.
+// Whether an activity counts in a window: it overlaps the window, or lies in it if it is empty.
 bool touches(Interval activity, Interval window) noexcept {
     if (activity.within(window).length() > 0) return true;
     return activity.length() == 0 && activity.begin >= window.begin && activity.begin <= window.end;
@@ -54,7 +54,7 @@ bool comes_before(const LaneRow& a, const LaneRow& b) noexcept {
     return a.time.begin != b.time.begin ? a.time.begin < b.time.begin : a.row < b.row;
 }
 
-// Numbers keys in the order in which they first come; fast where few come again and again.
+// Numbers keys in the order of first occurrence; fast if there are few distinct keys.
 class KeyNumbers {
   public:
     std::size_t of(std::uint64_t key) {
@@ -99,7 +99,7 @@ std::vector<LaneRows> rows_by_stream(const ActivityRows& activities) {
     return streams;
 }
 
-// The rows of lanes, of which there are some, as one lane: merged by twos.
+// The rows of one or more lanes as one lane, by pairwise merging.
 std::vector<LaneRow> merged(std::span<const LaneRows> lanes) {
     if (lanes.size() == 1) return lanes.front().rows;
     const auto half = lanes.size() / 2;

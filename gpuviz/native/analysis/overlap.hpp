@@ -13,7 +13,7 @@
 
 namespace gpuviz::analysis {
 
-// How long the activities of a device or a stream ran in a window, in ns.
+// Run times of the activities of a device or a stream in a window, in ns.
 struct RunTimes {
     std::int64_t count = 0;
     std::int64_t sum = 0;
@@ -40,7 +40,7 @@ struct LaneRow {
     std::uint8_t work;
 };
 
-// The activities of a device, or of one of its streams, in order of their begin.
+// The activities of a device, or of one of its streams, in order of their start.
 struct LaneRows {
     std::int16_t device = 0;
     std::optional<std::uint32_t> stream;
@@ -50,15 +50,14 @@ struct LaneRows {
 // The activities of each device, followed by those of its streams, both ascending.
 [[nodiscard]] std::vector<LaneRows> rows_by_lane(const ActivityRows& activities);
 
-// From the first begin to the last end of activities in order of their begin, of which there are
-// some.
+// From the first start to the last end of one or more activities in order of their start.
 [[nodiscard]] Interval time_of(std::span<const LaneRow> rows);
 
-// What ran in the window, of activities in order of their begin.
+// The run times in the window of activities in order of their start.
 [[nodiscard]] RunTimes run_times(std::span<const LaneRow> rows, Interval window);
 
-// Calls `take` with each time between those activities, before the first and after the last, as
-// far as in the window, and with the row that ended it, if any; until it returns false.
+// Calls `take` with each gap in the window, including those before the first and after the last
+// activity, and with the row that ended the gap, if any, until `take` returns false.
 template <typename Take>
 void for_each_gap(std::span<const LaneRow> rows, Interval window, Take&& take) {
     std::int64_t reached = window.begin;
@@ -71,8 +70,8 @@ void for_each_gap(std::span<const LaneRow> rows, Interval window, Take&& take) {
     if (rest.length() > 0) take(rest, std::optional<std::size_t>());
 }
 
-// A lane for each device, followed by those of its streams, both ascending. An end of the window
-// that is not given is that of the device's activities.
+// A lane for each device, followed by those of its streams, both ascending. A missing bound of the
+// window is that of the device's activities.
 [[nodiscard]] std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& calls,
                                         const SynchronizationRows& synchronizations,
                                         std::optional<std::int64_t> window_begin,

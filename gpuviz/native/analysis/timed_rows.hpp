@@ -7,7 +7,7 @@
 
 namespace gpuviz::analysis {
 
-// From `begin` up to, but without, `end`, in ns.
+// The half-open interval [begin, end), in ns.
 struct Interval {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -20,17 +20,18 @@ struct Interval {
     }
 };
 
-// Of a damaged file: no sum of a few times overflows, and nothing ends before it begins.
+// Clips times of a damaged file, so that sums of a few times do not overflow and no interval ends
+// before it begins.
 [[nodiscard]] inline Interval sound(std::int64_t begin, std::int64_t end) noexcept {
     constexpr std::int64_t limit = std::int64_t{1} << 60;
     const std::int64_t from = std::clamp(begin, -limit, limit);
     return {from, std::max(from, std::min(end, limit))};
 }
 
-// What an activity is for the measures of overlap.
+// The kind of an activity for the measures of overlap.
 enum class Work : std::uint8_t { other, kernel, copy };
 
-// GPU work of the table `activities`, column by column, all of one length.
+// Columns of the table `activities`, of equal length.
 struct ActivityRows {
     std::span<const std::int64_t> time;
     std::span<const std::int64_t> end;
@@ -45,10 +46,10 @@ struct ActivityRows {
     }
 };
 
-// What a CUDA call means for a GPU that has nothing to do.
+// The kind of a CUDA call as a cause of idle time.
 enum class CallKind : std::uint8_t { other, allocation, blocking, query };
 
-// The table `api_calls`, column by column, all of one length.
+// Columns of the table `api_calls`, of equal length.
 struct HostCallRows {
     std::span<const std::int64_t> time;
     std::span<const std::int64_t> end;
@@ -64,7 +65,7 @@ struct HostCallRows {
 
 enum class WaitKind : std::uint8_t { record, stream_wait, host_wait };
 
-// The table `synchronizations`, column by column, all of one length.
+// Columns of the table `synchronizations`, of equal length.
 struct SynchronizationRows {
     std::span<const std::int64_t> time;
     std::span<const std::int64_t> end;

@@ -124,6 +124,12 @@ void bind_settings(nb::module_& m) {
             "An unknown key or a bad value; the message names it.")
         .def("updated", &Settings::parse, "text"_a,
              "Return these settings with `text` applied as torch applies it at run time.")
+        .def(
+            "segment_size",
+            [](const Settings& settings, std::uint64_t size) {
+                return allocator::segment_size(size, settings.large_segment_size);
+            },
+            "size"_a, "Return the size of the segment that serves a request of rounded size.")
         .def_ro("text", &Settings::text)
         .def_ro("expandable_segments", &Settings::expandable_segments)
         .def_ro("garbage_collection_threshold", &Settings::garbage_collection_threshold)

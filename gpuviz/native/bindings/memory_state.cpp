@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,23 +22,12 @@ namespace gpuviz::bindings {
 
 namespace {
 
-using Columns = nb::typed<nb::dict, nb::str, nb::any>;
 using Statistics = nb::typed<nb::dict, nb::str, std::int64_t>;
-
-template <typename T>
-std::span<const T> view(const Column<T>& column, std::size_t count, const char* name) {
-    if (column.shape(0) != count) {
-        throw std::invalid_argument("column '" + std::string(name) + "' has " +
-                                    std::to_string(column.shape(0)) + " rows, expected " +
-                                    std::to_string(count) + " as 'time' has");
-    }
-    return {column.data(), count};
-}
 
 // Keeps the arrays alive that its spans look at.
 struct EventColumns {
     state::MemoryColumns columns;
-    nb::list owners;
+    ColumnViews views;
 
     [[nodiscard]] std::size_t end(std::optional<std::size_t> last) const {
         return std::min(last.value_or(columns.count()), columns.count());
@@ -59,15 +47,6 @@ Columns levels_dict(state::MemoryLevels levels) {
     return columns;
 }
 
-// Rows of one kind as columns: each call appends one value to one column.
-template <typename Row, typename Field>
-auto column_of(const std::vector<Row>& rows, Field field) {
-    std::vector<decltype(field(rows.front()))> values;
-    values.reserve(rows.size());
-    for (const Row& row : rows) values.push_back(field(row));
-    return to_numpy(std::move(values));
-}
-
 struct SegmentRow {
     std::int16_t device;
     std::uint64_t address;
@@ -82,14 +61,14 @@ Columns segments_dict(const state::MemoryState& state) {
         }
     }
     Columns columns;
-    columns["device"] = column_of(rows, [](const SegmentRow& r) { return r.device; });
-    columns["address"] = column_of(rows, [](const SegmentRow& r) { return r.address; });
-    columns["size"] = column_of(rows, [](const SegmentRow& r) { return r.segment.size; });
-    columns["time"] = column_of(rows, [](const SegmentRow& r) { return r.segment.time_ns; });
-    columns["stream"] = column_of(rows, [](const SegmentRow& r) { return r.segment.stream; });
-    columns["pool"] = column_of(rows, [](const SegmentRow& r) { return r.segment.pool; });
-    columns["stack"] = column_of(rows, [](const SegmentRow& r) { return r.segment.stack; });
-    columns["is_expandable"] = column_of(rows, [](const SegmentRow& r) {
+    columns["device"] = to_numpy(rows, [](const SegmentRow& r) { return r.device; });
+    columns["address"] = to_numpy(rows, [](const SegmentRow& r) { return r.address; });
+    columns["size"] = to_numpy(rows, [](const SegmentRow& r) { return r.segment.size; });
+    columns["time"] = to_numpy(rows, [](const SegmentRow& r) { return r.segment.time_ns; });
+    columns["stream"] = to_numpy(rows, [](const SegmentRow& r) { return r.segment.stream; });
+    columns["pool"] = to_numpy(rows, [](const SegmentRow& r) { return r.segment.pool; });
+    columns["stack"] = to_numpy(rows, [](const SegmentRow& r) { return r.segment.stack; });
+    columns["is_expandable"] = to_numpy(rows, [](const SegmentRow& r) {
         return static_cast<std::uint8_t>(r.segment.is_expandable);
     });
     return columns;
@@ -124,19 +103,19 @@ std::vector<BlockRow> block_rows(const state::MemoryState& state) {
 Columns blocks_dict(const state::MemoryState& state) {
     const auto rows = block_rows(state);
     Columns columns;
-    columns["device"] = column_of(rows, [](const BlockRow& r) { return r.device; });
-    columns["segment"] = column_of(rows, [](const BlockRow& r) { return r.segment; });
-    columns["address"] = column_of(rows, [](const BlockRow& r) { return r.address; });
-    columns["size"] = column_of(rows, [](const BlockRow& r) { return r.block.size; });
+    columns["device"] = to_numpy(rows, [](const BlockRow& r) { return r.device; });
+    columns["segment"] = to_numpy(rows, [](const BlockRow& r) { return r.segment; });
+    columns["address"] = to_numpy(rows, [](const BlockRow& r) { return r.address; });
+    columns["size"] = to_numpy(rows, [](const BlockRow& r) { return r.block.size; });
     columns["requested_size"] =
-        column_of(rows, [](const BlockRow& r) { return r.block.requested_size; });
+        to_numpy(rows, [](const BlockRow& r) { return r.block.requested_size; });
     columns["state"] =
-        column_of(rows, [](const BlockRow& r) { return static_cast<std::uint8_t>(r.block.state); });
-    columns["stream"] = column_of(rows, [](const BlockRow& r) { return r.block.stream; });
-    columns["pool"] = column_of(rows, [](const BlockRow& r) { return r.block.pool; });
-    columns["stack"] = column_of(rows, [](const BlockRow& r) { return r.block.stack; });
-    columns["thread"] = column_of(rows, [](const BlockRow& r) { return r.block.thread; });
-    columns["time"] = column_of(rows, [](const BlockRow& r) { return r.block.time_ns; });
+        to_numpy(rows, [](const BlockRow& r) { return static_cast<std::uint8_t>(r.block.state); });
+    columns["stream"] = to_numpy(rows, [](const BlockRow& r) { return r.block.stream; });
+    columns["pool"] = to_numpy(rows, [](const BlockRow& r) { return r.block.pool; });
+    columns["stack"] = to_numpy(rows, [](const BlockRow& r) { return r.block.stack; });
+    columns["thread"] = to_numpy(rows, [](const BlockRow& r) { return r.block.thread; });
+    columns["time"] = to_numpy(rows, [](const BlockRow& r) { return r.block.time_ns; });
     return columns;
 }
 
@@ -187,23 +166,19 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
                        Column<std::int64_t> requested_size, Column<std::int16_t> device,
                        Column<std::uint32_t> stream, Column<std::uint32_t> pool,
                        Column<std::uint32_t> stack, Column<std::uint32_t> thread) {
-    const std::size_t count = time.shape(0);
-    const state::MemoryColumns columns{
-        .time = view(time, count, "time"),
-        .action = view(action, count, "action"),
-        .address = view(address, count, "address"),
-        .size = view(size, count, "size"),
-        .requested_size = view(requested_size, count, "requested_size"),
-        .device = view(device, count, "device"),
-        .stream = view(stream, count, "stream"),
-        .pool = view(pool, count, "pool"),
-        .stack = view(stack, count, "stack"),
-        .thread = view(thread, count, "thread"),
-    };
-    nb::list owners;
-    const auto keep = [&](const auto&... arrays) { (owners.append(nb::cast(arrays)), ...); };
-    keep(time, action, address, size, requested_size, device, stream, pool, stack, thread);
-    new (self) EventColumns{columns, owners};
+    EventColumns events;
+    state::MemoryColumns& columns = events.columns;
+    events.views.take("time", time, columns.time)
+        .take("action", action, columns.action)
+        .take("address", address, columns.address)
+        .take("size", size, columns.size)
+        .take("requested_size", requested_size, columns.requested_size)
+        .take("device", device, columns.device)
+        .take("stream", stream, columns.stream)
+        .take("pool", pool, columns.pool)
+        .take("stack", stack, columns.stack)
+        .take("thread", thread, columns.thread);
+    new (self) EventColumns(std::move(events));
 }
 
 }  // namespace

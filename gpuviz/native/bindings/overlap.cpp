@@ -6,9 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,39 +23,7 @@ using analysis::Lane;
 
 namespace {
 
-using Columns = nb::typed<nb::dict, nb::str, nb::any>;
 using LaneFields = nb::typed<nb::dict, nb::str, std::int64_t>;
-
-// The columns of a table; looks at the arrays for as long as it lives.
-class TableView {
-  public:
-    explicit TableView(const Columns& columns) : columns_(columns) {}
-
-    template <typename Value>
-    std::span<const Value> column(const char* name) {
-        const nb::object array = columns_[name];
-        Column<Value> column;
-        if (!nb::try_cast(array, column, false)) {
-            throw nb::type_error(("column '" + std::string(name) +
-                                  "' is no contiguous array of one dimension and of the type of "
-                                  "the recording's table")
-                                     .c_str());
-        }
-        owners_.append(array);
-        if (owners_.size() == 1) rows_ = column.shape(0);
-        if (column.shape(0) != rows_) {
-            throw std::invalid_argument("column '" + std::string(name) + "' has " +
-                                        std::to_string(column.shape(0)) + " rows, expected " +
-                                        std::to_string(rows_) + " as in the others");
-        }
-        return {column.data(), rows_};
-    }
-
-  private:
-    Columns columns_;
-    nb::list owners_;
-    std::size_t rows_ = 0;
-};
 
 LaneFields lane_fields(const Lane& lane) {
     LaneFields fields;
@@ -81,70 +46,62 @@ LaneFields lane_fields(const Lane& lane) {
     return fields;
 }
 
-analysis::ActivityRows activity_rows(TableView& table) {
-    return {
-        .time = table.column<std::int64_t>("time"),
-        .end = table.column<std::int64_t>("end"),
-        .work = table.column<std::uint8_t>("work"),
-        .device = table.column<std::int16_t>("device"),
-        .stream = table.column<std::uint32_t>("stream"),
-        .correlation = table.column<std::uint32_t>("correlation"),
-    };
-}
+// The rows that both analyses read, and what keeps their arrays alive.
+struct Rows {
+    analysis::ActivityRows activities;
+    analysis::HostCallRows calls;
+    analysis::SynchronizationRows synchronizations;
+    ColumnViews views[3];
 
-analysis::HostCallRows call_rows(TableView& table) {
-    return {
-        .time = table.column<std::int64_t>("time"),
-        .end = table.column<std::int64_t>("end"),
-        .kind = table.column<std::uint8_t>("kind"),
-        .thread = table.column<std::uint32_t>("thread"),
-        .correlation = table.column<std::uint32_t>("correlation"),
-    };
-}
-
-analysis::SynchronizationRows synchronization_rows(TableView& table) {
-    return {
-        .time = table.column<std::int64_t>("time"),
-        .end = table.column<std::int64_t>("end"),
-        .kind = table.column<std::uint8_t>("kind"),
-        .stream = table.column<std::uint32_t>("stream"),
-        .event_sync_id = table.column<std::uint64_t>("event_sync_id"),
-        .correlation = table.column<std::uint32_t>("correlation"),
-    };
-}
+    Rows(const Columns& activity_columns, const Columns& call_columns,
+         const Columns& synchronization_columns)
+        : views{ColumnViews(activity_columns), ColumnViews(call_columns),
+                ColumnViews(synchronization_columns)} {
+        views[0]
+            .take("time", activities.time)
+            .take("end", activities.end)
+            .take("work", activities.work)
+            .take("device", activities.device)
+            .take("stream", activities.stream)
+            .take("correlation", activities.correlation);
+        views[1]
+            .take("time", calls.time)
+            .take("end", calls.end)
+            .take("kind", calls.kind)
+            .take("thread", calls.thread)
+            .take("correlation", calls.correlation);
+        views[2]
+            .take("time", synchronizations.time)
+            .take("end", synchronizations.end)
+            .take("kind", synchronizations.kind)
+            .take("stream", synchronizations.stream)
+            .take("event_sync_id", synchronizations.event_sync_id)
+            .take("correlation", synchronizations.correlation);
+    }
+};
 
 nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Columns& calls,
                                            const Columns& synchronizations,
                                            std::optional<std::int64_t> start,
                                            std::optional<std::int64_t> end) {
-    TableView activity(activities);
-    TableView call(calls);
-    TableView synchronization(synchronizations);
-    const auto activities_rows = activity_rows(activity);
-    const auto calls_rows = call_rows(call);
-    const auto synchronizations_rows = synchronization_rows(synchronization);
+    const Rows rows(activities, calls, synchronizations);
     std::vector<Lane> lanes;
     {
         const python::GilRelease unlocked;
-        lanes = analysis::overlap(activities_rows, calls_rows, synchronizations_rows, start, end);
+        lanes = analysis::overlap(rows.activities, rows.calls, rows.synchronizations, start, end);
     }
-    nb::typed<nb::list, LaneFields> rows;
-    for (const Lane& lane : lanes) rows.append(lane_fields(lane));
-    return rows;
+    nb::typed<nb::list, LaneFields> fields;
+    for (const Lane& lane : lanes) fields.append(lane_fields(lane));
+    return fields;
 }
 
 Columns idle_gaps_of(const Columns& activities, const Columns& calls,
                      const Columns& synchronizations, std::size_t most_rows) {
-    TableView activity(activities);
-    TableView call(calls);
-    TableView synchronization(synchronizations);
-    const auto activities_rows = activity_rows(activity);
-    const auto calls_rows = call_rows(call);
-    const auto synchronizations_rows = synchronization_rows(synchronization);
+    const Rows rows(activities, calls, synchronizations);
     analysis::IdleGaps table;
     {
         const python::GilRelease unlocked;
-        table = analysis::idle_gaps(activities_rows, calls_rows, synchronizations_rows, most_rows);
+        table = analysis::idle_gaps(rows.activities, rows.calls, rows.synchronizations, most_rows);
     }
     Columns columns;
     columns["device"] = to_numpy(std::move(table.device));

@@ -26,8 +26,6 @@ std::uint32_t begin_range(Session& session, const nb::bytes& name, int kind) {
 
 void end_range(Session& session, std::uint32_t id) noexcept { session.ranges().end(id); }
 
-std::uint32_t current_range(Session& session) noexcept { return session.current_range(); }
-
 void add_stream_range(Session& session, const nb::bytes& name, int device, std::uint64_t handle,
                       std::int64_t time_ns, std::int64_t end_ns) {
     record::ActivityLog& log = session.log();
@@ -57,8 +55,6 @@ void bind_ranges(nb::module_& m) {
           "session records; `name` is UTF-8, `kind` a number of DICTIONARIES.");
     m.def("end_range", &end_range, "session"_a, "id"_a,
           "End a range, from any thread; does nothing for 0 and for ranges that have ended.");
-    m.def("current_range", &current_range, "session"_a,
-          "Return the id of the calling thread's innermost range, 0 outside every one.");
     m.def("add_stream_range", &add_stream_range, "session"_a, "name"_a, "device"_a, "handle"_a,
           "time_ns"_a, "end_ns"_a,
           "Add a range that was measured on a stream; times are those of time.monotonic_ns().");

@@ -29,32 +29,22 @@ using replay::ReplayProgram;
 
 namespace {
 
-template <typename Field>
-nb::object column(const std::vector<MemoryEvent>& events, Field field) {
-    std::vector<decltype(field(events[0]))> values;
-    values.reserve(events.size());
-    for (const MemoryEvent& event : events) {
-        values.push_back(field(event));
-    }
-    return to_numpy(std::move(values));
-}
-
 nb::dict columns_of(const EventLog& log) {
     const std::vector<MemoryEvent>& events = log.events();
     nb::dict columns;
-    columns["time_ns"] = column(events, [](const MemoryEvent& e) { return e.time_ns; });
+    columns["time_ns"] = to_numpy(events, [](const MemoryEvent& e) { return e.time_ns; });
     columns["action"] =
-        column(events, [](const MemoryEvent& e) { return static_cast<std::uint8_t>(e.action); });
-    columns["address"] = column(events, [](const MemoryEvent& e) { return e.address; });
-    columns["size"] = column(events, [](const MemoryEvent& e) { return e.size; });
+        to_numpy(events, [](const MemoryEvent& e) { return static_cast<std::uint8_t>(e.action); });
+    columns["address"] = to_numpy(events, [](const MemoryEvent& e) { return e.address; });
+    columns["size"] = to_numpy(events, [](const MemoryEvent& e) { return e.size; });
     columns["requested_size"] =
-        column(events, [](const MemoryEvent& e) { return e.requested_size; });
-    columns["stream"] = column(events, [](const MemoryEvent& e) { return e.stream; });
-    columns["stack"] = column(events, [](const MemoryEvent& e) { return e.stack; });
-    columns["pool"] = column(events, [](const MemoryEvent& e) { return e.pool; });
-    columns["thread"] = column(events, [](const MemoryEvent& e) { return e.thread; });
-    columns["range"] = column(events, [](const MemoryEvent& e) { return e.range; });
-    columns["device"] = column(events, [](const MemoryEvent& e) { return e.device; });
+        to_numpy(events, [](const MemoryEvent& e) { return e.requested_size; });
+    columns["stream"] = to_numpy(events, [](const MemoryEvent& e) { return e.stream; });
+    columns["stack"] = to_numpy(events, [](const MemoryEvent& e) { return e.stack; });
+    columns["pool"] = to_numpy(events, [](const MemoryEvent& e) { return e.pool; });
+    columns["thread"] = to_numpy(events, [](const MemoryEvent& e) { return e.thread; });
+    columns["range"] = to_numpy(events, [](const MemoryEvent& e) { return e.range; });
+    columns["device"] = to_numpy(events, [](const MemoryEvent& e) { return e.device; });
     return columns;
 }
 

@@ -174,7 +174,6 @@ void bind_torch_snapshot(nb::module_& m) {
         .def_prop_ro("recorder", [](const TorchSnapshot& self) { return json_dict(self.recorder); })
         .def_prop_ro("left_out", [](const TorchSnapshot& self) { return self.left_out; })
         .def_prop_ro("pools", [](const TorchSnapshot& self) { return self.pools; })
-        .def_prop_ro("has_traces", [](const TorchSnapshot& self) { return self.has_traces; })
         .def_prop_ro("stack_offsets",
                      [](const TorchSnapshot& self) { return to_numpy(self.stacks.first); })
         .def_prop_ro("stack_frames",

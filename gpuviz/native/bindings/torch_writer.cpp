@@ -10,6 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "formats/torch_pool.hpp"
 #include "formats/torch_snapshot_writer.hpp"
 #include "record/memory_event.hpp"
 
@@ -22,37 +23,7 @@ using formats::SnapshotToWrite;
 
 namespace {
 
-using Columns = nb::typed<nb::dict, nb::str, nb::any>;
 using Ids = std::span<const std::uint32_t>;
-
-// The columns of a table, of one length; looks at the arrays for as long as they live.
-class Table {
-  public:
-    explicit Table(const Columns& columns) : columns_(columns) {}
-
-    template <typename Value>
-    Table& take(const char* name, std::span<const Value>& values) {
-        const nb::object array = columns_[name];
-        Column<Value> column;
-        if (!nb::try_cast(array, column, false)) {
-            throw nb::type_error(("column '" + std::string(name) +
-                                  "' is no contiguous array of one dimension and of its type")
-                                     .c_str());
-        }
-        if (rows_ >= 0 && column.shape(0) != static_cast<std::size_t>(rows_)) {
-            throw std::invalid_argument("column '" + std::string(name) + "' has " +
-                                        std::to_string(column.shape(0)) + " rows, expected " +
-                                        std::to_string(rows_) + " as in the others");
-        }
-        rows_ = static_cast<std::ptrdiff_t>(column.shape(0));
-        values = {column.data(), column.shape(0)};
-        return *this;
-    }
-
-  private:
-    Columns columns_;
-    std::ptrdiff_t rows_ = -1;
-};
 
 void check_below(std::span<const std::uint32_t> values, std::size_t limit, const char* name) {
     for (const std::uint32_t value : values) {
@@ -70,7 +41,7 @@ void check_codes(std::span<const std::uint8_t> values, std::uint8_t limit, const
 }
 
 void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
-    Table(columns)
+    ColumnViews(columns)
         .take("action", events.action)
         .take("address", events.address)
         .take("size", events.size)
@@ -95,7 +66,7 @@ void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
 void take_memory(const Columns& segment_columns, const Columns& block_columns,
                  SnapshotToWrite& snapshot) {
     auto& segments = snapshot.segments;
-    Table(segment_columns)
+    ColumnViews(segment_columns)
         .take("device", segments.device)
         .take("address", segments.address)
         .take("size", segments.size)
@@ -106,7 +77,7 @@ void take_memory(const Columns& segment_columns, const Columns& block_columns,
         .take("stack", segments.stack)
         .take("blocks", segments.blocks);
     auto& blocks = snapshot.blocks;
-    Table(block_columns)
+    ColumnViews(block_columns)
         .take("address", blocks.address)
         .take("size", blocks.size)
         .take("requested_size", blocks.requested_size)
@@ -120,12 +91,12 @@ void take_memory(const Columns& segment_columns, const Columns& block_columns,
 }
 
 void take_stacks(const Columns& frames, const Columns& stacks, SnapshotToWrite& snapshot) {
-    Table(frames)
+    ColumnViews(frames)
         .take("name", snapshot.frame_names)
         .take("filename", snapshot.frame_files)
         .take("line", snapshot.frame_lines);
-    Table(stacks).take("offsets", snapshot.stack_offsets);
-    Table(stacks).take("frames", snapshot.stack_frames);
+    ColumnViews(stacks).take("offsets", snapshot.stack_offsets);
+    ColumnViews(stacks).take("frames", snapshot.stack_frames);
     std::int32_t previous = 0;
     for (const std::int32_t offset : snapshot.stack_offsets) {
         if (offset < previous) throw std::invalid_argument("offsets of stacks must ascend");
@@ -150,6 +121,20 @@ void check_ids(const SnapshotToWrite& snapshot) {
     check_below(snapshot.segments.pool, snapshot.pools.size(), "pool");
 }
 
+nb::object are_large_by_size(const Column<std::int8_t>& actions,
+                             const Column<std::int64_t>& sizes) {
+    std::span<const std::int8_t> action;
+    std::span<const std::int64_t> size;
+    ColumnViews().take("action", actions, action).take("size", sizes, size);
+    std::vector<std::uint8_t> are_large;
+    are_large.reserve(action.size());
+    for (std::size_t row = 0; row < action.size(); ++row) {
+        are_large.push_back(formats::is_large_by_size(record::Action(action[row]),
+                                                      static_cast<std::uint64_t>(size[row])));
+    }
+    return to_numpy(std::move(are_large));
+}
+
 void write_snapshot(const nb::object& write, std::vector<std::size_t> devices,
                     const Columns& events, const Columns& segments, const Columns& blocks,
                     const Columns& frames, const Columns& stacks, std::vector<std::string> texts,
@@ -172,6 +157,8 @@ void write_snapshot(const nb::object& write, std::vector<std::size_t> devices,
 }  // namespace
 
 void bind_torch_writer(nb::module_& m) {
+    m.def("are_large_by_size", &are_large_by_size, "actions"_a.noconvert(), "sizes"_a.noconvert(),
+          "Return 1 for each event that a reader takes to be of a large pool by its size, else 0.");
     m.def("write_torch_snapshot", &write_snapshot, "write"_a, "devices"_a, "events"_a, "segments"_a,
           "blocks"_a, "frames"_a, "stacks"_a, "texts"_a, "pools"_a, "rest"_a,
           "Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are "

@@ -3,8 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -35,24 +33,7 @@ using Write = nb::typed<nb::callable, nb::object(nb::bytes)>;
 // Keeps the arrays alive that its spans look at.
 struct HeldRows {
     TraceRows rows;
-    nb::list owners;
-
-    template <typename Value>
-    std::span<const Value> hold(const Column<Value>& column, std::size_t rows_expected) {
-        if (column.shape(0) != rows_expected) {
-            throw std::invalid_argument("a column has " + std::to_string(column.shape(0)) +
-                                        " rows, expected " + std::to_string(rows_expected) +
-                                        " as 'time' has");
-        }
-        owners.append(nb::cast(column));
-        return {column.data(), column.shape(0)};
-    }
-
-    template <typename Value>
-    std::span<const Value> hold_unless_empty(const Column<Value>& column,
-                                             std::size_t rows_expected) {
-        return column.shape(0) == 0 ? std::span<const Value>() : hold(column, rows_expected);
-    }
+    ColumnViews views;
 };
 
 void construct_rows(HeldRows* self, std::uint32_t category, bool contains, bool instant,
@@ -63,19 +44,22 @@ void construct_rows(HeldRows* self, std::uint32_t category, bool contains, bool 
                     const std::vector<Argument>& arguments) {
     auto held = HeldRows{};
     TraceRows& rows = held.rows;
-    const std::size_t size = time.shape(0);
     rows.category = category;
     rows.contains = contains;
     rows.instant = instant;
-    rows.time = held.hold(time, size);
-    rows.end = held.hold(end, size);
-    rows.track = held.hold(track, size);
-    rows.name = held.hold(name, size);
-    rows.flow = held.hold_unless_empty(flow, size);
-    rows.first_flow = held.hold_unless_empty(first_flow, size);
-    rows.flow_count = held.hold_unless_empty(flow_count, size);
+    held.views.take("time", time, rows.time)
+        .take("end", end, rows.end)
+        .take("track", track, rows.track)
+        .take("name", name, rows.name);
+    const auto take_unless_empty = [&](const char* column, const auto& values, auto& taken) {
+        if (values.shape(0) != 0) held.views.take(column, values, taken);
+    };
+    take_unless_empty("flow", flow, rows.flow);
+    take_unless_empty("first_flow", first_flow, rows.first_flow);
+    take_unless_empty("flow_count", flow_count, rows.flow_count);
     for (const auto& [argument, is_text, values] : arguments) {
-        rows.arguments.push_back({argument, is_text, held.hold(values, size)});
+        rows.arguments.push_back({argument, is_text, {}});
+        held.views.take("argument", values, rows.arguments.back().values);
     }
     new (self) HeldRows(std::move(held));
 }
@@ -118,11 +102,8 @@ void perfetto_rows(const std::vector<const HeldRows*>& held, std::uint32_t seque
 void perfetto_counter(std::uint32_t track, const Column<std::int64_t>& time,
                       const Column<std::int64_t>& value, std::uint32_t sequence,
                       std::int64_t zero_ns, const Write& write) {
-    const formats::TraceCounter counter{
-        track, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
-    if (counter.time.size() != counter.value.size()) {
-        throw std::invalid_argument("a counter needs as many times as values");
-    }
+    formats::TraceCounter counter{track, {}, {}};
+    ColumnViews().take("time", time, counter.time).take("value", value, counter.value);
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
     formats::write_perfetto_counter(counter, {sequence, zero_ns}, sink);
@@ -145,11 +126,8 @@ void chrome_rows(const std::vector<const HeldRows*>& held,
 void chrome_counter(std::uint64_t process, const std::string& name,
                     const Column<std::int64_t>& time, const Column<std::int64_t>& value,
                     const Write& write) {
-    const formats::TraceCounter counter{
-        0, {time.data(), time.shape(0)}, {value.data(), value.shape(0)}};
-    if (counter.time.size() != counter.value.size()) {
-        throw std::invalid_argument("a counter needs as many times as values");
-    }
+    formats::TraceCounter counter{0, {}, {}};
+    ColumnViews().take("time", time, counter.time).take("value", value, counter.value);
     const TraceSink sink = sink_of(write);
     const GilRelease unlocked;
     formats::write_chrome_counter(counter, {process, 0}, name, sink);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// The one place that CUPTI's callbacks can find. Shared while a callback runs.
+// The global state of CUPTI's callbacks. A callback holds a shared lock while it runs.
 struct Active {
     std::shared_mutex mutex;
     CuptiBuffers* buffers = nullptr;
@@ -38,11 +38,11 @@ void CuptiBuffers::activate() {
     }
     const CUptiResult result = library_.register_callbacks(&requested, &completed);
     if (result != CUPTI_SUCCESS) {
-        throw std::runtime_error("CUPTI takes no buffers: " + library_.name(result) + ".");
+        throw std::runtime_error("CUPTI does not accept buffers: " + library_.name(result) + ".");
     }
     active().buffers = this;
-    // Detaching loses a record of its own overhead, which must not count as one of ours: asking
-    // begins a new count.
+    // Detaching drops a record of CUPTI's own overhead, which must not count as ours; the query
+    // resets the count.
     std::size_t before = 0;
     library_.dropped_records(nullptr, 0, &before);
 }

@@ -14,13 +14,13 @@
 
 namespace gpuviz::cupti {
 
-// The buffers that CUPTI fills with activity records, used again and again.
+// The buffers that CUPTI fills with activity records; they are reused.
 //
-// CUPTI's buffer callbacks carry no pointer of ours, so one object of this class is active in the
-// process at a time.
+// CUPTI's buffer callbacks have no user data, so only one object of this class can be active in a
+// process.
 class CuptiBuffers {
   public:
-    // Small, so that few records wait with one that is not complete: about 1,500 kernels.
+    // About 1,500 kernels; small, so that an incomplete record delays few others.
     static constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
 
     CuptiBuffers(const CuptiLibrary& library, CuptiRecords& records, record::ActivityLog& log)
@@ -31,10 +31,11 @@ class CuptiBuffers {
 
     // Throws std::runtime_error.
     void activate();
-    // Returns when no callback runs in it any more. Buffers that CUPTI still has are its own then.
+    // Waits until no callback runs in it. Buffers still held by CUPTI are freed when it returns
+    // them.
     void deactivate() noexcept;
 
-    // Records that were parsed.
+    // The number of parsed records.
     [[nodiscard]] std::uint64_t records() const noexcept { return parsed_.load(); }
 
   private:

@@ -4,7 +4,7 @@
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
-// What happens inside the program's own CUDA calls.
+// The callbacks inside the program's CUDA calls.
 namespace gpuviz::cupti {
 
 using record::AccessMode;
@@ -12,7 +12,7 @@ using record::BlockTouches;
 
 namespace {
 
-// A call that gpuviz makes inside a callback is not the program's.
+// Calls that gpuviz makes inside a callback are not the program's.
 thread_local bool is_inside = false;
 
 template <typename Value>
@@ -55,7 +55,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     }
     const auto began_ns = std::int64_t(*data.correlationData);
     if (id >= calls_.size() || began_ns == 0) {
-        return;  // enabled in the middle of the call
+        return;  // enabled during the call
     }
     const CuptiCall& call = calls_[id];
     const bool is_launch =
@@ -149,7 +149,7 @@ void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& dat
     }
 }
 
-// `number` is CUPTI's number of the context, 0 if it is not at hand.
+// `number` is CUPTI's id of the context; 0 if unavailable.
 int CuptiTracer::device_of(CUcontext context, std::uint32_t number) {
     {
         const std::lock_guard lock(devices_mutex_);

@@ -69,7 +69,7 @@ constexpr std::array kLayouts{
 #undef GPUVIZ_MEMSET_ASYNC
 #undef GPUVIZ_ON_STREAM
 
-// Launches, copies, whatever makes the host wait, and what makes the device wait for the driver.
+// Launches, copies, calls that block the host, and calls that make the device wait for the driver.
 constexpr std::array<std::string_view, 27> kTraced{
     "cuLaunch",
     "cuGraphLaunch",

@@ -80,7 +80,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::parameters_of(CUfunction 
     return parameters_.try_emplace(function, asked).first->second;
 }
 
-// Null if the driver cannot tell.
+// Null if the driver does not report them.
 CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction function,
                                                                   const char* symbol) const {
     Parameters none;
@@ -92,7 +92,8 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
                                                  &next.size)) == CUDA_SUCCESS) {
             parameters.push_back(next);
         }
-        // The end of the list is an invalid value. A handle of the other kind may be one too.
+        // Past the last parameter the result is an invalid value, possibly also for a handle of the
+        // other kind.
         if (result == CUDA_ERROR_INVALID_VALUE) {
             none = std::make_shared<const std::vector<Parameter>>();
         }

@@ -14,26 +14,26 @@
 
 namespace gpuviz::cupti {
 
-// Reads the parameters of kernel launches for addresses in memory that an allocator handed out.
+// Searches the parameters of kernel launches for addresses of allocated memory.
 //
-// The driver tells where a kernel's parameters lie (cuFuncGetParamInfo, or cuKernelGetParamInfo
-// when the handle is a kernel's; CUDA 12.4). Every aligned word of every parameter is looked at, so
-// that pointers inside structures are found. Any thread.
+// The driver provides the offsets of a kernel's parameters (cuFuncGetParamInfo, or
+// cuKernelGetParamInfo if the handle is a kernel's; CUDA 12.4). Every aligned word of every
+// parameter is examined, so that pointers inside structures are found. Thread-safe.
 class CuptiLaunchArguments {
   public:
-    // Opens the driver, which is loaded already. Without the functions nothing is ever found.
+    // Opens the driver, which is already loaded. If it lacks the functions, nothing is found.
     CuptiLaunchArguments();
 
-    // Appends an entry for each address in a launch's parameters; `touch` is the pattern for them.
-    // Exactly one of the two ways of passing parameters is used, the other is null.
+    // Appends an entry for each address in a launch's parameters, as a copy of `touch`. Exactly one
+    // of `parameters` and `extra` is not null.
     void find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
               const record::BlockTouches& blocks, const record::BlockTouches::Touch& touch,
               std::vector<record::BlockTouches::Touch>& found);
 
-    // Handles of functions may mean others from now on.
+    // Invalidates the cached functions, whose handles may be reused.
     void forget_functions() noexcept;
 
-    // Launches whose parameters could not be read.
+    // The number of launches whose parameters could not be read.
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
   private:

@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-// What gpuviz needs of CUPTI: member, function. The second list may be missing in older ones.
+// The functions of CUPTI that gpuviz uses. Those of the second list may be missing in older
+// versions.
 #define GPUVIZ_CUPTI_FUNCTIONS(X)                                 \
     X(get_version, cuptiGetVersion)                               \
     X(get_result_string, cuptiGetResultString)                    \
@@ -32,10 +33,11 @@
 
 namespace gpuviz::cupti {
 
-// CUPTI, opened at run time and never closed: its threads may run in it until the process ends.
+// CUPTI, opened at run time and never closed, because its threads may run until the process ends.
 class CuptiLibrary {
   public:
-    // Throws std::runtime_error, with what is missing, if the file is no CUPTI of CUDA 12 or newer.
+    // Throws std::runtime_error that names what is missing, unless the file is CUPTI of CUDA 12 or
+    // newer.
     [[nodiscard]] static std::shared_ptr<const CuptiLibrary> open(const std::string& path);
 
 #define GPUVIZ_DECLARE(member, function) decltype(&::function) member = nullptr;
@@ -45,7 +47,7 @@ class CuptiLibrary {
 
     // CUPTI_API_VERSION of the library: 22 for CUDA 12.4, 130001 for CUDA 13.0.
     [[nodiscard]] std::uint32_t version() const noexcept { return version_; }
-    // Whether records of events and of waits for them have ids that join them, since CUDA 12.8.
+    // Whether sync ids join event records with their waits (since CUDA 12.8).
     [[nodiscard]] bool has_sync_ids() const noexcept { return version_ >= 26; }
     // The name of a result: CUPTI_ERROR_...
     [[nodiscard]] std::string name(CUptiResult result) const;

@@ -62,7 +62,7 @@ OverheadKind overhead_kind(std::uint32_t kind) {
     if (kind == CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER) {
         return OverheadKind::driver_compiler;
     }
-    // 1 << 16, 2 << 16, ... in the order of ours.
+    // 1 << 16, 2 << 16, ... in the order of our enumeration.
     const std::uint32_t number = kind >> 16;
     const auto first = std::uint32_t(OverheadKind::buffer_flush);
     const auto last = std::uint32_t(OverheadKind::uvm_activity_init);
@@ -70,7 +70,7 @@ OverheadKind overhead_kind(std::uint32_t kind) {
                                                     : OverheadKind(number + first - 1);
 }
 
-// Copies and memsets have no name of their own.
+// Copies and memsets have no names in CUPTI.
 std::string_view copy_name(CopyKind kind) {
     switch (kind) {
         case CopyKind::host_to_device:
@@ -156,7 +156,7 @@ ActivityRow CuptiRecords::row_of(const Record& record, ActivityKind kind) {
             .launch = 0};
 }
 
-// An activity that was cut off, by a context that went away for one, has no times.
+// An interrupted activity, for example by the destruction of its context, has no times.
 template <typename Record>
 bool CuptiRecords::is_whole(const Record& record) {
     if (record.start != 0 && record.end != 0) {
@@ -252,7 +252,7 @@ void CuptiRecords::synchronization(const CUpti_ActivitySynchronization2& record)
 }
 
 void CuptiRecords::cuda_event(const CUpti_ActivityCudaEvent2& record) {
-    const bool is_second = library_.has_sync_ids();  // CUpti_ActivityCudaEvent had less
+    const bool is_second = library_.has_sync_ids();  // CUpti_ActivityCudaEvent had fewer members
     const bool came_by = library_.enable_event_timestamps != nullptr && record.deviceTimestamp != 0;
     const std::int64_t time = came_by ? log_.since_start(std::int64_t(record.deviceTimestamp)) : 0;
     const int device = is_second ? int(record.deviceId) : device_of(record.contextId);

@@ -13,23 +13,23 @@
 
 namespace gpuviz::cupti {
 
-// Turns CUPTI's activity records into rows. Any thread, no GIL.
+// Converts CUPTI's activity records to rows. Thread-safe, without the GIL.
 //
-// Records are read through the oldest structures that have the members we need; CUPTI only ever
-// appends to them. What came before the recording, or after it, is passed over.
+// Records are read as the oldest structures with the required members; CUPTI only appends members.
+// Records from before or after the recording are skipped.
 class CuptiRecords {
   public:
-    // `graph_nodes`: a graph shows its kernels one by one, not each launch as a whole.
+    // `graph_nodes`: record the kernels of a graph one by one, not each launch as a whole.
     CuptiRecords(const CuptiLibrary& library, record::ActivityLog& log, bool graph_nodes)
         : library_(library), log_(log), graph_nodes_(graph_nodes), graphs_(log) {}
 
-    // Parses the records in a buffer that CUPTI completed; returns how many there were.
+    // Parses the records in a buffer that CUPTI completed; returns their number.
     std::uint64_t parse(std::uint8_t* buffer, std::size_t valid_size);
     void parse(const CUpti_Activity& record);
-    // Nothing more will come.
+    // To be called after the last record.
     void finish();
 
-    // Synchronization records name a context only.
+    // Sets the device of a context, because synchronization records contain only the context.
     void context_is_on(std::uint32_t context, int device);
 
   private:

@@ -12,8 +12,7 @@
 
 namespace gpuviz::cupti {
 
-// Tells the stream table what the driver knows of each stream that is used: CUPTI's number of it,
-// its kind and its priority. Any thread.
+// Adds CUPTI's id, the kind and the priority of each used stream to the stream table. Thread-safe.
 class CuptiStreams {
   public:
     CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log);
@@ -32,7 +31,7 @@ class CuptiStreams {
 
   private:
     using Key = std::tuple<CUcontext, CUstream, bool>;
-    struct Memo {  // of the calling thread's last stream, nearly always the next one's too
+    struct Memo {  // the calling thread's last stream, which is usually used again
         std::uint64_t owner = 0;
         std::uint64_t version = 0;
         Key key{};

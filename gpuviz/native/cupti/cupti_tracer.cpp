@@ -36,9 +36,9 @@ CuptiTracer::~CuptiTracer() { stop(); }
 void CuptiTracer::start() {
     subscribe();
     try {
-        // So that activities, allocator events and ranges are on one clock. CUPTI of CUDA 13.4 has
-        // a clock for each subscriber, but once it is set refuses all that is called here
-        // (CUPTI_ERROR_NOT_COMPATIBLE). While there is one subscriber a process, both are the same.
+        // Activities, allocator events and ranges use one clock. CUPTI of CUDA 13.4 supports a
+        // clock for each subscriber, but then rejects all functions called here
+        // (CUPTI_ERROR_NOT_COMPATIBLE). With one subscriber per process, both are equivalent.
         library_->register_timestamp(&timestamp);
         library_->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
         buffers_.activate();
@@ -65,7 +65,7 @@ void CuptiTracer::stop() noexcept {
         flusher_.join();
     }
     enable_callbacks(false);
-    // Our own wait is not the program's.
+    // Our own wait must not be recorded.
     library_->disable_activity(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
     synchronize_contexts();
     disable_activities();
@@ -74,13 +74,13 @@ void CuptiTracer::stop() noexcept {
     while (inside_.load() != 0) {
         std::this_thread::yield();
     }
-    // Attached, CUPTI would go on to cost a microsecond a launch.
+    // While attached, CUPTI would continue to cost a microsecond per launch.
     library_->finalize();
     buffers_.deactivate();
     records_.finish();
 }
 
-// What the program launched inside the recording belongs to it.
+// Activities launched during the recording belong to it, so wait for them.
 void CuptiTracer::synchronize_contexts() noexcept {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (driver == nullptr) {
@@ -138,14 +138,14 @@ void CuptiTracer::subscribe() {
     throw std::runtime_error("CUPTI refuses to be used: " + library_->name(result) + ".");
 }
 
-// Who has CUPTI, empty where it does not tell.
+// The name of CUPTI's subscriber; empty if CUPTI does not report it.
 std::string CuptiTracer::other_subscriber() const {
     if (library_->subscribe_by_name == nullptr) {
         return {};
     }
     std::array<char, 128> name{};
     CUpti_SubscriberParams parameters{};
-    // As CUDA 13.0 has it; newer members stay 0.
+    // The size in CUDA 13.0; newer members stay 0.
     parameters.structSize = offsetof(CUpti_SubscriberParams, allowMultipleSubscribers);
     parameters.oldSubscriberName = name.data();
     parameters.oldSubscriberSize = name.size();
@@ -182,7 +182,7 @@ void CuptiTracer::enable_activities() {
         library_->enable_event_timestamps(1);
     }
     if (library_->enable_all_sync_records != nullptr) {
-        library_->enable_all_sync_records(0);  // without queries that only looked
+        library_->enable_all_sync_records(0);  // without unsuccessful queries
     }
     if (library_->enable_allocation_source != nullptr) {
         library_->enable_allocation_source(1);

@@ -24,15 +24,15 @@ namespace gpuviz::cupti {
 
 struct CuptiOptions {
     bool launch_sites = true;  // rows of api_calls for launches, copies and synchronizations
-    bool stacks = true;        // ... with call stacks
+    bool stacks = true;        // with call stacks
     bool api_calls = false;    // rows for all driver calls
     bool graph_nodes = true;   // kernels of graphs one by one, not a graph launch as a whole
 };
 
-// Records GPU activities of this process into a session, whoever causes them.
+// Records the GPU activities of this process into a session, whichever library causes them.
 //
-// CUPTI has one client a process: a second tracer, or another tool's, makes start() throw. Its
-// callbacks run on the threads that call CUDA, mostly without the GIL, and on one of CUPTI's own.
+// CUPTI serves one client per process: start() throws if another tracer or tool is active.
+// Callbacks run on the threads that call CUDA, usually without the GIL, and on a thread of CUPTI.
 // The session must outlive stop().
 class CuptiTracer {
   public:
@@ -42,19 +42,19 @@ class CuptiTracer {
     CuptiTracer& operator=(const CuptiTracer&) = delete;
     ~CuptiTracer();
 
-    // Throws std::runtime_error that says what stands in the way, by name where CUPTI tells it.
+    // Throws std::runtime_error with the reason, and the name of another tool if CUPTI reports it.
     void start();
-    // Waits for the GPU, and returns when all that it did is in the log. Does nothing unless
+    // Waits until the GPU is idle and all its activities are in the log. Does nothing unless
     // started.
     void stop() noexcept;
-    // Lets what is complete reach the log; called every 50 ms by itself.
+    // Adds completed activities to the log; a thread of the tracer also does this every 50 ms.
     void flush() noexcept;
 
-    // To be called in the child after fork(), where CUDA cannot be used: forgets everything.
+    // To be called in the child after fork(), where CUDA cannot be used: discards everything.
     void abandon_after_fork() noexcept;
 
-    // Launches seen by callbacks, and records that CUPTI delivered. Launches without any record
-    // mean that somebody else took CUPTI's buffers over.
+    // The number of launches seen by callbacks, and of records delivered by CUPTI. Launches without
+    // any records mean that another tool took over CUPTI's buffers.
     [[nodiscard]] std::uint64_t launches() const noexcept { return launches_.load(); }
     [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
     [[nodiscard]] std::uint64_t unreadable_launches() const noexcept {
@@ -86,11 +86,11 @@ class CuptiTracer {
     CuptiStreams streams_;
     CuptiLaunchArguments arguments_;
     std::vector<CuptiCall> calls_;
-    std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: not asked yet
-    std::vector<CUpti_ActivityKind> kinds_;               // those that were enabled
+    std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: unknown so far
+    std::vector<CUpti_ActivityKind> kinds_;               // enabled kinds
     CUpti_SubscriberHandle subscriber_ = nullptr;
     std::atomic<std::uint64_t> launches_{0};
-    std::atomic<int> inside_{0};  // callbacks that run now
+    std::atomic<int> inside_{0};  // running callbacks
 
     std::mutex devices_mutex_;
     std::unordered_map<CUcontext, int> devices_;

@@ -9,15 +9,15 @@ namespace gpuviz::cupti {
 
 // Joins the kernels and copies of a graph launch into one row, from the first to the last.
 //
-// CUPTI can trace graphs as a whole itself, but that of CUDA 13.0 crashes the program when it
-// launches a graph that was made before tracing began. Not thread-safe.
+// CUPTI can trace whole graphs itself, but in CUDA 13.0 this crashes the program when it launches a
+// graph created before tracing began. Not thread-safe.
 class GraphLaunches {
   public:
     explicit GraphLaunches(record::ActivityLog& log) : log_(log) {}
 
-    // A node of a graph launch; one of another launch on the same stream ends the one before.
+    // Adds a node; a node of another launch on the same stream ends the previous launch.
     void add(const record::ActivityRow& node);
-    // Nothing more will come.
+    // To be called after the last node.
     void finish();
 
   private:

@@ -12,7 +12,7 @@ using record::AccessMode;
 
 namespace {
 
-// The texts between the commas of the last parentheses; nothing if there are none.
+// The comma-separated texts in the last parentheses; nothing if there are none.
 std::vector<std::string_view> parameter_types(std::string_view name) {
     if (!name.ends_with(')')) {
         return {};

@@ -8,11 +8,11 @@
 
 namespace gpuviz::cupti {
 
-// How a kernel uses what its pointer parameters point at, as far as its name tells.
+// The access mode of a kernel's pointer parameters, as far as its name determines it.
 //
-// - A C++ kernel's mangled name has its parameter types: a pointer to const is read.
-// - CuPy names its ufuncs `cupy_<function>__<types>` and passes the inputs, the outputs and an
-//   indexer: inputs are read, outputs (two of divmod, frexp and modf) written.
+// - A C++ kernel's mangled name contains its parameter types: a pointer to const is read.
+// - CuPy's ufuncs are named `cupy_<function>__<types>` and receive the inputs, the outputs and an
+//   indexer: inputs are read, outputs (two for divmod, frexp and modf) written.
 // - Everything else is unknown.
 [[nodiscard]] std::vector<record::AccessMode> parameter_modes(const std::string& symbol,
                                                               std::size_t parameters);

@@ -31,7 +31,7 @@ CachingAllocator& CupyAllocator::allocator(int device) {
     if (known == nullptr) {
         nb::object opened = open_device_(device);
         known = nb::cast<CachingAllocator*>(opened);
-        // Both are kept for ever: memory of them may be freed at any later time.
+        // Both are kept forever, because their memory may be freed at any later time.
         opened.release();
         nb::find(this).release();
     }

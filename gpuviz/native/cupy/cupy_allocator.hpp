@@ -13,12 +13,12 @@
 
 namespace gpuviz::cupy {
 
-// The callable that cupy.cuda.set_allocator takes, over one CachingAllocator a device.
+// The callable for cupy.cuda.set_allocator, with one CachingAllocator per device.
 //
-// malloc() and the free that CuPy calls back run with the GIL held. They ask the allocator without
-// waiting first, and release the GIL before they wait for its lock or for the device: a callback
-// that CUDA runs on the host may need the GIL to let the device finish. Never destroyed once it
-// served memory, since arrays outlive everything.
+// CuPy calls malloc() and free with the GIL held. They first try the allocator without waiting, and
+// release the GIL before waiting for its lock or the device, because a host callback of CUDA may
+// need the GIL for the device to finish. Never destroyed after the first allocation, because arrays
+// may outlive everything.
 class CupyAllocator {
   public:
     // `open_device(ordinal)` returns the CachingAllocator of a device seen for the first time;
@@ -31,13 +31,13 @@ class CupyAllocator {
     // A new cupy.cuda.MemoryPointer, or null with a Python exception set.
     [[nodiscard]] PyObject* malloc(PyObject* size) noexcept;
 
-    // Gives unused segments of an allocator back, with the caller's stack.
+    // Releases the unused segments of an allocator, recorded with the caller's stack.
     void empty_cache(allocator::CachingAllocator& allocator) const;
 
-    // Call sites are captured for this session from now on; null ends that.
+    // Captures call sites for this session; null ends this.
     void set_session(record::Session* session, bool stacks) noexcept;
 
-    // In the child of a fork: CUDA is gone and the locks may be held for ever.
+    // To be called in the child of a fork, where CUDA is unusable and locks may be held forever.
     void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
 
     [[nodiscard]] bool is_direct() const noexcept { return pointer_.is_direct(); }
@@ -59,7 +59,7 @@ class CupyAllocator {
     std::array<allocator::CachingAllocator*, record::Session::max_devices> allocators_{};
     record::Session* session_ = nullptr;
     bool stacks_ = true;
-    std::uint64_t allocated_ = 0;  // handed from malloc_on() to take_allocated(), under the GIL
+    std::uint64_t allocated_ = 0;  // from malloc_on() to take_allocated(), with the GIL held
     std::uint64_t lost_frees_ = 0;
     std::atomic<bool> abandoned_{false};
 };

@@ -14,7 +14,7 @@ using record::ObservedPool;
 
 namespace {
 
-// Pools raise a MemoryError; allocators that only call CUDA raise what CUDA told.
+// Pools raise a MemoryError; allocators that only call CUDA raise its error.
 bool is_out_of_memory(const nb::python_error& error) {
     constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
     return error.matches(PyExc_MemoryError) ||
@@ -59,7 +59,7 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
             pointer = allocator_(nb::borrow(size));
         } catch (nb::python_error& error) {
             if (is_out_of_memory(error)) {
-                // It may have given segments back before it gave up.
+                // It may have released segments before it failed.
                 pool(device).update(pool_bytes(), call_site());
                 pool(device).out_of_memory(bytes, state_.stream(device), call_site());
                 if (!out_of_memory_.is_none()) {
@@ -122,13 +122,13 @@ void CupyObserver::free_callback(void* self, void* address, int device) noexcept
     if (held == observer.held_.end()) {
         return;
     }
-    // Code of the program may run below and let go of the rest.
+    // The program's code may run below and release the other references.
     const nb::object kept = observer.self_;
     const auto pool = observer.pools_.find(device);
     if (pool != observer.pools_.end()) {
         pool->second.freed(at, observer.call_site());
     }
-    // Let go only after the free is recorded, so that the address is never seen twice at once.
+    // Released only after the free is recorded, so that the address is never live twice.
     nb::object last = std::move(held->second);
     observer.held_.erase(held);
     last.reset();

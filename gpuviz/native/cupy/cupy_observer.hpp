@@ -13,18 +13,18 @@
 
 namespace gpuviz::cupy {
 
-// An allocator for cupy.cuda.set_allocator that leaves allocating to the program's own one and
-// records what it does.
+// An allocator for cupy.cuda.set_allocator that forwards to the program's own allocator and records
+// its allocations and frees.
 //
-// Each pointer that the program's allocator returns is held here and a pointer to the same memory
-// is handed out instead, whose end is recorded before the held one is let go. The GIL is held
-// throughout. It keeps itself, and the program's allocator, while pointers that it handed out live;
-// not longer, since a pool that the program drops gives its memory back.
+// It keeps each pointer that the program's allocator returns, and returns another pointer to the
+// same memory. When that pointer is deleted, the free is recorded before the original is released.
+// The GIL is held throughout. The observer keeps itself and the program's allocator alive only
+// while such pointers exist, so that a pool deleted by the program releases its memory.
 class CupyObserver {
   public:
-    // `total_bytes()` tells what the program's pool holds of the current device, or is None where
-    // that cannot be known; segments are recorded only with it. `out_of_memory(error, device,
-    // size)`, if not None, is told of each failure after it was recorded, and must not raise.
+    // `total_bytes()` returns the bytes that the program's pool holds on the current device; if it
+    // is None, no segments are recorded. `out_of_memory(error, device, size)`, if not None, is
+    // called after each failure is recorded, and must not raise.
     CupyObserver(nanobind::handle memory_module, CupyState state, nanobind::callable allocator,
                  nanobind::object total_bytes, nanobind::object out_of_memory);
     CupyObserver(const CupyObserver&) = delete;
@@ -33,12 +33,12 @@ class CupyObserver {
     // A new cupy.cuda.MemoryPointer, or null with a Python exception set, the program's own.
     [[nodiscard]] PyObject* malloc(PyObject* size) noexcept;
 
-    // Events go to this session from now on; null ends that.
+    // Sends events to this session; null ends this.
     void set_session(record::Session* session, bool stacks);
 
     [[nodiscard]] std::vector<int> devices() const;
 
-    // In the child of a fork: nothing is recorded, memory still goes back to its allocator.
+    // To be called in the child of a fork: stops recording; memory is still freed.
     void abandon() noexcept { session_ = nullptr; }
 
   private:
@@ -55,7 +55,7 @@ class CupyObserver {
     nanobind::callable allocator_;
     nanobind::object total_bytes_;
     nanobind::object out_of_memory_;
-    // What the program's allocator returned, by address; two pointers may name one address.
+    // The pointers of the program's allocator, by address; two may have the same address.
     std::unordered_multimap<std::uint64_t, nanobind::object> held_;
     nanobind::object self_;  // while anything is held
     std::unordered_map<int, record::ObservedPool> pools_;

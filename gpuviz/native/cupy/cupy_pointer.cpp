@@ -8,7 +8,7 @@ namespace gpuviz::cupy {
 
 namespace {
 
-// Values that no object holds by chance.
+// Values that no object contains by chance.
 constexpr std::uint64_t kAddress = 0x5c0f'fee5'0dad'a000;
 constexpr std::uint64_t kSize = 0x0dec'af15'badd'ecaf;
 constexpr std::uint64_t kOwner = 0x5ca1'ab1e'0ddb'a115;
@@ -20,7 +20,7 @@ void write(PyObject* object, std::size_t offset, T value) noexcept {
     std::memcpy(reinterpret_cast<char*>(object) + offset, &value, sizeof(T));
 }
 
-// The offset of the only field of `object` that holds `value`.
+// The offset of the only field of `object` with this value.
 template <typename T>
 std::optional<std::size_t> find_field(nb::handle object, T value) {
     const auto bytes = nb::cast<std::size_t>(object.type().attr("__basicsize__"));
@@ -113,7 +113,7 @@ PyObject* CupyPointer::make(std::uint64_t address, std::size_t size, int device)
     write(memory, layout_->free, free_);
     write(pointer, layout_->pointer_address, address);
     write(pointer, layout_->pointer_device, device);
-    // A new MemoryPointer holds None there.
+    // A new MemoryPointer has None there.
     PyObject* previous = nullptr;
     std::memcpy(&previous, reinterpret_cast<char*>(pointer) + layout_->pointer_memory,
                 sizeof(previous));

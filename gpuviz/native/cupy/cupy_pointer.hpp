@@ -8,19 +8,20 @@
 
 namespace gpuviz::cupy {
 
-// Builds cupy.cuda.MemoryPointer objects over CFunctionAllocatorMemory, the class by which CuPy
-// calls a C function when the last reference to some memory goes.
+// Creates cupy.cuda.MemoryPointer objects with CFunctionAllocatorMemory, CuPy's class that calls a
+// C function when the last reference to the memory is deleted.
 //
-// Calling the two classes costs more than allocating does, so their fields are written directly
-// where a sample object, made by CuPy itself, shows unmistakably where they lie; `is_direct()`
-// tells. Otherwise CuPy's own CFunctionAllocator builds them. The GIL is held throughout.
+// Calling the two classes costs more than an allocation. Their fields are therefore written
+// directly if a sample object created by CuPy shows their offsets unambiguously; `is_direct()`
+// returns whether it does. Otherwise CuPy's CFunctionAllocator creates them. The GIL is held
+// throughout.
 class CupyPointer {
   public:
     using Free = void (*)(void* owner, void* address, int device);
     using Malloc = void* (*)(void* owner, std::size_t size, int device);
 
-    // `memory_module` is cupy.cuda.memory. `owner` is handed to both functions and must outlive
-    // every pointer; `malloc` returns the memory that make() was just given.
+    // `memory_module` is cupy.cuda.memory. `owner` is passed to both functions and must outlive
+    // every pointer; `malloc` returns the address that was passed to make().
     CupyPointer(nanobind::handle memory_module, void* owner, Malloc malloc, Free free);
 
     // A new reference; null with a Python exception set when Python is out of memory.

@@ -11,7 +11,7 @@ namespace gpuviz::cupy {
 
 namespace {
 
-// The C function that a Cython module exports under `name`, null unless its signature is as given.
+// The C function that a Cython module exports under `name`; null if its signature differs.
 void* exported(nb::handle module, const char* name, const char* signature) {
     if (!nb::hasattr(module, "__pyx_capi__")) {
         return nullptr;
@@ -46,10 +46,6 @@ CupyState::CupyState(nb::handle runtime_module, nb::handle stream_module,
           exported(stream_module, "get_current_stream_ptr", "intptr_t (void)"))),
       current_device_(std::move(current_device)),
       current_stream_(std::move(current_stream)) {}
-
-bool CupyState::is_direct() const noexcept {
-    return get_device_ != nullptr && (get_stream_of_ != nullptr || get_stream_ != nullptr);
-}
 
 int CupyState::device() const {
     if (get_device_ == nullptr) {

@@ -6,11 +6,10 @@
 
 namespace gpuviz::cupy {
 
-// The current device and stream of the calling thread, as CuPy knows them.
+// CuPy's current device and stream of the calling thread.
 //
-// CuPy's own C functions are called where it exports them (`__pyx_capi__`) with the signature that
-// is expected; its Python functions otherwise. The GIL is held; a failing call throws
-// nanobind::python_error.
+// Calls CuPy's C functions if it exports them (`__pyx_capi__`) with the expected signature, else
+// its Python functions. The GIL must be held; a failing call throws nanobind::python_error.
 class CupyState {
   public:
     // `runtime_module` is cupy_backends.cuda.api.runtime, `stream_module`
@@ -19,9 +18,8 @@ class CupyState {
               nanobind::callable current_device, nanobind::callable current_stream);
 
     [[nodiscard]] int device() const;
-    // The raw handle; a per-thread default stream under a handle of its own for each thread.
+    // The raw handle; for a per-thread default stream, a separate handle for each thread.
     [[nodiscard]] std::uint64_t stream(int device) const;
-    [[nodiscard]] bool is_direct() const noexcept;
 
   private:
     int (*get_device_)(int skip_dispatch) = nullptr;

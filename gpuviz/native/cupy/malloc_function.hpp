@@ -9,8 +9,8 @@ namespace gpuviz::cupy {
 // A Python function of one argument over `Owner::malloc`. A plain C function is called several
 // times faster than a bound method.
 //
-// `make` returns the owner when the function is first called and is let go then. The function keeps
-// the owner; an owner whose memory may outlive the function keeps itself as long as it needs.
+// `make` returns the owner on the first call, and is then released. The function keeps the owner;
+// an owner whose memory may outlive the function must keep itself alive.
 template <typename Owner>
 nanobind::object malloc_function(nanobind::callable make) {
     struct Lazy {
@@ -35,7 +35,7 @@ nanobind::object malloc_function(nanobind::callable make) {
                     return nullptr;
                 }
             }
-            // Another thread may let go of the function meanwhile.
+            // Another thread may delete the function in the meantime.
             const nanobind::object kept = lazy.made;
             return lazy.owner->malloc(size);
         },

@@ -27,8 +27,8 @@ StreamHandle per_thread_stream(std::uint32_t thread) noexcept {
     return StreamHandle{thread} << 8 | kPerThreadTag;
 }
 
-// Makes the primary context current, and a capture tolerate what the allocator does: memory taken
-// while a stream captures is not part of the graph.
+// Makes the primary context current, and allows the allocator's calls during a capture: memory
+// allocated while a stream captures is not part of the graph.
 class CudaDevice::Scope {
   public:
     explicit Scope(const CudaDevice& device) : driver_(*device.driver_) {
@@ -160,7 +160,7 @@ EventHandle CudaDevice::record_event(StreamHandle stream) {
         idle_events_.pop_back();
     }
     if (is_foreign_thread_stream(stream)) {
-        // Only its own thread can name that stream; waiting for everything is the safe answer.
+        // Only the stream's own thread can refer to it; waiting for everything is safe.
         driver_->check(driver_->synchronize_context(), "cuCtxSynchronize");
         stream = 0;
     }
@@ -187,8 +187,8 @@ void CudaDevice::release(EventHandle event) { idle_events_.push_back(raw_event(e
 
 void CudaDevice::synchronize_stream(StreamHandle stream) {
     const Scope scope(*this);
-    // The program may have destroyed a stream of its own since, and the driver crashes on its
-    // handle; that of another thread cannot be named. Waiting for everything is the safe answer.
+    // The program may have destroyed its stream, on whose handle the driver would crash; that of
+    // another thread cannot be referred to. Waiting for everything is safe.
     const bool is_sure = stream == kDefaultStream || stream == kPerThreadTag;
     driver_->check(
         is_sure ? driver_->synchronize_stream(raw(stream)) : driver_->synchronize_context(),

@@ -9,10 +9,10 @@
 
 namespace gpuviz::device {
 
-// One real GPU through the driver API, in the primary context that CuPy uses too.
+// A real GPU through the driver API, in the primary context, which CuPy uses as well.
 //
-// Calls are made one at a time (the allocator's lock). Nothing is destroyed with the object: at
-// the end of a process the driver may be gone before us, and it frees what is left by itself.
+// The allocator's lock serializes all calls. The destructor releases nothing, because at the end of
+// a process the driver may already be unloaded; it frees everything itself.
 class CudaDevice final : public Device {
   public:
     CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal);
@@ -42,7 +42,7 @@ class CudaDevice final : public Device {
   private:
     class Scope;
 
-    // False when out of memory; nothing is left behind then.
+    // False if out of memory; nothing is mapped then.
     [[nodiscard]] bool map_page(Address address, std::uint64_t page);
 
     std::shared_ptr<const CudaDriver> driver_;
@@ -54,8 +54,8 @@ class CudaDevice final : public Device {
     std::unordered_map<Address, CUmemGenericAllocationHandle> pages_;
 };
 
-// The handle under which a per-thread default stream is known: the driver gives all threads the
-// same one (CU_STREAM_PER_THREAD), yet their work is not ordered among each other.
+// gpuviz's handle of a thread's per-thread default stream. The driver uses the same handle for all
+// threads (CU_STREAM_PER_THREAD), although their streams are independent.
 [[nodiscard]] StreamHandle per_thread_stream(std::uint32_t thread) noexcept;
 
 }  // namespace gpuviz::device

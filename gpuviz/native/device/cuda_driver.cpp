@@ -11,7 +11,7 @@ namespace gpuviz::device {
 
 namespace {
 
-// CUDA 12.0: the oldest driver that the CuPy releases gpuviz supports run on.
+// CUDA 12.0, the oldest driver of the supported CuPy releases.
 constexpr int kOldestDriver = 12000;
 
 std::string version_text(int version) {
@@ -31,7 +31,7 @@ std::shared_ptr<const CudaDriver> CudaDriver::open() {
             dlsym(driver->library_, symbol));
         return function != nullptr;
     };
-    // Asked first, so that an old driver is named by its version and not by what it lacks.
+    // Checked first, so that the error names an old driver's version and not a missing function.
     if (load(driver->driver_version, "cuDriverGetVersion")) {
         driver->driver_version(&driver->version_);
     }

@@ -8,8 +8,8 @@
 
 namespace gpuviz::device {
 
-// The CUDA driver's functions, found in libcuda.so.1 at run time so that gpuviz also imports
-// where no driver is. One instance serves all devices; its functions may be called from any thread.
+// The CUDA driver's functions, loaded from libcuda.so.1 at run time, so that gpuviz can be imported
+// without a driver. One instance serves all devices; thread-safe.
 class CudaDriver {
   public:
     // Throws DeviceError with one sentence when the driver is missing, too old or finds no GPU.
@@ -25,7 +25,7 @@ class CudaDriver {
     [[nodiscard]] int version() const noexcept { return version_; }  // 1000 * major + 10 * minor
     [[nodiscard]] int device_count() const;
     [[nodiscard]] std::string device_name(int ordinal) const;
-    // As nvidia-smi prints it after GPU- or MIG-.
+    // The UUID that nvidia-smi prints after GPU- or MIG-.
     [[nodiscard]] std::string device_uuid(int ordinal) const;
     [[nodiscard]] std::uint64_t total_memory(int ordinal) const;
 
@@ -63,7 +63,7 @@ class CudaDriver {
     X(is_capturing, cuStreamIsCapturing, cuStreamIsCapturing)             \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)
 
-// The header maps the unversioned names to the versions it was written for, hence decltype.
+// decltype, because the header maps unversioned names to its own versions.
 #define GPUVIZ_DECLARE(member, function, symbol) decltype(&::function) member = nullptr;
     GPUVIZ_CUDA_FUNCTIONS(GPUVIZ_DECLARE)
 #undef GPUVIZ_DECLARE

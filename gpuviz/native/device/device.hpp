@@ -11,7 +11,7 @@ using Address = std::uint64_t;
 using StreamHandle = std::uint64_t;  // a raw CUstream; 0 is the legacy default stream
 using EventHandle = std::uint64_t;   // a raw CUevent
 
-// A driver call failed for another reason than memory; the text names the call and the error.
+// A driver call failed, but not because of memory; the message names the call and the error.
 class DeviceError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -27,9 +27,10 @@ struct ProcessMemory {
     std::uint64_t used;
 };
 
-// What a caching allocator needs of one GPU. Implementations: CUDA, simulated, recorded.
+// The operations of a GPU that a caching allocator needs. Implementations: CUDA, simulated,
+// recorded.
 //
-// Every call may come from any thread; the allocator makes them one at a time. Sizes are bytes.
+// Calls come from any thread, one at a time. Sizes are in bytes.
 class Device {
   public:
     Device() = default;
@@ -41,12 +42,12 @@ class Device {
     [[nodiscard]] virtual std::uint64_t total_memory() const noexcept = 0;
     [[nodiscard]] virtual MemoryInfo memory_info() = 0;
 
-    // Who uses the device's memory, as far as that can be known.
+    // The processes that use the device's memory, as far as known.
     [[nodiscard]] virtual std::vector<ProcessMemory> processes() { return {}; }
 
-    // Returns nothing when the device is out of memory.
+    // Returns nothing if the device is out of memory.
     [[nodiscard]] virtual std::optional<Address> allocate(std::uint64_t size) = 0;
-    // Returns when the device is idle, as cuMemFree does.
+    // Waits until the device is idle, as cuMemFree does.
     virtual void free(Address address, std::uint64_t size) = 0;
 
     [[nodiscard]] virtual bool has_virtual_memory() const noexcept = 0;
@@ -57,7 +58,7 @@ class Device {
     [[nodiscard]] virtual bool map(Address address, std::uint64_t size, std::uint64_t page) = 0;
     virtual void unmap(Address address, std::uint64_t size, std::uint64_t page) = 0;
 
-    // Events come from a pool of the device and go back with release().
+    // Events come from a pool of the device, and release() returns them.
     [[nodiscard]] virtual EventHandle record_event(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_complete(EventHandle event) = 0;
     virtual void synchronize(EventHandle event) = 0;

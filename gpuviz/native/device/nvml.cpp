@@ -8,7 +8,7 @@ namespace gpuviz::device {
 
 namespace {
 
-// nvml.h is in no wheel that the build needs; these are its declarations of version 12 and 13.
+// The declarations of nvml.h in versions 12 and 13; no wheel needed by the build contains it.
 using NvmlDevice = void*;
 struct NvmlProcess {
     unsigned pid;

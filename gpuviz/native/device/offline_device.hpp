@@ -7,9 +7,9 @@
 
 namespace gpuviz::device {
 
-// A device without hardware. Its streams are idle until occupy() puts endless work on one; events
-// recorded behind that work complete when the stream finishes. Not thread-safe by itself: the
-// allocator above makes its calls one at a time.
+// A device without hardware. Its streams are idle until occupy() adds endless work to one; events
+// recorded after that work complete when the stream finishes. Not thread-safe; the allocator
+// serializes its calls.
 class OfflineDevice : public Device {
   public:
     explicit OfflineDevice(std::uint64_t total_memory, int ordinal)
@@ -35,7 +35,7 @@ class OfflineDevice : public Device {
     [[nodiscard]] bool is_capturing(StreamHandle) override { return false; }
 
   protected:
-    // Takes `size` bytes of the device's memory; false when it has less.
+    // Reserves `size` bytes of the device's memory; false if it has less.
     [[nodiscard]] bool take(std::uint64_t size) noexcept;
     void give_back(std::uint64_t size) noexcept { used_ -= size; }
 

@@ -9,9 +9,9 @@
 
 namespace gpuviz::device {
 
-// A device that answers with the addresses of a recording: the k-th allocation gets the k-th of
-// `segment_addresses`; a new address range starts where the recording's next mapping went
-// (`map_addresses`, one for each successful map). Out of memory when the recording has no more.
+// A device that returns the addresses of a recording: the k-th allocation returns the k-th of
+// `segment_addresses`; a new address range starts at the recording's next mapping (`map_addresses`,
+// one for each successful map). Out of memory when no addresses are left.
 class RecordedDevice final : public OfflineDevice {
   public:
     RecordedDevice(std::uint64_t total_memory, std::vector<Address> segment_addresses,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kGranule = std::uint64_t{1} << 9;
 constexpr std::uint64_t kRegion = std::uint64_t{32} << 20;
-// The first region of real processes starts with this hole; their context holds the rest of it.
+// The first region of real processes starts with this hole; their context uses the rest of it.
 constexpr std::uint64_t kFirstHole = std::uint64_t{420} << 20;
 constexpr std::uint64_t kFirstRegion = std::uint64_t{448} << 20;
 constexpr Address kFirstRegionStart = 0x7f00'0000'0000 - kFirstRegion;
@@ -82,7 +82,7 @@ Address SimulatedDevice::lowest_region() const noexcept {
     return lowest / kRegion * kRegion;
 }
 
-// Joins the hole with its neighbours, less the whole 32 MiB outside the first region.
+// Merges the hole with its neighbours, and removes whole units of 32 MiB outside the first region.
 void SimulatedDevice::add_hole(Address address, std::uint64_t size) {
     Address end = address + size;
     auto after = holes_.lower_bound(address);

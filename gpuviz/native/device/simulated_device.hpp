@@ -9,10 +9,10 @@
 
 namespace gpuviz::device {
 
-// A GPU without a GPU: a capacity, and addresses as NVIDIA's driver hands them out. An allocation
-// goes to the lowest hole of a region that holds it; without one, to a new region of whole 32 MiB
-// below all others. Regions vanish by 32 MiB as they become free. Address ranges for mapping lie
-// apart, each below the last.
+// A simulated GPU memory with a capacity, and addresses like those of NVIDIA's driver. An
+// allocation uses the lowest hole of a region that is large enough, else a new region, a multiple
+// of 32 MiB, below all others. Free parts of regions are removed in units of 32 MiB. Address ranges
+// for mapping are separate, each below the previous one.
 class SimulatedDevice : public OfflineDevice {
   public:
     explicit SimulatedDevice(std::uint64_t capacity, int ordinal = 0);
@@ -25,7 +25,8 @@ class SimulatedDevice : public OfflineDevice {
     void unmap(Address address, std::uint64_t size, std::uint64_t page) override;
 
     [[nodiscard]] std::uint64_t used() { return total_memory() - memory_info().free; }
-    // Refuses what goes beyond `bytes` in all, though memory_info() tells of more: as under MPS.
+    // Rejects allocations beyond `bytes` in total, although memory_info() reports more, as with
+    // MPS.
     void refuse_beyond(std::uint64_t bytes) noexcept { most_used_ = bytes; }
 
   private:

@@ -10,10 +10,10 @@
 
 namespace gpuviz::formats {
 
-// Called now and then with the bytes done and the bytes in all; what it throws ends the work.
+// Called repeatedly with the bytes done and the total; its exceptions end the work.
 using ByteProgress = std::function<void(std::uint64_t, std::uint64_t)>;
 
-// A file read from its start to its end in large pieces. For one thread.
+// A file read sequentially in large pieces. Not thread-safe.
 class ByteSource {
   public:
     // Throws std::system_error if the file cannot be opened.
@@ -23,12 +23,12 @@ class ByteSource {
     [[nodiscard]] std::uint64_t offset() const noexcept { return before_ + next_; }
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-    // Each throws FormatError if the file ends before, and std::system_error if it cannot be read.
+    // These throw FormatError at the end of the file, and std::system_error if it cannot be read.
     std::uint8_t byte() {
         if (next_ == end_) fill(1);
         return static_cast<std::uint8_t>(buffer_[next_++]);
     }
-    // An unsigned integer of 1 to 8 bytes, the least significant first.
+    // A little-endian unsigned integer of 1 to 8 bytes.
     std::uint64_t little_endian(unsigned width);
     // Valid until the next call.
     std::string_view bytes(std::uint64_t count);
@@ -38,7 +38,7 @@ class ByteSource {
         void operator()(std::FILE* file) const noexcept { std::fclose(file); }
     };
 
-    // Makes `count` bytes from next_ on lie in the buffer.
+    // Ensures that `count` bytes from next_ on are in the buffer.
     void fill(std::uint64_t count);
 
     std::unique_ptr<std::FILE, Close> file_;

@@ -27,7 +27,7 @@ class JsonWriter {
         return *this;
     }
 
-    // Nanoseconds as the microseconds of the format, exactly.
+    // Nanoseconds as microseconds with three decimals.
     JsonWriter& microseconds(std::int64_t ns) {
         if (ns < 0) piece_.push_back('-');
         const std::uint64_t size =

@@ -9,7 +9,7 @@
 
 namespace gpuviz::formats {
 
-// What rows name by position. Texts are JSON strings, quotes included.
+// The texts that rows refer to by position, as JSON strings with quotes.
 struct ChromeTexts {
     std::vector<std::string> names;
     std::vector<std::string> argument_names;
@@ -21,8 +21,8 @@ struct ChromeTrack {
     std::uint64_t thread;
 };
 
-// Writes rows as complete events with their flows, or as instant events, by time. Each is an object
-// of JSON with a comma and a line break before it.
+// Writes rows as complete events with their flows, or as instant events, ordered by time. Each is a
+// JSON object preceded by a comma and a line break.
 void write_chrome_rows(std::span<const TraceRows> tables, std::span<const ChromeTrack> tracks,
                        const ChromeTexts& texts, const TraceSink& sink);
 

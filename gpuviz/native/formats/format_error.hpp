@@ -5,7 +5,7 @@
 
 namespace gpuviz::formats {
 
-// A file is not what it should be. `what()` says what was found and what was expected.
+// A file is invalid. `what()` contains what was found and what was expected.
 class FormatError : public std::runtime_error {
   public:
     FormatError(std::string place, const std::string& problem)

@@ -10,7 +10,7 @@ namespace gpuviz::formats {
 
 namespace {
 
-// Numbers of fields and values from protos/perfetto/trace of Perfetto 0.59.
+// Field numbers and values from protos/perfetto/trace of Perfetto 0.59.
 namespace trace_field {
 constexpr std::uint32_t packet = 1;
 }

@@ -7,14 +7,14 @@
 
 namespace gpuviz::formats {
 
-// Where packets of Perfetto's format stand: a sequence of packets, and the time of its clock at the
-// recording's time 0. A track's uuid and an interned text's iid are its position + 1.
+// The id of a sequence of Perfetto packets, and the time of its clock at the recording's time 0. A
+// track's uuid and an interned text's iid are its position + 1.
 struct PerfettoSequence {
     std::uint32_t id;
     std::int64_t zero_ns;
 };
 
-// Writes TracePackets with the TrackEvents of all rows, by time.
+// Writes TracePackets with the TrackEvents of all rows, ordered by time.
 void write_perfetto_rows(std::span<const TraceRows> tables, PerfettoSequence sequence,
                          const TraceSink& sink);
 

@@ -1,4 +1,4 @@
-// What the opcodes of a pickle do to the reader's stack and memo.
+// The effects of pickle opcodes on the reader's stack and memo.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// As in Python's own pickles, where a memo may have gaps only after an optimizer.
+// Python's own pickles have gaps in the memo only after pickletools.optimize.
 constexpr std::uint64_t largest_memo_gap = 4096;
 constexpr std::size_t largest_count = PickleItems::marked - 1;
 
@@ -120,7 +120,7 @@ void PickleReader::append(PickleItems& items, std::size_t first) {
     const std::size_t count = items.count + added;
     if (count > items.capacity) {
         if (count > largest_count) fail("a container of more than 2**32 - 2 items");
-        // Small ones come whole; what grows twice goes on to grow.
+        // Small containers are complete; one that grows twice will grow further.
         const std::size_t capacity =
             items.capacity == 0 ? count : std::max(count, std::size_t{2} * items.capacity);
         auto* moved = arena_->take<PickleValue>(std::min(capacity, largest_count));

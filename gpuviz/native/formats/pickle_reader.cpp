@@ -19,7 +19,7 @@ constexpr std::uint8_t stop_opcode = '.';
 constexpr unsigned lowest_protocol = 2;
 constexpr unsigned highest_protocol = 5;
 
-// Empty: no opcode that could run anything.
+// Empty if the opcode cannot execute anything.
 std::string_view name_of_refused(std::uint8_t opcode) {
     switch (opcode) {
         case 'c':
@@ -155,7 +155,7 @@ bool PickleReader::step_scalar(std::uint8_t opcode) {
             return true;
         case 'G': {
             auto* place = arena_->take<double>(1);
-            std::uint64_t bits = 0;  // the most significant byte first
+            std::uint64_t bits = 0;  // big-endian
             for (int i = 0; i < 8; ++i) bits = bits << 8 | source_->byte();
             *place = std::bit_cast<double>(bits);
             push(PickleValue::at(Kind::floating, place));

@@ -13,19 +13,19 @@
 namespace gpuviz::formats {
 
 // Reads a pickle of plain values: None, booleans, numbers, texts, bytes, lists, tuples, dicts and
-// sets, in protocols 2 to 5. What would import, call or build anything is refused: nothing in the
-// file can be executed. Recursion is never used, so nesting cannot exhaust the stack.
+// sets, in protocols 2 to 5. Opcodes that import, call or build anything are rejected, so nothing
+// in the file can be executed. The reader is not recursive, so nesting cannot exhaust the stack.
 class PickleReader {
   public:
     PickleReader(ByteSource& source, PickleArena& arena, PickleTexts& texts);
     PickleReader(const PickleReader&) = delete;
     PickleReader& operator=(const PickleReader&) = delete;
 
-    // The value of the whole pickle. Throws FormatError that names the byte at fault.
+    // The value of the whole pickle. Throws FormatError that names the invalid byte.
     PickleValue read();
 
   private:
-    // False: it was the last one.
+    // False after the last opcode.
     bool step(std::uint8_t opcode);
     bool step_scalar(std::uint8_t opcode);
     bool step_text(std::uint8_t opcode);

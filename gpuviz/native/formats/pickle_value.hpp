@@ -11,8 +11,8 @@ namespace gpuviz::formats {
 
 class PickleValue;
 
-// What a list, a tuple, a set or a dict holds; of a dict, keys and values in turn. Whoever walks
-// the values may put a mark in place of the items, to know a list again that is used twice.
+// The items of a list, a tuple, a set or a dict, whose keys and values alternate. A reader may
+// replace the items by a mark, to recognize a list that is used twice.
 struct PickleItems {
     static constexpr std::uint32_t marked = 0xFFFFFFFF;
 
@@ -37,7 +37,7 @@ struct PickleText {
     [[nodiscard]] std::string_view view() const noexcept { return {characters, size}; }
 };
 
-// One value of a pickle in 8 bytes: what it is, and an integer or the place of the rest.
+// A value of a pickle in 8 bytes: its kind, and an integer or a pointer to the rest.
 class PickleValue {
   public:
     enum class Kind : std::uint8_t {
@@ -50,7 +50,7 @@ class PickleValue {
         list,
         tuple,
         dict,
-        other,  // bytes, sets, integers of more than 64 bits: nothing that a snapshot needs
+        other,  // bytes, sets, integers of more than 64 bits: not used in snapshots
     };
 
     PickleValue() noexcept : PickleValue(Kind::none, 0) {}
@@ -100,13 +100,13 @@ class PickleArena {
     PickleArena(const PickleArena&) = delete;
     PickleArena& operator=(const PickleArena&) = delete;
 
-    // Room for `count` objects; not initialized.
+    // Uninitialized memory for `count` objects.
     template <typename Object>
     Object* take(std::size_t count) {
         static_assert(alignof(Object) <= 8);
         return reinterpret_cast<Object*>(take_words((count * sizeof(Object) + 7) / 8));
     }
-    // Counts memory that is held elsewhere.
+    // Counts memory allocated elsewhere.
     void charge(std::uint64_t bytes);
 
   private:

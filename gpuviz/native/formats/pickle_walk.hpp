@@ -10,7 +10,7 @@
 
 namespace gpuviz::formats {
 
-// The keys of torch's snapshots. Their texts are interned first, so an id tells which it is.
+// The keys of torch's snapshots. Their texts are interned first, so that ids identify them.
 enum class Key : std::uint32_t {
     none,
     segments,
@@ -53,7 +53,7 @@ enum class Key : std::uint32_t {
 // Interns the texts of all keys; to be called before anything else is interned.
 void intern_keys(PickleTexts& texts);
 
-// Where a value is, for errors: built only when one is thrown.
+// The path of a value, for errors; its text is built only when one is thrown.
 struct Place {
     std::string_view list;
     std::int64_t position = -1;
@@ -65,7 +65,7 @@ struct Place {
 
 [[noreturn]] void fail_at(const Place& place, std::string_view key, std::string_view expected);
 
-// Each throws FormatError if the value is of another kind; `key` says of what.
+// These throw FormatError, which names `key`, if the value has another kind.
 [[nodiscard]] PickleItems& list_of(PickleValue value, const Place& place, std::string_view key);
 [[nodiscard]] PickleItems& dict_of(PickleValue value, const Place& place, std::string_view key);
 [[nodiscard]] std::int64_t size_of(PickleValue value, const Place& place, std::string_view key);
@@ -78,8 +78,8 @@ struct Place {
     return id < static_cast<std::uint32_t>(Key::beyond) ? static_cast<Key>(id) : Key::none;
 }
 
-// A value as JSON: for what is kept and not understood. Throws where it is nested too deep or
-// too long to be what a snapshot has there.
+// A value as JSON, for values that are kept without interpretation. Throws if the value is nested
+// deeper or longer than in a snapshot.
 [[nodiscard]] std::string to_json(PickleValue value, const Place& place);
 
 }  // namespace gpuviz::formats

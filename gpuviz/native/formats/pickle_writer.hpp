@@ -9,10 +9,10 @@ namespace gpuviz::formats {
 
 using ByteSink = std::function<void(std::string_view)>;
 
-// Writes a pickle of protocol 4 with opcodes that every reader of memory snapshots knows.
+// Writes a pickle of protocol 4 with opcodes that every reader of memory snapshots supports.
 class PickleWriter {
   public:
-    // A list or a dict is extended by so many values at once: torch's viewer takes no more.
+    // Number of values that extend a list or a dict at once; torch's viewer supports no more.
     static constexpr std::uint32_t batch = 1000;
 
     explicit PickleWriter(ByteSink sink) : sink_(std::move(sink)) {
@@ -43,10 +43,10 @@ class PickleWriter {
     void integer(std::int64_t value);
     void unsigned_integer(std::uint64_t value);
     void text(std::string_view value);
-    // Values without memo, as another pickler wrote them.
+    // Adds values that another pickler wrote without memo.
     void raw(std::string_view values) { buffer_ += values; }
 
-    // Remembers the value on top; returns its number for recall().
+    // Memoizes the top of the stack; returns its number for recall().
     std::uint32_t remember() {
         opcode(0x94);
         return remembered_++;

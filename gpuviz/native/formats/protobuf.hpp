@@ -6,7 +6,7 @@
 
 namespace gpuviz::formats {
 
-// Appends the fields of a Protocol Buffers message to a text of bytes.
+// Appends the fields of a Protocol Buffers message to a string.
 class ProtobufFields {
   public:
     explicit ProtobufFields(std::string& bytes) : bytes_(bytes) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "formats/torch_pool.hpp"
 #include "state/device_memory.hpp"
 #include "state/overlap.hpp"
 
@@ -10,12 +11,6 @@ namespace gpuviz::formats {
 
 using record::Action;
 using state::BlockState;
-
-namespace {
-
-constexpr std::uint64_t large_page = 20 * allocator::kMiB;
-
-}  // namespace
 
 TorchDevice::TorchDevice(const TorchSnapshot& snapshot, const TorchRounding& rounding,
                          TorchHistory& history, std::int16_t device)
@@ -96,7 +91,7 @@ void TorchDevice::undo_alloc(std::size_t row) {
         ++history_->contradictions;
         return;
     }
-    // redo_alloc() reads it: a size, or minus the most that it can be.
+    // For redo_alloc(): the size, or minus its upper bound.
     history_->size[row] = block->second.is_exact ? bytes(block->second.size)
                                                  : -bytes(block->second.limit - block->first);
     lives_.erase(block);
@@ -118,8 +113,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     const auto home = home_of(address);
     const auto next = lives_.lower_bound(address);
     const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
-    const std::uint32_t pool =
-        home != homes_.end() ? home->second.pool : pool_of(row, size > allocator::kSmallSize);
+    const std::uint32_t pool = home != homes_.end() ? home->second.pool : pool_of(row, size);
     const bool is_exact = events_->block_size[row] > 0;
     const auto block = lives_
                            .emplace(address, Live{size, events_->size[row], events_->stream[row],
@@ -132,7 +126,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
     settle(previous);
 }
 
-// A block that was taken to reach further than it must gives that up for one that began there.
+// Shrinks a block of uncertain size to make room for another that began in it.
 bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
     const auto block = state::first_overlapping(lives_, address);
     if (block == lives_.end() || block->first >= end) return true;
@@ -143,8 +137,8 @@ bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
     return !is_taken(address, end);
 }
 
-// A large pool has no block of 1 MiB or less, taken or free: a smaller gap belongs to the block
-// before it.
+// A large pool has no blocks of 1 MiB or less, allocated or free, so a smaller gap belongs to the
+// block before it.
 void TorchDevice::settle(Lives::iterator block) {
     if (block->second.is_exact) return;
     const auto home = home_of(block->first);
@@ -161,8 +155,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
     const auto home = homes_.find(events_->address[row]);
     if (home == homes_.end() || home->second.is_expandable) {
         ++history_->contradictions;
-        history_->pool[row] =
-            pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
+        history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]));
         return;
     }
     history_->pool[row] = home->second.pool;
@@ -171,8 +164,7 @@ void TorchDevice::undo_segment_alloc(std::size_t row) {
 }
 
 void TorchDevice::undo_segment_free(std::size_t row) {
-    const std::uint32_t pool =
-        pool_of(row, unsigned_of(events_->size[row]) != allocator::kSmallBuffer);
+    const std::uint32_t pool = pool_of(row, unsigned_of(events_->size[row]));
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -184,14 +176,14 @@ void TorchDevice::undo_segment_free(std::size_t row) {
 
 void TorchDevice::undo_map(std::size_t row) {
     const auto home = home_of(events_->address[row]);
-    history_->pool[row] = home != homes_.end() && home->second.is_expandable ? home->second.pool
-                                                                             : run_pool(row, true);
+    history_->pool[row] =
+        home != homes_.end() && home->second.is_expandable ? home->second.pool : run_pool(row);
     forget_live(events_->address[row], end(row));
     if (!cut_run(events_->address[row], end(row))) ++history_->contradictions;
 }
 
 void TorchDevice::undo_unmap(std::size_t row) {
-    const std::uint32_t pool = run_pool(row, false);
+    const std::uint32_t pool = run_pool(row);
     history_->pool[row] = pool;
     if (events_->size[row] == 0 || is_reserved(events_->address[row], end(row))) {
         ++history_->contradictions;
@@ -201,8 +193,8 @@ void TorchDevice::undo_unmap(std::size_t row) {
             {unsigned_of(events_->size[row]), events_->stream[row], pool, 0, true});
 }
 
-// Of the run that the range touches; without one its size tells: pages of a small pool have 2 MiB.
-std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
+// The pool of the run that the range touches; without one, the pool for its size.
+std::uint32_t TorchDevice::run_pool(std::size_t row) {
     const auto fits = [&](Homes::const_iterator run) {
         return run != homes_.end() && run->second.is_expandable &&
                run->second.stream == events_->stream[row];
@@ -213,9 +205,7 @@ std::uint32_t TorchDevice::run_pool(std::size_t row, bool mapped) {
         const auto left = home_of(events_->address[row] - 1);
         if (fits(left)) return left->second.pool;
     }
-    const std::uint64_t size = unsigned_of(events_->size[row]);
-    const bool is_large = mapped ? size != allocator::kSmallBuffer : size % large_page == 0;
-    return pool_of(row, is_large);
+    return pool_of(row, unsigned_of(events_->size[row]));
 }
 
 TorchDevice::Homes::iterator TorchDevice::home_of(std::uint64_t address) {
@@ -287,10 +277,11 @@ std::uint64_t TorchDevice::end(std::size_t row) const {
     return events_->address[row] + unsigned_of(events_->size[row]);
 }
 
-std::uint32_t TorchDevice::pool_of(std::size_t row, bool is_large_guess) const {
+std::uint32_t TorchDevice::pool_of(std::size_t row, std::uint64_t size) const {
     const SegmentKind kind = events_->kind[row];
-    const bool is_large =
-        kind == SegmentKind::unknown ? is_large_guess : kind == SegmentKind::large;
+    const bool is_large = kind == SegmentKind::unknown
+                              ? is_large_by_size(events_->action[row], size)
+                              : kind == SegmentKind::large;
     return pool_code(events_->pool[row], is_large);
 }
 

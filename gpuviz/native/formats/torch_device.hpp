@@ -9,13 +9,13 @@
 
 namespace gpuviz::formats {
 
-// Sizes are signed in the tables and unsigned where addresses are added to them.
+// Sizes are signed in tables, and unsigned in sums with addresses.
 inline std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
 inline std::uint64_t unsigned_of(std::int64_t size) noexcept {
     return static_cast<std::uint64_t>(size);
 }
 
-// The memory of one device, while a trace is gone through backwards and then forwards.
+// The memory of one device while a trace is traversed backwards and then forwards.
 class TorchDevice {
   public:
     TorchDevice(const TorchSnapshot& snapshot, const TorchRounding& rounding, TorchHistory& history,
@@ -30,7 +30,7 @@ class TorchDevice {
     void describe_after();
 
   private:
-    // What the driver gave: a segment, or a run of mapped pages.
+    // Memory from the driver: a segment, or a run of mapped pages.
     struct Home {
         std::uint64_t size;
         std::uint64_t stream;
@@ -52,7 +52,7 @@ class TorchDevice {
         bool is_pending;
         bool is_exact;        // the size is certain
         std::uint64_t least;  // the size if it was split off
-        std::uint64_t limit;  // where the next block began, the closest of its lifetime
+        std::uint64_t limit;  // the lowest start of the next block during its lifetime
     };
     using Homes = std::map<std::uint64_t, Home>;
     using Lives = std::map<std::uint64_t, Live>;
@@ -83,9 +83,9 @@ class TorchDevice {
     [[nodiscard]] std::uint64_t rounded(std::size_t row) const;
     [[nodiscard]] std::uint64_t end(std::size_t row) const;
     [[nodiscard]] std::uint32_t pool_code(std::uint32_t pool, bool is_large) const;
-    // As the event says; as `guess` says where it does not.
-    [[nodiscard]] std::uint32_t pool_of(std::size_t row, bool is_large_guess) const;
-    [[nodiscard]] std::uint32_t run_pool(std::size_t row, bool mapped);
+    // From the event; by size if the event does not contain it.
+    [[nodiscard]] std::uint32_t pool_of(std::size_t row, std::uint64_t size) const;
+    [[nodiscard]] std::uint32_t run_pool(std::size_t row);
     void emit_home(std::vector<TorchRow>& rows, bool added, const Homes::value_type& home) const;
     void emit_live(std::vector<TorchRow>& rows, record::Action action,
                    const Lives::value_type& live) const;
@@ -96,10 +96,10 @@ class TorchDevice {
     const TorchRounding* rounding_;
     TorchHistory* history_;
     std::int16_t device_;
-    bool is_expandable_ = false;  // whether the setting is on, as far as events tell
+    bool is_expandable_ = false;  // whether the setting is on, as inferred from events
     Homes homes_;
     Lives lives_;
-    Homes last_homes_;  // as the snapshot has them
+    Homes last_homes_;  // those of the snapshot
     Lives last_lives_;
 };
 

@@ -1,4 +1,4 @@
-// The trace of a snapshot: what happened, device by device.
+// The trace of a snapshot: the events of each device.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// The action that a name of torch's TraceEntry::Action stands for; record_stream is gpuviz's own.
+// The action for a name of torch's TraceEntry::Action; record_stream is gpuviz's addition.
 std::optional<Action> action_of(std::string_view name) {
     if (name == "user_defined") return Action::annotate;
     const auto known = std::ranges::find(record::action_names, name);
@@ -50,7 +50,6 @@ void TorchSnapshotReader::read_traces(PickleValue traces) {
     for (std::size_t device = 0; device < devices.items().size(); ++device) {
         const PickleValue trace = devices.items()[device];
         if (trace.kind() == Kind::none) continue;
-        snapshot_.has_traces = true;
         Place entry{"device_traces", static_cast<std::int64_t>(device), "", -1};
         for (const PickleValue event : trace.items()->items()) {
             ++entry.inner_position;
@@ -122,7 +121,7 @@ void TorchSnapshotReader::read_event(PickleValue event, std::int16_t device, con
     if (action == 0) fail_at(place, "action", "there");
     if (address >= end_of_memory) fail_at(place, "addr", "below 2**60");
     if (requested_size >= 0) {
-        // gpuviz's own, of failed requests, of which torch tells only what they came to.
+        // gpuviz's addition for failed requests, of which torch stores only the rounded size.
         block_size = size;
         size = requested_size;
     }

@@ -9,10 +9,10 @@ namespace gpuviz::formats {
 
 namespace {
 
-// Below it 2 * n + 1 fits the column; a program does not make as many.
+// Below this number 2 * n + 1 fits the column; no program creates as many pools.
 constexpr std::int64_t highest_owner = std::int64_t{1} << 30;
 
-// Pools of MemPool keep torch's number; those of graph captures get the next free ones.
+// Pools of MemPool keep torch's number; those of graph captures get the next free numbers.
 std::vector<std::uint32_t> owners_of(
     const std::vector<std::pair<std::int64_t, std::int64_t>>& pools) {
     std::set<std::uint32_t> used{0};

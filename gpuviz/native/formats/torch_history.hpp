@@ -9,13 +9,13 @@
 
 namespace gpuviz::formats {
 
-// Of the settings that torch ran with, those that decide how large a block is.
+// The settings of torch's allocator that determine block sizes.
 struct TorchRounding {
     std::uint64_t max_split_size = ~std::uint64_t{0};
     allocator::RoundupDivisions divisions{};
 };
 
-// An event that the trace does not have.
+// An event that the trace lacks.
 struct TorchRow {
     record::Action action;
     std::int16_t device;
@@ -27,18 +27,18 @@ struct TorchRow {
     std::uint32_t stack;
 };
 
-// What a snapshot's trace and its segments tell together.
+// The history inferred from a snapshot's trace and its segments.
 struct TorchHistory {
     std::vector<std::int64_t> size;     // of each event: the block's or the segment's
     std::vector<std::uint32_t> pool;    // of each event, as in MemoryEvent
-    std::vector<TorchRow> before;       // lead to what existed before the trace
+    std::vector<TorchRow> before;       // recreate the state before the trace
     std::vector<TorchRow> after;        // lead from the trace's end to the snapshot's segments
     std::vector<std::uint32_t> owners;  // of each of TorchSnapshot::pools: n of MemoryEvent::pool
-    std::int64_t contradictions = 0;    // events that cannot have happened as the trace has them
+    std::int64_t contradictions = 0;    // events that contradict others
 };
 
-// Goes back from the segments to what existed before, then forward again. A trace has the sizes
-// that were asked for; those of the blocks follow from torch's rules for splitting.
+// Reverts the trace from the segments to the state before it, then replays it. A trace contains
+// requested sizes; torch's rules for splitting determine those of the blocks.
 [[nodiscard]] TorchHistory torch_history(const TorchSnapshot& snapshot,
                                          const TorchRounding& rounding);
 

@@ -1,4 +1,4 @@
-// Forward through a trace, and what has to be added to it at either end.
+// Replays a trace, and computes the events to add before and after it.
 #include <algorithm>
 #include <iterator>
 
@@ -25,8 +25,7 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
                 redo_free(row);
                 break;
             case Action::oom:
-                history_->pool[row] =
-                    pool_of(row, events_->size[row] > bytes(allocator::kSmallSize));
+                history_->pool[row] = pool_of(row, unsigned_of(events_->size[row]));
                 break;
             case Action::segment_alloc:
                 if (home.size > 0) homes_.insert_or_assign(address, home);
@@ -59,15 +58,15 @@ void TorchDevice::redo_alloc(std::size_t row) {
     if (!is_exact && events_->block_size[row] == 0) size = block_size(row, home);
     const std::uint32_t pool = home != homes_.end() && events_->kind[row] == SegmentKind::unknown
                                    ? home->second.pool
-                                   : pool_of(row, size > allocator::kSmallSize);
+                                   : pool_of(row, size);
     history_->size[row] = bytes(size);
     history_->pool[row] = pool;
     lives_.insert_or_assign(address, Live{size, events_->size[row], events_->stream[row], pool,
                                           events_->stack[row], false, is_exact, size, 0});
 }
 
-// With expandable segments on, torch makes no others, and with them off it takes nothing of those
-// that it has.
+// With expandable segments enabled, torch creates no others; with them disabled, it does not
+// allocate from existing ones.
 void TorchDevice::notice_setting(std::size_t row) {
     const Action action = events_->action[row];
     if (action == Action::segment_map) is_expandable_ = true;
@@ -77,7 +76,7 @@ void TorchDevice::notice_setting(std::size_t row) {
     is_expandable_ = home != homes_.end() && home->second.is_expandable;
 }
 
-// As torch splits the free block that the address lies in.
+// By torch's rules for splitting the free block at the address.
 std::uint64_t TorchDevice::block_size(std::size_t row, Homes::const_iterator home) const {
     const std::uint64_t address = events_->address[row];
     const std::uint64_t size = rounded(row);

@@ -1,4 +1,4 @@
-// The segments of a snapshot and their blocks: how memory was when it was taken.
+// The segments of a snapshot and their blocks: the state of memory at the time of the snapshot.
 #include "formats/format_error.hpp"
 #include "formats/torch_snapshot_reader.hpp"
 #include "state/device_memory.hpp"
@@ -10,7 +10,7 @@ using state::BlockState;
 using Kind = PickleValue::Kind;
 
 struct TorchSnapshotReader::Block {
-    std::uint64_t address = 0;  // 0: after the block before it
+    std::uint64_t address = 0;  // 0: directly after the previous block
     std::int64_t size = -1;
     std::int64_t requested_size = -1;
     std::uint8_t state = 0;
@@ -156,7 +156,7 @@ TorchSnapshotReader::Block TorchSnapshotReader::block_of(PickleValue value, cons
     return block;
 }
 
-// Until torch 2.0 a block had what was allocated in it, the newest first, instead of frames.
+// Until torch 2.0 a block had a list of its allocations, newest first, instead of frames.
 void TorchSnapshotReader::read_history(PickleValue history, Block& block, const Place& place) {
     const auto entries = list_of(history, place, "history").items();
     if (entries.empty()) return;
@@ -177,7 +177,7 @@ std::uint8_t TorchSnapshotReader::state_of(PickleValue state, const Place& place
     const auto code = [](BlockState known) { return static_cast<std::uint8_t>(known); };
     if (name == "inactive") return code(BlockState::inactive);
     if (name == "active_allocated") return code(BlockState::active_allocated);
-    // The documentation has the second name, the allocator writes the first.
+    // The allocator writes the first name; the documentation has the second.
     if (name == "active_pending_free" || name == "active_awaiting_free") {
         return code(BlockState::active_pending_free);
     }

@@ -40,7 +40,7 @@ void TorchEvents::reserve(std::size_t count) {
 
 TorchSnapshot TorchSnapshotReader::read(PickleValue root) {
     if (root.kind() == Kind::list) {
-        // torch.cuda.memory_snapshot() is the list of segments alone.
+        // torch.cuda.memory_snapshot() returns only the list of segments.
         read_segments(root);
     } else {
         if (root.kind() != Kind::dict) {

@@ -10,7 +10,7 @@
 
 namespace gpuviz::formats {
 
-// What is in a file of torch.cuda.memory._snapshot(), column by column. Texts, stacks, frames and
+// The content of a file of torch.cuda.memory._snapshot() in columns. Texts, stacks, frames and
 // pools are positions + 1 in their own columns; 0 means none.
 
 enum class SegmentKind : std::uint8_t { small, large, unknown };
@@ -18,13 +18,13 @@ enum class SegmentKind : std::uint8_t { small, large, unknown };
 struct TorchEvents {
     std::vector<record::Action> action;
     std::vector<std::int16_t> device;
-    std::vector<std::uint64_t> address;  // of oom: free bytes of the device
-    std::vector<std::int64_t> size;  // as in the file: what the caller asked for, or the segment's
-    std::vector<std::int64_t> block_size;  // 0 where the file does not say
+    std::vector<std::uint64_t> address;    // of oom: free bytes of the device
+    std::vector<std::int64_t> size;        // as in the file: the requested size, or the segment's
+    std::vector<std::int64_t> block_size;  // 0 if missing
     std::vector<std::uint64_t> stream;     // raw handle
-    std::vector<std::int64_t> time_us;     // since 1970; 0 where the file does not say
+    std::vector<std::int64_t> time_us;     // since 1970; 0 if missing
     std::vector<std::uint32_t> pool;
-    std::vector<SegmentKind> kind;  // unknown where the file does not say
+    std::vector<SegmentKind> kind;  // unknown if missing
     std::vector<std::uint32_t> stack;
     std::vector<std::uint32_t> metadata;  // a text
 
@@ -67,7 +67,7 @@ struct TorchStacks {
     std::vector<std::uint32_t> frames;   // innermost first
 };
 
-// A start or an end of a range that the user named.
+// A start or an end of a named range.
 struct TorchAnnotation {
     std::uint32_t name;  // a text
     bool is_start;
@@ -82,16 +82,15 @@ struct TorchSnapshot {
     TorchFrames frames;
     TorchStacks stacks;
     std::vector<std::pair<std::int64_t, std::int64_t>> pools;  // torch's MempoolId_t
-    std::vector<std::string> texts;  // bytes as they came, in no certain encoding
+    std::vector<std::string> texts;                            // raw bytes in an unknown encoding
     std::vector<TorchAnnotation> annotations;
-    std::vector<std::pair<std::string, std::string>> settings;  // values as JSON
-    std::vector<std::pair<std::string, std::string>> recorder;  // what gpuviz wrote; values as JSON
-    std::vector<std::pair<std::string, std::int64_t>> left_out;  // what is not read, and how often
-    bool has_traces = false;
+    std::vector<std::pair<std::string, std::string>> settings;   // values as JSON
+    std::vector<std::pair<std::string, std::string>> recorder;   // gpuviz's key; values as JSON
+    std::vector<std::pair<std::string, std::int64_t>> left_out;  // what was ignored, with counts
 };
 
 // Reads a snapshot's pickle; `memory_limit` bounds its values, in bytes.
-// Throws FormatError that names the place, std::system_error if the file cannot be read.
+// Throws FormatError that names the part, std::system_error if the file cannot be read.
 [[nodiscard]] TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_limit,
                                                 ByteProgress progress);
 

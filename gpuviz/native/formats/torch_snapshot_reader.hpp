@@ -14,19 +14,19 @@
 namespace gpuviz::formats {
 
 inline constexpr std::int64_t most_devices = 1024;
-// Of all addresses and sizes; below it their sums cannot overflow.
+// Limit of addresses and sizes, below which their sums cannot overflow.
 inline constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 60;
 
-// Takes the values of a snapshot's pickle apart into columns.
+// Converts the values of a snapshot's pickle to columns.
 class TorchSnapshotReader {
   public:
-    // `most_rows`: more of them than the file has bytes means that it names rows again and again.
+    // `most_rows`: more rows than bytes in the file mean that rows are referenced repeatedly.
     TorchSnapshotReader(PickleTexts& texts, std::uint64_t most_rows)
         : texts_(&texts), most_rows_(most_rows), stacks_(snapshot_.stacks, snapshot_.frames) {}
     TorchSnapshotReader(const TorchSnapshotReader&) = delete;
     TorchSnapshotReader& operator=(const TorchSnapshotReader&) = delete;
 
-    // Throws FormatError that names the entry at fault.
+    // Throws FormatError that names the invalid entry.
     TorchSnapshot read(PickleValue root);
 
   private:

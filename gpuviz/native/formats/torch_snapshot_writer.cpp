@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 3> state_names = {"inactive", "active_all
                                                          "active_pending_free"};
 constexpr std::uint32_t unwritten = 0xFFFFFFFF;
 
-// What is written in full the first time and named by its number from then on.
+// Writes values in full the first time, and by their memo number afterwards.
 class Writer {
   public:
     Writer(const SnapshotToWrite& snapshot, ByteSink sink)
@@ -50,7 +50,7 @@ class Writer {
         pickle_.text(constant.text);
         constant.number = pickle_.remember();
     }
-    // Whether a value is still to be written; the caller remembers it then.
+    // Whether a value has not been written yet; the caller must then memoize it.
     bool is_new(std::uint32_t number) {
         if (number != unwritten) pickle_.recall(number);
         return number == unwritten;
@@ -136,7 +136,7 @@ class Writer {
         key(action == Action::oom ? device_free_ : addr_);
         pickle_.unsigned_integer(events.address[row]);
         key(size_);
-        // torch tells of a failed request what it came to, of a block what was asked for.
+        // torch stores the rounded size of a failed request, and the requested size of a block.
         pickle_.integer(action == Action::oom && block_size != 0 ? block_size : size);
         key(stream_);
         pickle_.unsigned_integer(events.stream[row]);
@@ -236,7 +236,7 @@ class Writer {
 
     const SnapshotToWrite* snapshot_;
     PickleWriter pickle_;
-    std::vector<std::uint32_t> texts_;  // numbers of what was written
+    std::vector<std::uint32_t> texts_;  // memo numbers of written texts
     std::vector<std::uint32_t> frames_;
     std::vector<std::uint32_t> stacks_;
     std::vector<std::uint32_t> pools_;

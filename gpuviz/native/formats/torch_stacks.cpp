@@ -28,7 +28,7 @@ std::uint32_t TorchStackTable::stack(PickleValue frames, const Place& place) {
     if (list.is_marked()) return list.count;
     scratch_.clear();
     for (const PickleValue each : list.items()) {
-        // Frames of other languages may be plain texts; the place of those is not known.
+        // Frames of other languages may be plain texts without file and line.
         if (each.kind() == Kind::dict) scratch_.push_back(frame(each, place));
     }
     if (scratch_.empty()) return 0;

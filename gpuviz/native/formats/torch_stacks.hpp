@@ -10,8 +10,8 @@
 
 namespace gpuviz::formats {
 
-// Gives equal stacks one id. A list or a frame is looked at once, however often it is named: its
-// id is put in place of its items.
+// Assigns equal stacks the same id. A list or a frame is read once, however often it is referenced:
+// its id replaces its items.
 class TorchStackTable {
   public:
     TorchStackTable(TorchStacks& stacks, TorchFrames& frames)

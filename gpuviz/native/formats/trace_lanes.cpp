@@ -16,10 +16,10 @@ struct OpenRow {
     bool contains;
 };
 
-// The rows that are open on one lane, the innermost last.
+// The open rows of one lane, innermost last.
 class Lane {
   public:
-    // Takes the row if it fits behind or into what is there. Rows come as `rows_by_time` has them.
+    // Adds the row if it fits after or into the open rows. Rows are in the order of `rows_by_time`.
     bool take(std::int64_t time, std::int64_t end, bool contains) {
         while (!open_.empty() && open_.back().end <= time) open_.pop_back();
         if (!open_.empty() && (!open_.back().contains || open_.back().end < end)) return false;

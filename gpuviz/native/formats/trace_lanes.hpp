@@ -8,9 +8,9 @@
 
 namespace gpuviz::formats {
 
-// For each row of each table the number, from 0, of a lane of its track, so that two rows of one
-// lane are apart, or one lies within the other and the other's table `contains` rows. Few lanes,
-// not always the fewest: of very many only the latest are looked through. Instants are all on lane
+// Returns the lane number, from 0, of each row of each table within its track. Rows of a lane are
+// disjoint, or one lies within the other and the other's table `contains` rows. The number of lanes
+// is small but not always minimal, because only the latest lanes are searched. Instants are on lane
 // 0.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> trace_lanes(
     std::span<const TraceRows> tables);

@@ -15,21 +15,20 @@ struct TraceRow {
     std::uint32_t row;
 };
 
-// The rows of all tables by time. Of those that begin at one time first come those that take none,
-// then longer ones before shorter ones, and of equal ones those that contain others.
+// The rows of all tables, ordered by start time. At equal times rows of duration 0 come first, then
+// longer rows before shorter ones, and of equal ones those that contain others.
 [[nodiscard]] std::vector<TraceRow> rows_by_time(std::span<const TraceRows> tables);
 
-// A row begins, or ends.
+// The start or end of a row.
 struct TraceStep {
     std::uint32_t table;
     std::uint32_t row;
     bool is_end;
 };
 
-// Every begin of a row and, unless it is an instant, every end, by time. Of what happens at one
-// time first come ends, inner rows first; then rows that take no time, each with its end; then
-// begins, outer rows first. With rows on lanes, each end is that of the last row begun on its
-// track.
+// All starts of rows and, except for instants, all ends, ordered by time. At equal times ends come
+// first, inner rows first; then rows of duration 0, each with its end; then starts, outer rows
+// first. If rows are on lanes, each end is that of the last row started on its track.
 [[nodiscard]] std::vector<TraceStep> trace_steps(std::span<const TraceRows> tables);
 
 }  // namespace gpuviz::formats

@@ -17,21 +17,21 @@ using record::Ranges;
 
 namespace {
 
-// NVTX calls a tool without any context, so what it calls is the process's: the one state here.
+// The global state of the process, because NVTX calls a tool without user data.
 struct Listener {
     std::atomic<Ranges*> ranges{nullptr};
-    std::atomic<std::uint32_t> recording{0};  // counts them, for the ids of start/end ranges
-    std::atomic<int> inside{0};               // calls that may hold `ranges`
+    std::atomic<std::uint32_t> recording{0};  // counts recordings, for the ids of start/end ranges
+    std::atomic<int> inside{0};               // calls that may use `ranges`
     std::mutex mutex;                         // guards texts
     std::unordered_set<std::string> texts;    // registered strings and domains; handles point there
 };
 
 Listener& listener() noexcept {
-    static Listener& process = *new Listener;  // lives on: NVTX may call while the process exits
+    static Listener& process = *new Listener;  // never deleted: NVTX may call during exit
     return process;
 }
 
-// Holds the ranges that are recorded for the time of a call.
+// Keeps `ranges` valid during a call.
 class Call {
   public:
     Call() noexcept : listener_(listener()) {
@@ -232,7 +232,7 @@ void abandon_nvtx_after_fork() noexcept {
 
 }  // namespace gpuviz::nvtx
 
-// What NVTX looks for in the library it loads; 1: it is our tool from now on.
+// The entry point that NVTX looks up in the library; 1: gpuviz is the tool from now on.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     gpuviz::nvtx::GetExportTable get_table) {
     const void* const table = get_table(gpuviz::nvtx::callbacks_table);

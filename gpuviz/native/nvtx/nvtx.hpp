@@ -2,15 +2,15 @@
 
 #include "record/ranges.hpp"
 
-// NVTX ranges of all libraries of this process that load us as their tool: each does so at its
-// first NVTX call, if the environment variable NVTX_INJECTION64_PATH then names our library.
+// NVTX ranges of all libraries of this process that load gpuviz as their tool. A library does so at
+// its first NVTX call, if NVTX_INJECTION64_PATH names our library at that time.
 namespace gpuviz::nvtx {
 
-// Sends them to `ranges`, which must live until ignore_nvtx().
+// Sends the ranges to `ranges`, which must live until ignore_nvtx().
 void record_nvtx(record::Ranges& ranges) noexcept;
-// Returns when no thread is within `ranges`.
+// Waits until no thread uses `ranges`.
 void ignore_nvtx() noexcept;
-// To be called in the child after fork(), where threads that were within do not exist.
+// To be called in the child after fork(), where the threads that used `ranges` do not exist.
 void abandon_nvtx_after_fork() noexcept;
 
 }  // namespace gpuviz::nvtx

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// What NVTX version 3 agrees on with a tool that it loads, as far as ranges need it: what
-// nvToolsExt.h and nvtxDetail/nvtxTypes.h of NVIDIA/NVTX fix for all of its versions.
+// The interface between NVTX version 3 and its tools, as far as ranges need it. It is fixed in
+// nvToolsExt.h and nvtxDetail/nvtxTypes.h of NVIDIA/NVTX for all versions.
 namespace gpuviz::nvtx {
 
 constexpr std::uint32_t callbacks_table = 1;  // NVTX_ETID_CALLBACKS
@@ -38,7 +38,7 @@ enum class Core2 : unsigned {
 
 enum class MessageType : std::int32_t { none = 0, ascii = 1, wide = 2, registered = 3 };
 
-// Handles are a tool's own; no range, string or domain is behind a null one.
+// Handles are defined by the tool; null means no range, string or domain.
 using RangeId = std::uint64_t;
 
 struct EventAttributes {
@@ -56,7 +56,7 @@ struct EventAttributes {
 static_assert(sizeof(EventAttributes) == 48 && offsetof(EventAttributes, message) == 40);
 
 using Function = void (*)();
-// Where to write the addresses of a tool's functions.
+// The locations for the addresses of a tool's functions.
 using FunctionTable = Function**;
 
 struct Callbacks {

@@ -9,7 +9,7 @@
 
 namespace gpuviz::python {
 
-// The allocator's values as Python's.
+// Conversion of the allocator's values to Python.
 nanobind::dict to_python(const allocator::Statistics& statistics);
 nanobind::list to_python(const allocator::Snapshot& snapshot);
 nanobind::object to_python(const allocator::OutOfMemory& error, nanobind::handle type);

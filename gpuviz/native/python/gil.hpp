@@ -6,11 +6,10 @@
 
 namespace gpuviz::python {
 
-// Let other threads have the GIL, and get it back, for the life of the object; as nanobind's
-// gil_scoped_release and gil_scoped_acquire. But while Python exits, up to 3.13, it ends any other
-// thread that wants the GIL with an unwinding which may not leave a destructor nor nanobind: the
-// whole process would be aborted. Such a thread stays here until the process is gone, as from
-// Python 3.14 on.
+// Release or acquire the GIL for the lifetime of the object, like nanobind's gil_scoped_release and
+// gil_scoped_acquire. Up to Python 3.13, an exiting interpreter terminates other threads that
+// request the GIL by unwinding, which must not leave a destructor or nanobind, so the process would
+// abort. Such a thread blocks here until the process ends, as it does from Python 3.14 on.
 
 template <typename Take>
 auto take_gil(Take&& take) {

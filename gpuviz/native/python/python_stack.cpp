@@ -24,8 +24,8 @@ using Reference = std::unique_ptr<PyObject, Release>;
 
 PyObject* object_at(std::uint64_t address) noexcept { return reinterpret_cast<PyObject*>(address); }
 
-// An interpreter that is going away must not be asked for anything. The function is public from
-// 3.13 on and private before.
+// A finalizing interpreter must not be used. The function is public from 3.13 on and private
+// before.
 int (*find_is_finalizing())() {
     for (const char* name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
         if (void* found = dlsym(RTLD_DEFAULT, name)) {
@@ -35,7 +35,7 @@ int (*find_is_finalizing())() {
     return [] { return int{!Py_IsInitialized()}; };
 }
 
-// The walk through f_back, f_code and f_lasti. Code stays alive because its frame is running.
+// Walks f_back, f_code and f_lasti. Code stays alive because its frame is running.
 std::size_t read_frame_objects(std::span<StackFrame> frames) noexcept {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -66,7 +66,7 @@ PyObject* compare_walks(PyObject* layout, PyObject*) {
                                       expected.begin() + expected_count));
 }
 
-// Whether `layout` finds what frame objects tell, in a chain of calls through a generator.
+// Whether `layout` agrees with frame objects, in a chain of calls through a generator.
 bool finds_the_same(const FrameLayout& layout) {
     constexpr const char* chain =
         "def chain(depth):\n"
@@ -119,7 +119,7 @@ PythonStackWalker::~PythonStackWalker() {
 }
 
 std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
-    // A thread's own frames stand still while it runs this, whether it holds the GIL or not.
+    // A thread's frames do not change while it runs this, with or without the GIL.
     PyThreadState* const thread = PyGILState_GetThisThreadState();
     if (thread == nullptr || is_finalizing_()) {
         return 0;
@@ -147,7 +147,7 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
 void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
     for (const StackFrame& frame : frames) {
         if (!codes_.contains(frame.code)) {
-            // Before the insertion: if that fails, the code must live all the same.
+            // Before the insertion, because the code must stay alive even if that fails.
             Py_IncRef(object_at(frame.code));
             try {
                 codes_.insert(frame.code);

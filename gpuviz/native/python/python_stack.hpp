@@ -13,27 +13,26 @@ namespace gpuviz::python {
 
 // Captures the Python frames of the calling thread, innermost first.
 //
-// Made and destroyed with the GIL held, which a capture needs only for a stack that is new. It
-// gives 0 on a thread that Python does not know. A capture never touches an exception that is set,
-// and with the walk "frames" runs no Python code at all, so it may happen inside tp_dealloc; it
-// gives 0 while the interpreter finalizes. The walker owns every code object it ever put into a
-// table.
+// Constructed and destroyed with the GIL held; a capture needs it only for new stacks. A capture
+// returns 0 on a thread unknown to Python and while the interpreter finalizes. It preserves a set
+// exception and, with the method "frames", runs no Python code, so it is safe inside tp_dealloc.
+// The walker owns every code object that it has added to a table.
 class PythonStackWalker final : public record::StackWalker {
   public:
     static constexpr std::size_t depth_limit = 256;
 
-    // Of deeper stacks the innermost `max_depth` frames are taken, at most depth_limit. A layout is
-    // used only if it finds what frame objects tell.
+    // Captures the innermost `max_depth` frames, at most depth_limit. A layout is used only if its
+    // results agree with frame objects.
     PythonStackWalker(std::size_t max_depth, std::optional<record::FrameLayout> layout);
-    // The layout of the running interpreter; nothing if it is not known.
+    // The layout of the running interpreter; nothing if unknown.
     [[nodiscard]] static std::optional<record::FrameLayout> own_layout() noexcept;
     PythonStackWalker(const PythonStackWalker&) = delete;
     PythonStackWalker& operator=(const PythonStackWalker&) = delete;
     ~PythonStackWalker() override;
 
     [[nodiscard]] std::uint32_t capture(record::StackTable& table) noexcept override;
-    // "frames": CPython's own frames are read in place. "attributes": a slower walk over frame
-    // objects, on a CPython whose layout is not known or not as expected.
+    // "frames": reads CPython's internal frames. "attributes": walks frame objects, which is
+    // slower, for a CPython whose layout is unknown or unexpected.
     [[nodiscard]] const char* method() const noexcept override {
         return layout_ ? "frames" : "attributes";
     }

@@ -13,8 +13,8 @@
 
 namespace gpuviz::record {
 
-// What one session learns beside allocator events: a log for each table, and what their rows name.
-// Any thread may append to any of them.
+// All tables of a session except allocator events: a log for each table, and the tables that rows
+// refer to. Thread-safe.
 class ActivityLog {
   public:
     ColumnLog<ActivityRow> activities;
@@ -34,15 +34,15 @@ class ActivityLog {
         return time_ns - start_ns_.load(std::memory_order_relaxed);
     }
 
-    // The id of what a kernel was launched with (`launch.id` is not read); equal ones share it.
+    // The id of a launch configuration (`launch.id` is ignored); equal ones share it.
     [[nodiscard]] std::uint32_t launch_id(const LaunchConfigurationRow& launch) noexcept;
 
-    // Records of GPU activities that the tracer says it lost.
+    // Counts records of GPU activities that the tracer lost.
     void count_lost(std::uint64_t records) noexcept { lost_ += records; }
     [[nodiscard]] std::uint64_t dropped() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept;
 
-    // Calls visit(name of the table, log) for each, what is named before what names it.
+    // Calls visit(name of the table, log) for each log, referenced tables first.
     template <typename Self, typename Visit>
     static void for_each_log(Self& self, Visit&& visit) {
         visit("launch_configurations", self.launch_configurations);

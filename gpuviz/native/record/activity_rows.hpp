@@ -5,8 +5,8 @@
 
 #include "record/columns.hpp"
 
-// Rows of the tables of gpuviz/recording/tables.py that tell what the GPU and the host did. Times
-// are nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
+// Rows of the tables of gpuviz/recording/tables.py on activity of the GPU and the host. Times are
+// nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
 namespace gpuviz::record {
 
 enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };

@@ -6,11 +6,12 @@
 
 namespace gpuviz::record {
 
-// Whether an address may lie in memory that an allocator ever handed out: a bit for each 2 MiB,
-// set and never cleared. Any thread; one load a question.
+// A filter of addresses that may belong to allocated memory: a bit for each 2 MiB, set and never
+// cleared. Thread-safe; a query is one load.
 class AddressFilter {
   public:
-    // Throws std::bad_alloc without address space for the bits (32 MiB, touched where used).
+    // Throws std::bad_alloc without address space for the bits (32 MiB, of which only used pages
+    // are touched).
     AddressFilter();
     AddressFilter(const AddressFilter&) = delete;
     AddressFilter& operator=(const AddressFilter&) = delete;

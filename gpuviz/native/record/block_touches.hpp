@@ -12,10 +12,10 @@
 
 namespace gpuviz::record {
 
-// Finds the blocks that launches got pointers to.
+// Finds the blocks to which launches received pointers.
 //
-// A launch tells addresses at once; which of them lie in live blocks is decided by the collector,
-// when all allocator events from before the launch have reached it.
+// A launch adds its addresses immediately. The collector decides which of them lie in live blocks,
+// once it has received all allocator events from before the launch.
 class BlockTouches {
   public:
     struct Touch {
@@ -25,12 +25,12 @@ class BlockTouches {
         AccessMode mode;
     };
 
-    // Of the launching threads: notes those that may lie in a block.
+    // Called by launching threads: keeps addresses that may lie in a block.
     void add(std::span<const Touch> touches) noexcept;
     [[nodiscard]] bool may_be_block(std::uint64_t address) const noexcept {
         return filter_.may_contain(address);
     }
-    // Of the allocating threads, before anything else can know the memory.
+    // Called by allocating threads, before the address is returned to the program.
     void saw(const MemoryEvent& event) noexcept {
         const bool is_memory = event.action == Action::alloc ||
                                event.action == Action::segment_alloc ||
@@ -40,7 +40,7 @@ class BlockTouches {
         }
     }
 
-    // Of the collector, in this order: begin(), the events of each ring, resolve().
+    // Called by the collector, in this order: begin(), the events of each ring, resolve().
     void begin();
     void collect(std::span<const MemoryEvent> events);
     void resolve(ActivityLog& log);
@@ -61,7 +61,7 @@ class BlockTouches {
     std::uint64_t dropped_ = 0;
     std::vector<Touch> touches_;
     std::vector<Change> changes_;
-    std::map<std::uint64_t, std::uint64_t> blocks_;  // size by address, those that live
+    std::map<std::uint64_t, std::uint64_t> blocks_;  // live blocks: size by address
 };
 
 }  // namespace gpuviz::record

@@ -12,7 +12,7 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Nanoseconds of the one clock of every recording (CLOCK_MONOTONIC: same in all threads, never set
+// The clock of recordings in nanoseconds (CLOCK_MONOTONIC: the same in all threads, never set
 // back).
 inline std::int64_t now_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 

@@ -39,7 +39,7 @@ std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t 
     return done;
 }
 
-// A record's rows share a chunk, which may therefore end one row early.
+// The rows of a record share a chunk, which may therefore end one row early.
 void Collector::make_room(std::size_t rows) {
     if (open_.rows() + rows > open_.capacity()) {
         EventColumns next(rows_per_chunk);

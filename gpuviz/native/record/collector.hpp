@@ -10,17 +10,17 @@
 
 namespace gpuviz::record {
 
-// Turns events into chunks of columns. Not thread-safe, but for `streams`, which others fill too.
+// Converts events to chunks of columns. Not thread-safe, except for `streams`.
 class Collector {
   public:
     static constexpr std::size_t rows_per_chunk = std::size_t{1} << 16;
 
     explicit Collector(StreamTable& streams) : streams_(streams) {}
 
-    // How many records became rows: all, or fewer when memory for columns ran out.
+    // Returns the number of records added: all, or fewer if out of memory.
     std::size_t append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept;
 
-    // Full chunks, oldest first; with `flush` the begun one too.
+    // Full chunks, oldest first; with `flush` also the incomplete one.
     [[nodiscard]] std::vector<EventColumns> take(bool flush);
 
     [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
@@ -39,7 +39,7 @@ class Collector {
         std::uint64_t handle = 0;
         std::uint64_t version = 0;
         std::uint32_t id = 0;
-    } last_;  // of the previous event, nearly always the next one's too
+    } last_;  // of the previous event, usually the same for the next
 };
 
 }  // namespace gpuviz::record

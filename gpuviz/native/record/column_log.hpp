@@ -11,13 +11,13 @@
 
 namespace gpuviz::record {
 
-// A table that grows by rows from any thread and is taken away in chunks.
+// A table to which any thread appends rows, and which is taken in chunks.
 template <typename Row>
 class ColumnLog {
   public:
     static constexpr std::size_t rows_per_chunk = std::size_t{1} << 16;
 
-    // Without memory the row is counted as dropped.
+    // If out of memory, the row is counted as dropped.
     void append(const Row& row) noexcept {
         const std::lock_guard lock(mutex_);
         try {
@@ -36,7 +36,7 @@ class ColumnLog {
         ++rows_;
     }
 
-    // Full chunks, oldest first; with `flush` the begun one too.
+    // Full chunks, oldest first; with `flush` also the incomplete one.
     [[nodiscard]] std::vector<Columns<Row>> take(bool flush) {
         const std::lock_guard lock(mutex_);
         if (flush && open_.rows() != 0) {
@@ -46,7 +46,7 @@ class ColumnLog {
         return std::exchange(full_, {});
     }
 
-    // Rows ever appended.
+    // The number of rows appended so far.
     [[nodiscard]] std::uint64_t rows() const noexcept {
         const std::lock_guard lock(mutex_);
         return rows_;
@@ -55,7 +55,7 @@ class ColumnLog {
         const std::lock_guard lock(mutex_);
         return dropped_;
     }
-    // Held now.
+    // Memory in use.
     [[nodiscard]] std::size_t bytes() const noexcept {
         const std::lock_guard lock(mutex_);
         return open_.bytes() + full_.size() * rows_per_chunk * Columns<Row>::bytes_per_row;

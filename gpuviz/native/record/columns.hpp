@@ -11,7 +11,7 @@
 
 namespace gpuviz::record {
 
-// A column of a table: its name (gpuviz/recording/tables.py) and the member of a row that it holds.
+// A column of a table: its name (gpuviz/recording/tables.py) and the member of a row.
 template <typename Row, typename Value>
 struct Field {
     const char* name;
@@ -19,8 +19,8 @@ struct Field {
     using type = Value;
 };
 
-// Rows of one table, a column at a time, in one allocation. `Row::fields` is a tuple of Field in
-// the order of the table's columns.
+// Rows of one table stored by column, in one allocation. `Row::fields` is a tuple of Field in the
+// order of the table's columns.
 template <typename Row>
 class Columns {
     static constexpr auto fields = Row::fields();
@@ -34,7 +34,7 @@ class Columns {
             return (sizeof(Value<column>) + ...);
         }(std::make_index_sequence<count>());
 
-    // Room for `capacity` rows; pages are not touched before rows are written.
+    // Reserves `capacity` rows; pages are not touched until rows are written.
     explicit Columns(std::size_t capacity) : capacity_(capacity) {
         std::size_t end = 0;
         for_each_index([&]<std::size_t column> {
@@ -44,7 +44,7 @@ class Columns {
         storage_ = std::make_unique_for_overwrite<std::byte[]>(end);
     }
 
-    // The rows of `other`, without its spare room.
+    // The rows of `other`, without unused capacity.
     [[nodiscard]] static Columns tight_copy(const Columns& other) {
         Columns copy(other.rows_);
         for_each_index([&]<std::size_t column> {

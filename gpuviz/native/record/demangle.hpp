@@ -4,7 +4,7 @@
 
 namespace gpuviz::record {
 
-// The C++ name that a symbol stands for, with its parameters' types; empty if it stands for none.
+// The demangled C++ name of a symbol, with its parameter types; empty if it is not a C++ symbol.
 [[nodiscard]] std::string demangled(const char* symbol);
 
 }  // namespace gpuviz::record

@@ -13,11 +13,11 @@ namespace gpuviz::record {
 
 using ActionCounts = std::array<std::uint64_t, action_count>;
 
-// The allocator events of one device on their way to the collector.
+// The queue of one device's allocator events to the collector.
 //
-// A program that allocates faster than a busy machine lets the collector run fills the ring. Then
-// push() gives it up to 200 ms of the processor, once, and counts a drop if there
-// is still no room.
+// If the program allocates faster than the collector can run on a busy machine, the ring becomes
+// full. push() then yields the processor for up to 200 ms, once, and counts a dropped event if the
+// ring is still full.
 class EventRing final : public MemoryEventSink {
   public:
     // `touches` may be null.
@@ -32,7 +32,7 @@ class EventRing final : public MemoryEventSink {
         return ring_.drain(static_cast<Consume&&>(consume));
     }
 
-    // Events lost because the ring was full; any thread.
+    // Events dropped because the ring was full; thread-safe.
     [[nodiscard]] ActionCounts dropped() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept {
         return ring_.capacity() * sizeof(MemoryEvent);
@@ -45,7 +45,7 @@ class EventRing final : public MemoryEventSink {
 
     Ring<MemoryEvent> ring_;
     BlockTouches* touches_;
-    bool collected_ = true;  // there was room at the last push
+    bool collected_ = true;  // the last push succeeded
     std::array<std::atomic<std::uint64_t>, action_count> dropped_{};
 };
 

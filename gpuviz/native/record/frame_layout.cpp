@@ -42,8 +42,8 @@ std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint6
         .instruction = frame[3],
         .owner = frame[5],
         .code_start = code[9],
-        // _co_firsttraceable is not in the table; two pointers' room before the instructions in
-        // 3.11 to 3.14.
+        // _co_firsttraceable is not in the table; in 3.11 to 3.14 it is two pointers before the
+        // instructions.
         .first_traceable = code[9] - 16,
     };
     const bool plausible = layout.thread_frame < thread[0] && layout.previous < frame[0] &&
@@ -90,12 +90,12 @@ std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
         if (owner >= owned_by_interpreter) {
             continue;
         }
-        // 3.14 keeps flags of the reference in the two lowest bits.
+        // In 3.14 the two lowest bits are flags.
         const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
         const auto instruction =
             std::int64_t(load<std::uint64_t>(frame, layout.instruction) - code - layout.code_start);
-        // Only the innermost frame can be one that has not begun to run yet, but for a collection
-        // amid its first instructions; that one shows at its first line.
+        // Only the innermost frame can be one that has not started, except during a garbage
+        // collection in its first instructions; then it appears at its first line.
         if (count == 0 && owner != owned_by_generator &&
             instruction < 2 * std::int64_t{load<std::int32_t>(code, layout.first_traceable)}) {
             continue;

@@ -9,7 +9,7 @@
 
 namespace gpuviz::record {
 
-// Where a CPython keeps the frames of a thread: byte offsets into its private structures.
+// The byte offsets of a thread's frames in CPython's private structures.
 struct FrameLayout {
     std::size_t thread_frame;                 // PyThreadState: the current frame, or the _PyCFrame
     std::optional<std::size_t> cframe_frame;  // _PyCFrame: the current frame (3.11, 3.12)
@@ -23,13 +23,13 @@ struct FrameLayout {
     bool operator==(const FrameLayout&) const = default;
 };
 
-// The layout of a CPython by Py_Version; nothing for one that is not known. From 3.13 on it stands
-// in the interpreter itself: `debug_offsets` are the words at the start of _PyRuntime, or null.
+// The layout of a CPython by Py_Version; nothing if unknown. From 3.13 on the interpreter contains
+// it: `debug_offsets` are the words at the start of _PyRuntime, or null.
 [[nodiscard]] std::optional<FrameLayout> known_layout(std::uint64_t version,
                                                       const std::uint64_t* debug_offsets) noexcept;
 
-// Fills `frames`, innermost first, from a PyThreadState whose GIL is held; returns how many.
-// Leaves out the interpreter's own frames and those that have not begun.
+// Fills `frames`, innermost first, from a PyThreadState with the GIL held; returns their number.
+// Omits the interpreter's own frames and those that have not started.
 [[nodiscard]] std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                                       std::span<StackFrame> frames) noexcept;
 

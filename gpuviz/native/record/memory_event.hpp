@@ -31,13 +31,13 @@ inline constexpr std::array<std::string_view, action_count> action_names = {
     "record_stream", "snapshot",       "annotate",       "empty_cache",
 };
 
-// One row of the table `memory_events`, as it leaves the hook.
+// A row of the table `memory_events`.
 //
 // alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
 // oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
-// caller's. record_stream: `stream` is the stream that uses the block. empty_cache: `size` is what
-// was given back, by the segment_free and segment_unmap before it.
+// caller's. record_stream: `stream` is the stream that uses the block. empty_cache: `size` is the
+// bytes released by the segment_free and segment_unmap before it.
 struct alignas(64) MemoryEvent {  // one cache line
     std::int64_t time_ns;         // of clock.hpp
     std::uint64_t address;
@@ -51,13 +51,12 @@ struct alignas(64) MemoryEvent {  // one cache line
     std::uint32_t range;   // 0: outside every range
     std::uint16_t device;
     Action action;
-    bool completed =
-        false;  // of a free_requested: free_completed follows at once, in the same record
+    bool completed = false;  // of a free_requested: the record also stands for its free_completed
     std::uint8_t reserved[4] = {};
 };
 static_assert(sizeof(MemoryEvent) == 64);
 
-// Calls `take` with each row that a record stands for: one, or two for a free that completed.
+// Calls `take` with each row of a record: one, or two for a completed free.
 template <typename Take>
 void for_each_row(const MemoryEvent& record, Take&& take) {
     take(record);
@@ -68,15 +67,15 @@ void for_each_row(const MemoryEvent& record, Take&& take) {
     }
 }
 
-// Receives events in the order in which they happened on one device. Implementations: the ring
-// of a recording, and a vector in replays. push() runs under the allocator's lock.
+// Receives the events of one device in order. Implementations: the ring of a recording, and a
+// vector in replays. push() runs with the allocator's lock held.
 class MemoryEventSink {
   public:
     virtual ~MemoryEventSink() = default;
     virtual void push(const MemoryEvent& event) noexcept = 0;
 };
 
-// Who caused an event.
+// The origin of an event.
 struct CallSite {
     std::uint32_t stack = 0;
     std::uint32_t thread = 0;

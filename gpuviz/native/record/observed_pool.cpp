@@ -49,7 +49,7 @@ void ObservedPool::allocated(const Allocation& allocation, std::uint64_t total,
                              const CallSite& site) {
     if (total != kUnknownTotal) {
         if (total < unseen_ + seen_ || begins_segment(allocation, total)) {
-            // A full pool gives segments back before it takes another.
+            // A full pool releases segments before it allocates another.
             drop_segments(total - std::min(total, allocation.size), site);
         }
         if (begins_segment(allocation, total)) {

@@ -116,7 +116,7 @@ void Ranges::end_locked(std::uint32_t id, std::int64_t end_ns) noexcept {
         return;
     }
     RangeRow row = found->second.row;
-    row.end = std::max(row.time, log_.since_start(end_ns));  // the clock may have been set between
+    row.end = std::max(row.time, log_.since_start(end_ns));  // the clock may have been replaced
     log_.ranges.append(row);
     if (found->second.thread != nullptr) {
         leave(*found->second.thread, id);

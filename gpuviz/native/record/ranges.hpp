@@ -14,40 +14,40 @@
 
 namespace gpuviz::record {
 
-// The ranges of one session: which are open, and in which one a thread is. Any thread, without the
-// GIL. Every begin and every end writes a row; a range may end on another thread, and out of order.
+// The open ranges of one session, and the current range of each thread. Thread-safe, without the
+// GIL. Every begin and end writes a row; a range may end on another thread, and out of order.
 class Ranges {
   public:
-    // Of ranges that pop() does not end.
+    // The domain of ranges that pop() does not end.
     static constexpr std::uint64_t no_domain = 0;
 
     explicit Ranges(ActivityLog& log) noexcept;
     Ranges(const Ranges&) = delete;
     Ranges& operator=(const Ranges&) = delete;
 
-    // What tells the time instead of clock.hpp, for a program whose time is simulated. It must not
-    // throw, nor call the session.
+    // Replaces clock.hpp, for programs with simulated time. The clock must not throw or call the
+    // session.
     void set_clock(std::function<std::int64_t()> clock);
 
     void start() noexcept { recording_ = true; }
-    // Ends what is open; from then on nothing begins.
+    // Ends all open ranges; no range begins afterwards.
     void stop() noexcept;
 
-    // The id of a range around what the calling thread does from now on; 0 unless recording, or
-    // without memory.
+    // Begins a range on the calling thread and returns its id; 0 if not recording, or out of
+    // memory.
     [[nodiscard]] std::uint32_t begin(std::string_view name, RangeKind kind,
                                       std::uint64_t domain = no_domain) noexcept;
-    // The same for a range around nothing: no other has it as its parent.
+    // Begins a range that is no thread's current range, and no parent of others.
     [[nodiscard]] std::uint32_t begin_detached(std::string_view name, RangeKind kind) noexcept;
     // Does nothing for 0 and for ranges that have ended.
     void end(std::uint32_t id) noexcept;
     // Ends the innermost range of the calling thread and this domain, if there is one.
     void pop(std::uint64_t domain) noexcept;
-    // How many ranges of this domain are open on the calling thread.
+    // The number of open ranges of this domain on the calling thread.
     [[nodiscard]] std::size_t depth(std::uint64_t domain) noexcept;
 
-    // The innermost range of the calling thread, 0 outside every one. No lock but at a thread's
-    // first call while ranges are recorded.
+    // The innermost range of the calling thread; 0 if none. Locks only at a thread's first call
+    // while ranges are recorded.
     [[nodiscard]] std::uint32_t current() noexcept {
         if (!any_.load(std::memory_order_relaxed)) {
             return 0;
@@ -72,7 +72,7 @@ class Ranges {
         RangeRow row;
         Thread* thread;  // null: detached
     };
-    // Which of several sessions, some gone, the calling thread asked last.
+    // The session, possibly deleted, that the calling thread used last.
     struct Cached {
         const Ranges* owner;
         std::int64_t made_ns;
@@ -86,7 +86,7 @@ class Ranges {
     [[nodiscard]] std::uint32_t current_of_new_thread() noexcept;
     [[nodiscard]] std::uint32_t add(std::string_view name, RangeKind kind, std::uint64_t domain,
                                     bool is_detached) noexcept;
-    // All below with mutex_ held.
+    // The following require mutex_.
     [[nodiscard]] std::int64_t time_ns() const;
     // Throws std::bad_alloc.
     [[nodiscard]] Thread& calling_thread();
@@ -94,7 +94,7 @@ class Ranges {
     void leave(Thread& thread, std::uint32_t id) noexcept;
 
     ActivityLog& log_;
-    const std::int64_t made_ns_;  // tells this from an earlier one at the same address
+    const std::int64_t made_ns_;  // distinguishes it from an earlier object at the same address
     std::atomic<bool> recording_{false};
     std::atomic<bool> any_{false};  // whether one ever began
     std::mutex mutex_;              // guards the rest

@@ -15,7 +15,7 @@ namespace gpuviz::record {
 
 // Queue of fixed capacity between one producer and one consumer; neither ever waits.
 //
-// The producer may be several threads if a lock puts their pushes in order, the consumer likewise.
+// The producer may be several threads if a lock serializes their pushes; likewise the consumer.
 template <typename Record>
     requires std::is_trivially_copyable_v<Record>
 class Ring {
@@ -32,7 +32,7 @@ class Ring {
         }
     }
 
-    // False: the ring is full and the record was not taken.
+    // False: the ring is full and the record was not added.
     [[nodiscard]] bool push(const Record& record) noexcept {
         const std::size_t head = head_.load(std::memory_order_relaxed);
         if (head - seen_tail_ > mask_) {
@@ -46,8 +46,8 @@ class Ring {
         return true;
     }
 
-    // Offers what is queued as at most two spans in order; `consume` returns how many records of
-    // its span it took from the front, and the rest stays queued. Returns how many were taken.
+    // Passes the queued records to `consume` as at most two spans in order; it returns the number
+    // of records that it consumed, and the rest stays queued. Returns the total number consumed.
     template <typename Consume>
     std::size_t drain(Consume&& consume) {
         const std::size_t tail = tail_.load(std::memory_order_relaxed);
@@ -66,9 +66,9 @@ class Ring {
   private:
     std::size_t mask_;
     std::unique_ptr<Record[]> slots_;
-    // Counts of all records ever pushed and drained, on cache lines of their own.
+    // Total numbers of records pushed and drained, on separate cache lines.
     alignas(64) std::atomic<std::size_t> head_{0};
-    std::size_t seen_tail_ = 0;  // the producer's last look at tail_
+    std::size_t seen_tail_ = 0;  // the last tail_ that the producer read
     alignas(64) std::atomic<std::size_t> tail_{0};
 };
 

@@ -142,8 +142,8 @@ double Session::measure_event_cost_ns() const {
 }
 
 void Session::abandon_after_fork() noexcept {
-    // Another thread may have held any of these locks when the process forked, and the collector
-    // may have been half-way through the columns: leave them as they are, and begin with new ones.
+    // At the fork another thread may have held any of these locks, and the collector may have been
+    // writing columns, so leak them and create new ones.
     static_cast<void>(shared_.release());
     static_cast<void>(log_.release());
     static_cast<void>(ranges_.release());
@@ -166,8 +166,8 @@ void Session::collect_until_stopped(Shared& shared) {
     std::chrono::microseconds pause = options_.interval;
     while (!shared.wake.wait_for(lock, pause, [&] { return shared.stopping; })) {
         const std::size_t fullest = drain(shared);
-        // A producer never signals, which would cost it a system call; instead a burst is met by
-        // looking sooner again.
+        // Producers never signal, which would need a system call; after a burst the collector polls
+        // sooner instead.
         pause = fullest > options_.ring_capacity / 8 ? options_.interval / 16 : options_.interval;
         collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     }
@@ -175,7 +175,7 @@ void Session::collect_until_stopped(Shared& shared) {
     collector_cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Without memory for more columns the events stay in the rings, which then count drops.
+// If out of memory for columns, the events stay in the rings, which then count drops.
 std::size_t Session::drain(Shared& shared) noexcept {
     std::size_t fullest = 0;
     if (shared.on_drain) {

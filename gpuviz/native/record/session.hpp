@@ -30,46 +30,45 @@ struct SessionOptions {
 };
 
 // One recording: a ring for each device, the collector thread that drains them into columns, and
-// the call stacks. Records once: a second recording is a second session.
+// the call stacks. Used once; another recording needs another session.
 //
-// Every call may come from any thread; measure_event_cost_ns(), stacks() and bytes() with the GIL
-// held.
-// The collector never calls Python, so that stop() and the destructor may wait for it anywhere.
-// Rows are in order within a device, not across devices.
+// Thread-safe; measure_event_cost_ns(), stacks() and bytes() require the GIL. The collector never
+// calls Python, so stop() and the destructor may wait for it anywhere. Rows are in order within a
+// device, but not across devices.
 class Session {
   public:
     static constexpr int max_devices = 64;
 
-    // Without a walker every capture gives 0.
+    // Without a walker every capture returns 0.
     explicit Session(const SessionOptions& options, std::unique_ptr<StackWalker> walker = nullptr);
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
     ~Session();
 
-    // The sink of a device, made on the first call; it lives as long as the session. Before start()
-    // and after stop() it takes events until its ring is full.
+    // The sink of a device, created by the first call; it lives as long as the session. Before
+    // start() and after stop() it accepts events until its ring is full.
     [[nodiscard]] EventRing& sink(int device);
 
     void start();
-    // Returns when every event pushed before is in columns; does nothing unless running.
+    // Waits until every event pushed before is in columns; does nothing unless running.
     void stop();
     [[nodiscard]] bool running() const noexcept { return running_.load(); }
 
     // Full chunks, oldest first; with `flush` everything pushed so far.
     [[nodiscard]] std::vector<EventColumns> take(bool flush);
 
-    // Where everything beside allocator events goes.
+    // The tables other than allocator events.
     [[nodiscard]] ActivityLog& log() noexcept { return *log_; }
     [[nodiscard]] const ActivityLog& log() const noexcept { return *log_; }
-    // What is around the calls of each thread while the session runs.
+    // The ranges of each thread while the session runs.
     [[nodiscard]] Ranges& ranges() noexcept { return *ranges_; }
-    // The innermost range of the calling thread, for the rows of what it does; 0: none.
+    // The innermost range of the calling thread, for its rows; 0: none.
     [[nodiscard]] std::uint32_t current_range() noexcept { return ranges_->current(); }
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
 
-    // Called at the beginning of every drain, on the draining thread, until replaced; null ends it
-    // and waits for a call under way. It must not throw, nor call the session but to append rows.
+    // Sets a function called at the beginning of every drain, on the draining thread; null removes
+    // it after waiting for a call in progress. It must not throw, and may only append rows.
     void set_drain_hook(std::function<void()> hook);
 
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
@@ -78,13 +77,13 @@ class Session {
     [[nodiscard]] const StackTable& stacks() const noexcept { return stacks_; }
     [[nodiscard]] const char* stack_method() const noexcept;
 
-    // Events that reached columns.
+    // The number of events in columns.
     [[nodiscard]] std::uint64_t events() const noexcept { return events_.load(); }
     [[nodiscard]] ActionCounts dropped() const noexcept;
-    // What one event costs the thread that causes it: the mean over calls from here, of which an
-    // allocation makes one event and a free two. Takes well under a millisecond.
+    // The mean cost of an event for its thread, measured by calls from here, where an allocation
+    // has one event and a free two. Takes well under a millisecond.
     [[nodiscard]] double measure_event_cost_ns() const;
-    // Held now: rings, columns not yet taken, stacks.
+    // Memory in use: rings, columns not yet taken, stacks.
     [[nodiscard]] std::size_t bytes() const;
     // CPU time of the collector thread, as of its last drain.
     [[nodiscard]] std::int64_t collector_cpu_ns() const noexcept {
@@ -94,14 +93,13 @@ class Session {
     [[nodiscard]] std::int64_t start_ns() const noexcept { return start_ns_.load(); }
     [[nodiscard]] std::int64_t wall_start_ns() const noexcept { return wall_start_ns_.load(); }
 
-    // To be called in the child after fork(), where there is no collector thread: from then on
-    // pushes fill the rings and are dropped, nothing is collected, and nothing waits. take(),
-    // stop() and the destructor see by themselves that they run in a child; the other queries do
-    // not.
+    // To be called in the child after fork(), where there is no collector thread: afterwards pushes
+    // fill the rings and are dropped, nothing is collected, and nothing waits. take(), stop() and
+    // the destructor detect that they run in a child; other queries do not.
     void abandon_after_fork() noexcept;
 
   private:
-    // What the collector thread shares; a fork may leave its locks held for ever.
+    // State shared with the collector thread; a fork may leave its locks held forever.
     struct Shared {
         explicit Shared(StreamTable& streams) : collector(streams) {}
 
@@ -115,7 +113,7 @@ class Session {
 
     void abandon_if_forked() noexcept;
     void collect_until_stopped(Shared& shared);
-    // Returns how many events the fullest ring held.
+    // Returns the number of events in the fullest ring.
     std::size_t drain(Shared& shared) noexcept;
 
     SessionOptions options_;
@@ -128,7 +126,7 @@ class Session {
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time
     std::atomic<bool> running_{false};
-    int process_ = 0;  // that start() ran in
+    int process_ = 0;  // that called start()
     std::atomic<std::uint64_t> events_{0};
     std::atomic<std::int64_t> collector_cpu_ns_{0};
     std::atomic<std::int64_t> start_ns_{0};

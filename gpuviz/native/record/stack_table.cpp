@@ -13,15 +13,14 @@ namespace {
 constexpr std::size_t first_slots = 1024;
 constexpr std::size_t frames_per_stack = 32;
 
-// Both halves of the 128-bit product, so that every bit of either factor reaches the result.
+// Combines both halves of the 128-bit product, so that every bit of each factor affects the result.
 std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return std::uint64_t(product) ^ std::uint64_t(product >> 64);
 }
 
-// Each frame is multiplied by itself, so that no product waits for another; its place in the stack
-// enters both factors. The constants are the fractional parts of the square roots of 2, 3 and 5,
-// made odd.
+// The products of the frames are independent of each other; both factors include the position in
+// the stack. The constants are the fractional parts of the square roots of 2, 3 and 5, made odd.
 std::uint64_t hash_of(std::span<const StackFrame> frames) noexcept {
     std::uint64_t hash = 0;
     std::uint64_t place = 0x6a09e667f3bcc909;
@@ -116,7 +115,7 @@ std::size_t StackTable::bytes() const noexcept {
            frames_.capacity() * sizeof(StackFrame);
 }
 
-// The slot that holds the stack, or the free one where it belongs.
+// The slot of the stack, or the free slot for it.
 std::size_t StackTable::slot_of(std::uint64_t hash,
                                 std::span<const StackFrame> frames) const noexcept {
     const std::size_t mask = slots_.size() - 1;

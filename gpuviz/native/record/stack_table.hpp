@@ -9,7 +9,7 @@
 
 namespace gpuviz::record {
 
-// A code object by address, and the byte offset of the instruction that it was executing.
+// The address of a code object, and the byte offset of its current instruction.
 struct StackFrame {
     std::uint64_t code;
     std::int64_t instruction;
@@ -17,10 +17,10 @@ struct StackFrame {
     bool operator==(const StackFrame&) const = default;
 };
 
-// Gives equal call stacks one id. Every call but find() with the GIL held.
+// Assigns equal call stacks the same id. All calls except find() require the GIL.
 //
-// Frames are innermost first. The table keeps addresses only; whoever captures owns the code
-// objects, so that an address means the same code for as long as the table lives.
+// Frames are innermost first. The table stores addresses only; the caller owns the code objects, so
+// that an address identifies the same code during the lifetime of the table.
 class StackTable {
   public:
     struct Interned {
@@ -32,14 +32,14 @@ class StackTable {
     explicit StackTable(std::size_t max_stacks);
 
     [[nodiscard]] Interned intern(std::span<const StackFrame> frames) noexcept;
-    // The id of a stack that is there; 0 if it is not. Any thread, without the GIL.
+    // The id of a known stack; 0 if unknown. Thread-safe, without the GIL.
     [[nodiscard]] std::uint32_t find(std::span<const StackFrame> frames) noexcept;
 
     // Needs 1 <= id <= size(). Valid until the next intern().
     [[nodiscard]] std::span<const StackFrame> frames(std::uint32_t id) const noexcept;
 
     [[nodiscard]] std::size_t size() const noexcept { return ends_.size() - 1; }
-    // Captures that got id 0 because the table was full.
+    // The number of captures with id 0 because the table was full.
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
     [[nodiscard]] std::size_t bytes() const noexcept;
 
@@ -58,13 +58,12 @@ class StackTable {
         oldest_recent_ = (oldest_recent_ + 1) % recent_.size();
     }
 
-    std::mutex mutex_;  // of changes, which also hold the GIL, and of find()
+    std::mutex mutex_;  // for changes, which also require the GIL, and for find()
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
     std::vector<StackFrame> frames_;
-    // A loop that allocates and frees comes by the same few lines; a look at their stacks costs
-    // less than a hash. 0: none yet.
+    // Recent stacks, which loops repeat; comparing them is faster than hashing. 0: none.
     std::array<std::uint32_t, 4> recent_{};
     std::size_t oldest_recent_ = 0;
     std::uint64_t dropped_ = 0;

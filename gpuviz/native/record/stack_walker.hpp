@@ -9,15 +9,15 @@ namespace gpuviz::record {
 // Captures the call stack of the calling thread. Implementations: Python's, and fixed ones in
 // tests.
 //
-// A walker keeps what its addresses mean alive, so it must not die before the tables it fills are
-// last read.
+// A walker keeps the objects at its addresses alive, so it must outlive all reads of the tables
+// that it fills.
 class StackWalker {
   public:
     virtual ~StackWalker() = default;
-    // The id of the stack in `table`; 0 when there is none or it cannot be taken now. Any thread,
-    // with or without the GIL; a stack that is new takes the GIL.
+    // The id of the stack in `table`; 0 if there is none or it cannot be captured now. Any thread,
+    // with or without the GIL; a new stack acquires the GIL.
     [[nodiscard]] virtual std::uint32_t capture(StackTable& table) noexcept = 0;
-    // How the stack is read, for status displays.
+    // The method of reading the stack, for status displays.
     [[nodiscard]] virtual const char* method() const noexcept = 0;
 };
 

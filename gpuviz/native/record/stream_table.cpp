@@ -31,7 +31,7 @@ std::uint32_t StreamTable::describe(const Stream& known) {
         row = found == by_tracer_id_.end() ? nullptr : &streams_[found->second - 1];
     }
     if (row == nullptr) {
-        // A handle seen in allocator events only, which carry no number.
+        // A handle known from allocator events only, which have no tracer's id.
         Stream* same = find({known.device, known.handle}, known.created);
         const bool is_same =
             same != nullptr && same->tracer_id == 0 && same->destroyed == Stream::alive;
@@ -87,8 +87,8 @@ std::vector<Stream> StreamTable::all() const {
     return streams_;
 }
 
-// The newest stream with the handle that existed at `time`. Memory of a destroyed one stays in its
-// pool, so that events go on to name it until another has its handle.
+// The newest stream with the handle that existed at `time`. Memory of a destroyed stream stays in
+// its pool, so events refer to it until another stream has its handle.
 Stream* StreamTable::find(const Key& key, std::int64_t time) {
     const auto known = by_handle_.find(key);
     if (known == by_handle_.end()) {

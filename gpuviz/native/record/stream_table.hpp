@@ -19,35 +19,35 @@ struct Stream {
 
     std::uint32_t id;  // 1, 2, ... in order of first use
     int device;
-    std::uint64_t handle;         // a raw CUstream; 0 where only the tracer's number is known
-    std::uint64_t tracer_id = 0;  // CUPTI's number of the stream, never used twice; 0: not known
+    std::uint64_t handle;         // a raw CUstream; 0 if only the tracer's id is known
+    std::uint64_t tracer_id = 0;  // CUPTI's id of the stream, never reused; 0: unknown
     StreamKind kind = StreamKind::unknown;
     std::int32_t priority = 0;
     std::int64_t created = 0;  // since the session's start; 0: before
     std::int64_t destroyed = alive;
-    std::string name{};      // as the user calls it; empty: by its handle
-    bool has_handle = true;  // false where only the tracer's number is known
+    std::string name{};      // given by the user; empty: none
+    bool has_handle = true;  // false if only the tracer's id is known
 };
 
-// Which stream a handle meant at a time, and which one a tracer's number means. Any thread.
+// Streams by handle and time, and by the tracer's id. Thread-safe.
 class StreamTable {
   public:
-    // The stream that had `handle` at `time` (since the session's start), a new row if none had.
+    // The stream with `handle` at `time` (since the session's start); a new row if there is none.
     [[nodiscard]] std::uint32_t by_handle(int device, std::uint64_t handle, std::int64_t time);
-    // The stream with the tracer's number, a new row without a handle if it was not told before.
+    // The stream with the tracer's id; a new row without a handle if it is unknown.
     [[nodiscard]] std::uint32_t by_tracer_id(int device, std::uint64_t tracer_id);
 
-    // Joins what is known of one stream. `known.id` is not read; `created` 0 means that it existed
-    // before anything was seen of it.
+    // Merges known facts on a stream. `known.id` is ignored; `created` 0 means that it existed
+    // before the recording.
     std::uint32_t describe(const Stream& known);
-    // `handle` may mean another stream from `time` on.
+    // From `time` on, `handle` may denote another stream.
     void destroyed(int device, std::uint64_t handle, std::int64_t time);
     void rename(std::uint32_t id, std::string name);
 
-    // Rows that are new or changed since the last call.
+    // The rows that are new or changed since the last call.
     [[nodiscard]] std::vector<Stream> take_changed();
     [[nodiscard]] std::vector<Stream> all() const;
-    // Changes whenever a handle may mean another stream than before.
+    // Changes whenever a handle may denote a different stream.
     [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(); }
 
   private:

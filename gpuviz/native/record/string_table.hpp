@@ -10,18 +10,18 @@
 
 namespace gpuviz::record {
 
-// The table `strings`: gives equal texts one id. Any thread.
+// The table `strings`, which assigns equal texts the same id. Thread-safe.
 class StringTable {
   public:
     static constexpr std::size_t max_length = 4096;  // bytes; longer texts are cut
 
-    // 1, 2, ...; 0 for an empty text, a null pointer, or without memory.
+    // 1, 2, ...; 0 for an empty text, a null pointer, or if out of memory.
     [[nodiscard]] std::uint32_t intern(const char* text) noexcept;
     [[nodiscard]] std::uint32_t intern(std::string_view text) noexcept;
     // The same for a symbol, whose text is its demangled name.
     [[nodiscard]] std::uint32_t intern_symbol(const char* symbol) noexcept;
 
-    // The texts `first_id`, `first_id + 1`, ...; bytes as they came, in no certain encoding.
+    // The texts `first_id`, `first_id + 1`, ...; raw bytes in an unknown encoding.
     [[nodiscard]] std::vector<std::string> from(std::uint32_t first_id) const;
 
   private:

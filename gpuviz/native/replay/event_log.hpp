@@ -7,10 +7,10 @@
 
 namespace gpuviz::replay {
 
-// Keeps every event; for replays and tests. Read it when nobody pushes.
+// Stores every event, for replays and tests. Must not be read during a push.
 class EventLog final : public record::MemoryEventSink {
   public:
-    // An event for which there is no memory ends the process: a log with a hole would lie.
+    // Terminates the process if out of memory, because a log with missing events would be wrong.
     void push(const record::MemoryEvent& event) noexcept override {
         record::for_each_row(event,
                              [&](const record::MemoryEvent& row) { events_.push_back(row); });

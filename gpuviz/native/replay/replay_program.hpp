@@ -19,10 +19,10 @@ enum class Operation : std::uint8_t {
     begin_pool,  // private pool number `argument`, from 0
     end_pool,
     settings,  // text number `argument`
-    stats,     // the statistics are kept
+    stats,     // the statistics are stored
 };
 
-// An operation stream in columns of equal length. Ids are dense: 0 .. block_count - 1.
+// A sequence of operations in columns of equal length. Ids are dense: 0 .. block_count - 1.
 struct ReplayProgram {
     std::vector<std::uint8_t> operation;
     std::vector<std::uint32_t> id;
@@ -35,7 +35,7 @@ struct ReplayProgram {
 
     [[nodiscard]] std::size_t size() const noexcept { return operation.size(); }
 
-    // Throws std::invalid_argument that names the row and what is wrong with it.
+    // Throws std::invalid_argument that names the row and its problem.
     void validate() const;
     [[nodiscard]] std::uint32_t block_count() const noexcept;
     [[nodiscard]] std::uint64_t pool_count() const noexcept;

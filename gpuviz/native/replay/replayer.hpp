@@ -14,22 +14,22 @@
 namespace gpuviz::replay {
 
 struct ReplayResult {
-    std::size_t operations = 0;  // carried out
+    std::size_t operations = 0;  // executed
     std::int64_t elapsed_ns = 0;
     std::vector<device::Address> addresses;         // of each malloc in order; 0: out of memory
     std::vector<allocator::Statistics> statistics;  // at each `stats`
 };
 
-// Carries a program out on an allocator. run() is called once, from one thread; stop() may come
+// Executes a program on an allocator. run() is called once, from one thread; stop() may be called
 // from another.
 class Replayer {
   public:
-    // The program must be valid and both must outlive the replayer. Makes the program's pools.
+    // The program must be valid, and all arguments must outlive the replayer. Creates the pools.
     Replayer(const ReplayProgram& program, device::OfflineDevice& device,
              allocator::CachingAllocator& allocator);
 
-    // `speed` 1 keeps the program's times, 2 halves the pauses; 0, or a program without times:
-    // without pauses.
+    // `speed` 1 keeps the program's times, 2 halves the pauses; 0 removes them. A program without
+    // times has no pauses.
     ReplayResult run(double speed);
     // Ends run() before its next operation.
     void stop();

@@ -5,7 +5,7 @@
 
 namespace gpuviz::simulation {
 
-// Passes events on with the time of a simulated GPU's clock. Both must outlive it.
+// Forwards events with the time of a simulated GPU's clock. Both must outlive it.
 class ClockedSink final : public record::MemoryEventSink {
   public:
     ClockedSink(const GpuClock& clock, record::MemoryEventSink& sink)

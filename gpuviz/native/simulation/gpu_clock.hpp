@@ -10,8 +10,7 @@
 
 namespace gpuviz::simulation {
 
-// The time that a simulated GPU and its host share, in nanoseconds on the clock of clock.hpp.
-// Any thread.
+// The time of a simulated GPU and its host, in nanoseconds on the clock of clock.hpp. Thread-safe.
 class GpuClock {
   public:
     GpuClock() = default;
@@ -20,15 +19,15 @@ class GpuClock {
     virtual ~GpuClock() = default;
 
     [[nodiscard]] virtual std::int64_t now() const noexcept = 0;
-    // Returns at once when `time_ns` has passed.
+    // Returns immediately if `time_ns` has passed.
     virtual void wait_until(std::int64_t time_ns) noexcept = 0;
-    // The longest wait after which a person may want to be asked.
+    // The longest wait without checking for interrupts of the user.
     [[nodiscard]] virtual std::int64_t patience_ns() const noexcept = 0;
-    // The host has made a CUDA call, which takes a moment.
+    // Adds the duration of a CUDA call by the host.
     virtual void end_call() noexcept = 0;
 };
 
-// Waits as a real GPU lets a host wait.
+// Waits in real time.
 class RealClock final : public GpuClock {
   public:
     [[nodiscard]] std::int64_t now() const noexcept override { return record::now_ns(); }
@@ -41,7 +40,7 @@ class RealClock final : public GpuClock {
     void end_call() noexcept override {}
 };
 
-// Stands still but for waits and calls, so that a program takes no time and always gives the same.
+// Advances only in waits and calls, so that a program finishes immediately and deterministically.
 class VirtualClock final : public GpuClock {
   public:
     static constexpr std::int64_t call_ns = 1000;

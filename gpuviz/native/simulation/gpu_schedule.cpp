@@ -5,7 +5,7 @@
 namespace gpuviz::simulation {
 namespace {
 
-// Of its engine, which has 1 unless it is the multiprocessors.
+// The capacity that the work needs of its engine; 1 except on multiprocessors.
 std::uint32_t room_for(const GpuWork& work) noexcept {
     return work.engine == GpuWork::Engine::multiprocessors ? work.multiprocessors : 1;
 }
@@ -48,7 +48,7 @@ std::optional<std::int64_t> GpuSchedule::next_ns() const noexcept {
     return next;
 }
 
-// Everything that ends and arrives at one moment comes before anything that begins at it.
+// All ends and arrivals at a time come before the starts at that time.
 void GpuSchedule::step(std::int64_t time_ns, std::vector<Ended>& ended) {
     while (!ends_.empty() && ends_.top().first == time_ns) {
         const Id id = ends_.top().second;

@@ -15,11 +15,11 @@
 
 namespace gpuviz::simulation {
 
-// What a piece of work needs of a GPU.
+// The resources that a piece of work needs.
 struct GpuWork {
     enum class Engine : std::uint8_t {
-        none,             // takes no time: the record of an event, a wait for one
-        multiprocessors,  // kernels, side by side as far as there is room
+        none,             // no duration: the record of an event, a wait for one
+        multiprocessors,  // kernels, concurrently as far as they fit
         host_to_device,   // copies, one at a time
         device_to_host,
         device_memory,  // copies within the device and memsets, one at a time
@@ -31,11 +31,11 @@ struct GpuWork {
     int priority = 0;                   // lower goes first
 };
 
-// When a GPU does what: work begins when it has arrived, all that it must come after has ended and
-// its engine has room. Who waits for an engine is served by priority, then in the order in which
-// they could begin, then in that of their issue; nobody overtakes a kernel that waits for room.
+// The schedule of a GPU: work begins when it has arrived, all its dependencies have ended and its
+// engine has capacity. Waiting work is ordered by priority, then by the time when it could begin,
+// then by issue; no work overtakes a kernel that waits for capacity.
 //
-// Knows no future: it is told how late it is, and knows what has begun and ended by then. Not
+// The schedule advances to a given time, up to which starts and ends of work are known. Not
 // thread-safe.
 class GpuSchedule {
   public:
@@ -49,21 +49,17 @@ class GpuSchedule {
         std::int64_t end_ns;
     };
 
-    // Work that arrives later than the last advance() and comes after all of `after`.
+    // Adds work that arrives after the last advance() and depends on all of `after`.
     Id add(const GpuWork& work, std::span<const Id> after, std::int64_t arrival_ns);
-    // Appends what has ended by `now_ns`, in the order of ends, then of issue.
+    // Appends the work that has ended by `now_ns`, in the order of ends, then of issue.
     void advance(std::int64_t now_ns, std::vector<Ended>& ended);
 
     [[nodiscard]] bool has_ended(Id id) const noexcept {
         return id <= last_ && !entries_.contains(id);
     }
-    // The last that was added.
+    // The last added work.
     [[nodiscard]] Id last() const noexcept { return last_; }
-    // The first that has not ended; last() + 1 when all have.
-    [[nodiscard]] Id first_pending() const noexcept {
-        return entries_.empty() ? last_ + 1 : entries_.begin()->first;
-    }
-    // When something will next arrive or end, if nothing is added.
+    // The time of the next arrival or end, if nothing is added.
     [[nodiscard]] std::optional<std::int64_t> next_ns() const noexcept;
 
   private:
@@ -76,7 +72,7 @@ class GpuSchedule {
     };
     using Moment = std::pair<std::int64_t, Id>;
     using Moments = std::priority_queue<Moment, std::vector<Moment>, std::greater<>>;
-    using Place = std::tuple<int, std::int64_t, Id>;  // priority, since when it could begin
+    using Place = std::tuple<int, std::int64_t, Id>;  // priority, earliest possible start
 
     static constexpr std::size_t engines = 5;
 
@@ -86,7 +82,7 @@ class GpuSchedule {
     void end(Id id, std::int64_t time_ns, std::vector<Ended>& ended);
 
     std::map<Id, Entry> entries_;
-    Moments arrivals_;  // of work that waits for no other
+    Moments arrivals_;  // of work without pending dependencies
     Moments ends_;      // of work that has begun
     std::array<std::set<Place>, engines> waiting_;
     std::array<std::uint32_t, engines> room_{0, multiprocessors, 1, 1, 1};

@@ -10,7 +10,7 @@ using record::StreamKind;
 
 namespace {
 
-// Like the addresses of heap objects, which is what real handles are.
+// Like real handles, which are addresses of heap objects.
 constexpr StreamHandle first_handle = 0x5555'0000'1000;
 constexpr StreamHandle handle_step = 0x600;
 

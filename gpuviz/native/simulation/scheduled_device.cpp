@@ -10,7 +10,7 @@ using device::SimulatedDevice;
 
 namespace {
 
-// Of calls by the allocator, which holds its lock: nothing may ask Python for a call stack.
+// The site of the allocator's calls, without a call stack, because the allocator holds its lock.
 record::CallSite this_thread() noexcept { return {.thread = record::current_thread_id()}; }
 
 }  // namespace
@@ -46,7 +46,7 @@ EventHandle ScheduledDevice::record_event(device::StreamHandle stream) {
         idle_events_.pop_back();
     }
     if (!gpu_.has_stream(stream)) {
-        // It was destroyed, maybe with work; waiting for everything is the safe answer.
+        // It was destroyed, possibly with pending work; waiting for everything is safe.
         gpu_.synchronize_device(this_thread());
         stream = 0;
     }

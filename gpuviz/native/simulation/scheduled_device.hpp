@@ -9,8 +9,8 @@
 
 namespace gpuviz::simulation {
 
-// The memory of a simulated GPU for a caching allocator. Its streams and events are those of the
-// GPU, which must outlive it, and what it allocates and frees are calls there.
+// The memory of a simulated GPU for a caching allocator. Its streams, events and calls are those of
+// the GPU, which must outlive it.
 class ScheduledDevice final : public device::SimulatedDevice {
   public:
     ScheduledDevice(SimulatedGpu& gpu, std::uint64_t capacity)

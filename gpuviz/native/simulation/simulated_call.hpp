@@ -9,7 +9,7 @@
 
 namespace gpuviz::simulation {
 
-// One CUDA call on the host: holds the GPU's lock but while it waits, and writes its row at its
+// One CUDA call on the host: holds the GPU's lock except while it waits, and writes its row at the
 // end.
 class SimulatedGpu::Call {
   public:
@@ -38,11 +38,11 @@ class SimulatedGpu::Call {
     void wait_for(std::span<const Id> works, const Patience& patience) {
         gpu_.wait(lock_, works, patience);
     }
-    // Takes that long, since it began.
+    // Waits until the call has taken this long.
     void let_pass(std::int64_t duration_ns) {
         gpu_.let_pass(lock_, began_ns + duration_ns, nullptr);
     }
-    // The host waited since the call began, or told a stream to wait.
+    // The host waited since the call began, or made a stream wait.
     void synchronized(record::SynchronizationKind kind, std::uint32_t stream = 0,
                       std::uint32_t event = 0, std::uint64_t sync_id = 0) {
         if (recording_ == gpu_.records_.recording()) {
@@ -68,7 +68,7 @@ class SimulatedGpu::Call {
     std::unique_lock<std::mutex> lock_;
     std::string_view name_;
     record::CallSite site_;
-    std::uint64_t recording_;  // at its beginning: its row belongs into no other
+    std::uint64_t recording_;  // at its beginning; its row belongs to this one only
 };
 
 }  // namespace gpuviz::simulation

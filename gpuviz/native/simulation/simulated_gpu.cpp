@@ -73,7 +73,7 @@ void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> 
     catch_up();
     for (const Id work : works) {
         while (!schedule_.has_ended(work)) {
-            // Nothing that is added meanwhile lets work end sooner than this.
+            // Work added in the meantime cannot make other work end earlier.
             let_pass(lock, schedule_.next_ns().value(), patience);
         }
     }

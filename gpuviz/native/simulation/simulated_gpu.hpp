@@ -34,24 +34,24 @@ struct GpuCopy {
     std::uint64_t source = 0;  // 0 on the host
     std::uint64_t destination = 0;
     bool pinned = true;  // the host's memory
-    bool async = true;   // else on the legacy default stream, whichever is given
+    bool async = true;   // else on the legacy default stream, regardless of the argument
 };
 
-// A GPU without a GPU: takes CUDA's calls, lets the time pass that a real one would need, keeps
-// CUDA's order, and tells a session what a tracer would.
+// A simulated GPU: implements CUDA's calls with their durations and order, and records activities
+// in a session as a tracer would.
 //
-// Any thread may make any call. A call that waits really waits, or moves the virtual clock; call
-// without the GIL. Streams and events that do not exist give std::invalid_argument.
+// Thread-safe; call without the GIL. A call that waits really waits, or advances the virtual clock.
+// Unknown streams and events throw std::invalid_argument.
 class SimulatedGpu {
   public:
-    // Asked now and then by a call that waits, without any lock; what it throws ends the wait.
+    // Called regularly during a wait, without any lock; its exceptions end the wait.
     using Patience = std::function<void()>;
 
     static constexpr std::int64_t launch_latency_ns = 3000;
     static constexpr std::int64_t copy_latency_ns = 1000;    // of the engine, for each copy
     static constexpr std::int64_t allocation_ns = 50'000;    // cuMemAlloc
-    static constexpr std::uint64_t staged_bytes = 64 << 10;  // a pageable copy that returns early
-    // Bytes a nanosecond: PCIe 5 and HBM3, as measured on an H100.
+    static constexpr std::uint64_t staged_bytes = 64 << 10;  // pageable copies that return early
+    // Bytes per nanosecond: PCIe 5 and HBM3, as measured on an H100.
     static constexpr double pinned_rate = 55;
     static constexpr double pageable_rate = 8;
     static constexpr double device_rate = 1500;
@@ -60,16 +60,16 @@ class SimulatedGpu {
     SimulatedGpu(int device, std::unique_ptr<GpuClock> clock)
         : device_(device), clock_(std::move(clock)), records_(device) {}
 
-    // Records into the session, which must be running, until detach(), which waits for the work
-    // that was given until then; what has not ended when the wait is ended is not recorded.
+    // Records into the session, which must be running, until detach(), which waits for all queued
+    // work; if the wait is interrupted, unfinished work is not recorded.
     void attach(record::Session& session, const SimulatedTracing& tracing = {});
     void detach(const Patience& patience = nullptr);
-    // Around fork(), on the forking thread; in the child nothing records from then on.
+    // Called around fork(), on the forking thread; recording ends in the child.
     void before_fork() { mutex_.lock(); }
     void after_fork(bool in_child);
-    // Null while nothing records.
+    // Null if there is no recording.
     [[nodiscard]] record::Session* session();
-    // Writes what has ended by now.
+    // Writes the work that has ended.
     void poll() noexcept;
     [[nodiscard]] GpuClock& clock() noexcept { return *clock_; }
     [[nodiscard]] int device() const noexcept { return device_; }
@@ -87,14 +87,14 @@ class SimulatedGpu {
     void destroy_event(device::EventHandle event, const record::CallSite& site);
     void record_event(device::EventHandle event, device::StreamHandle stream,
                       const record::CallSite& site);
-    // An event that was never recorded holds nobody up.
+    // An event that was never recorded counts as complete.
     void wait_event(device::StreamHandle stream, device::EventHandle event,
                     const record::CallSite& site);
     void synchronize_event(device::EventHandle event, const record::CallSite& site,
                            const Patience& patience = nullptr);
     [[nodiscard]] bool is_complete(device::EventHandle event);
 
-    // These throw std::invalid_argument for what no GPU could do.
+    // These throw std::invalid_argument for impossible arguments.
     void launch(device::StreamHandle stream, const GpuKernel& kernel, const record::CallSite& site);
     void copy(device::StreamHandle stream, const GpuCopy& copy, const record::CallSite& site,
               const Patience& patience = nullptr);
@@ -109,10 +109,10 @@ class SimulatedGpu {
 
     // The call `name` allocated memory, or found none (address 0).
     void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes);
-    // The call `name` releases memory; `waits`: when the device is idle, unless it was abandoned.
+    // The call `name` releases memory; with `waits` once the device is idle, unless abandoned.
     void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits);
 
-    // Nobody uses the GPU any more but to give back memory.
+    // From now on the GPU is used only to release memory.
     void abandon() noexcept { abandoned_ = true; }
     [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_; }
 
@@ -129,7 +129,7 @@ class SimulatedGpu {
         Id last = 0;
     };
 
-    // All with the lock.
+    // The following require the lock.
     void catch_up();
     void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
               const Patience& patience);
@@ -149,7 +149,7 @@ class SimulatedGpu {
     int device_;
     std::unique_ptr<GpuClock> clock_;
     std::atomic<bool> abandoned_{false};
-    std::mutex mutex_;  // guards all below; never held while waiting
+    std::mutex mutex_;  // guards the members below; never held while waiting
     SimulatedRecords records_;
     GpuSchedule schedule_;
     GpuStreams streams_;
@@ -159,7 +159,7 @@ class SimulatedGpu {
     std::uint32_t graphs_created_ = 0;
     std::uint64_t sync_ids_ = 0;
     std::uint32_t correlations_ = 0;
-    std::vector<GpuSchedule::Ended> ended_;  // of catch_up(), kept for its memory
+    std::vector<GpuSchedule::Ended> ended_;  // of catch_up(), kept to reuse its memory
 };
 
 }  // namespace gpuviz::simulation

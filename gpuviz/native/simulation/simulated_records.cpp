@@ -11,7 +11,7 @@ using record::SynchronizationRow;
 
 namespace {
 
-// What a tracer leaves out unless every call is asked for.
+// Whether a tracer omits the call unless all calls are recorded.
 bool is_minor(std::string_view call) {
     return call == "cuEventCreate" || call == "cuEventDestroy_v2" || call == "cuGraphExecDestroy";
 }

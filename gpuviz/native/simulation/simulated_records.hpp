@@ -13,26 +13,26 @@
 
 namespace gpuviz::simulation {
 
-// What kernels, copies and memsets do with a place in memory.
+// An access of a kernel, copy or memset to memory.
 struct GpuAccess {
     std::uint64_t address;
     record::AccessMode mode;
 };
 
-// What is recorded of a simulated GPU.
+// Options for recording a simulated GPU.
 struct SimulatedTracing {
     bool launch_sites = true;  // a row for each call that launches, copies, waits or allocates
-    bool api_calls = false;    // and for all other calls
+    bool api_calls = false;    // rows for all other calls as well
     bool graph_nodes = true;   // the kernels of a graph one by one, else each launch as a whole
 };
 
-// The rows of a simulated GPU in the tables of the session that records it, if one does. Work is
-// written when it has ended, as a tracer would. Not thread-safe.
+// Writes the rows of a simulated GPU to the current session, if any. As with a tracer, work is
+// written when it has ended. Not thread-safe.
 class SimulatedRecords {
   public:
     explicit SimulatedRecords(int device) : device_(device) {}
 
-    // Null ends it, and forgets the work that has not ended.
+    // Null ends the recording, and discards unfinished work.
     void attach(record::Session* session, std::map<device::StreamHandle, GpuStream>& streams,
                 const SimulatedTracing& tracing = {});
     [[nodiscard]] bool graph_nodes() const noexcept { return tracing_.graph_nodes; }
@@ -43,21 +43,21 @@ class SimulatedRecords {
     void stream_created(GpuStream& stream, std::int64_t time_ns);
     void stream_destroyed(const GpuStream& stream, std::int64_t time_ns);
 
-    // Rows whose times are those of the work.
+    // Adds a row with the times of the work.
     void expect(GpuSchedule::Id work, const record::ActivityRow& row);
     void expect(GpuSchedule::Id work, const record::SynchronizationRow& row);
-    // The same for work from the beginning of one to the end of another.
+    // Adds a row from the start of the first to the end of the last work.
     void expect(GpuSchedule::Id first, GpuSchedule::Id last, const record::ActivityRow& row);
     void write(std::span<const GpuSchedule::Ended> ended) noexcept;
 
-    // Rows whose times are on the clock of clock.hpp still.
+    // Add rows whose times are on the clock of clock.hpp.
     void call(std::string_view name, record::ApiCallRow row) noexcept;
     void synchronization(record::SynchronizationRow row) noexcept;
     void memory_operation(record::MemoryOperationRow row) noexcept;
     void touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
                std::int64_t time_ns);
 
-    // Ids of names and launches; 0 while nothing records.
+    // Ids of names and launches; 0 without a recording.
     [[nodiscard]] std::uint32_t name_id(std::string_view name) noexcept;
     [[nodiscard]] std::uint32_t launch_id(const record::LaunchConfigurationRow& launch) noexcept;
 

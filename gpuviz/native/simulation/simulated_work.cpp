@@ -7,7 +7,7 @@
 #include "simulation/simulated_call.hpp"
 #include "simulation/simulated_gpu.hpp"
 
-// What a simulated GPU does with its time and its memory.
+// Kernels, copies, memsets and allocations of a simulated GPU.
 namespace gpuviz::simulation {
 
 using device::StreamHandle;
@@ -68,7 +68,7 @@ GpuWork work_of(const GpuCopy& copy) {
                 copy.bytes, copy.pinned ? SimulatedGpu::pinned_rate : SimulatedGpu::pageable_rate)};
 }
 
-// Whether the host stands still until the copy is done.
+// Whether the host waits until the copy is done.
 bool blocks_host(const GpuCopy& copy) {
     if (copy.kind == CopyKind::device_to_device) {
         return false;

@@ -11,7 +11,7 @@ using record::Action;
 
 namespace {
 
-// Above any address of a device; what lies below it sums up to less than 2**63.
+// Above any address of a device; sums of sizes below it are less than 2**63.
 constexpr std::uint64_t highest_end = std::uint64_t{1} << 62;
 
 bool can_merge(const Block& left, std::uint64_t left_address, const Block& right,
@@ -171,8 +171,7 @@ void DeviceMemory::take(Blocks::iterator home, const DeviceEvent& event) {
                    bytes(before + after) - (was_split ? bytes(free.size) : 0));
 }
 
-// Free blocks in the way mean that the range sticks out of a known segment: two truths, keep the
-// new.
+// Conflicting free blocks mean that the range extends beyond a known segment; the new event wins.
 void DeviceMemory::add_outside(const DeviceEvent& event) {
     evict_segments(event.address, event.end());
     last_found_ = blocks_

@@ -11,7 +11,7 @@ namespace gpuviz::state {
 
 enum class BlockState : std::uint8_t { inactive, active_allocated, active_pending_free };
 
-// A contiguous range that the driver gave: one cuMemAlloc, or one run of mapped pages.
+// A contiguous range from the driver: one cuMemAlloc, or one run of mapped pages.
 struct Segment {
     std::uint64_t size;
     std::int64_t time_ns;
@@ -34,24 +34,24 @@ struct Block {
     bool is_expandable;
 
     [[nodiscard]] bool has_segment() const noexcept { return segment != nullptr || is_expandable; }
-    // torch counts the free bytes of expandable segments never as split: their pages can be
-    // unmapped.
+    // As in torch, free bytes of expandable segments never count as split, because their pages can
+    // be unmapped.
     [[nodiscard]] bool is_split() const noexcept {
         return segment != nullptr && size != segment->size;
     }
 };
 
-// How the reserved memory of a device is used, in bytes.
+// The parts of a device's reserved memory, in bytes.
 struct MemoryParts {
     std::int64_t reserved = 0;
     std::int64_t free = 0;
     std::int64_t inactive_split = 0;
     std::int64_t largest_free = 0;
-    // Active bytes outside known segments; in none of the other numbers.
+    // Active bytes outside known segments; not included in the other numbers.
     std::int64_t outside = 0;
 };
 
-// One event of one device, with the ids of the tables in place of handles.
+// One event of one device, with table ids instead of handles.
 struct DeviceEvent {
     std::int64_t time_ns;
     std::uint64_t address;
@@ -66,10 +66,10 @@ struct DeviceEvent {
     [[nodiscard]] std::uint64_t end() const noexcept { return address + size; }
 };
 
-// The memory of one device as its events tell it.
+// The memory of one device, reconstructed from its events.
 //
-// Events that contradict what is known are counted as anomalies, and the newer event wins: what
-// stands in its way must have gone unseen. Free memory is kept as inactive blocks, always merged.
+// Events that contradict the state are counted as anomalies, and the newer event wins: conflicting
+// blocks must have been freed unnoticed. Free memory is stored as inactive blocks, always merged.
 class DeviceMemory {
   public:
     using Blocks = std::map<std::uint64_t, Block>;
@@ -86,14 +86,14 @@ class DeviceMemory {
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
     [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
     [[nodiscard]] std::int64_t anomalies() const noexcept { return anomalies_; }
-    // Costs the same however many blocks there are, but for the first time.
+    // Constant cost, except for the first call.
     [[nodiscard]] MemoryParts parts() const;
-    // Bytes; -1 where unknown, because live blocks lie outside the known segments. Costs the same
-    // however many blocks there are, but for the first time.
+    // Bytes; -1 if unknown, because live blocks lie outside the known segments. Constant cost,
+    // except for the first call.
     [[nodiscard]] std::int64_t largest_free(PoolKind kind) const;
 
   private:
-    // A free block after it took in its free neighbours.
+    // A free block after merging with its free neighbours.
     struct Merged {
         Blocks::iterator block;
         int absorbed;
@@ -130,8 +130,8 @@ class DeviceMemory {
     Blocks blocks_;
     Segments segments_;
     Blocks::iterator last_found_ = blocks_.end();
-    // How many free blocks have a size, in small and in large pools; kept from the first time on
-    // that it is asked for.
+    // The number of free blocks of each size, in small and in large pools; maintained from the
+    // first query on.
     mutable FreeSizes free_sizes_;
     mutable bool counts_free_sizes_ = false;
     MemoryTotals totals_;

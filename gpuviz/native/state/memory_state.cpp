@@ -18,7 +18,7 @@ Levels levels_of(const DeviceMemory& memory) {
             all(Quantity::inactive_split_bytes), memory.largest_free(PoolKind::all)};
 }
 
-// Of address space only: what is not written to takes no memory.
+// Reserves address space only; memory is used when it is written.
 void reserve(MemoryLevels& table, std::size_t rows) {
     table.time.reserve(rows);
     table.device.reserve(rows);

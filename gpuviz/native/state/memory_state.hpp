@@ -12,7 +12,7 @@
 
 namespace gpuviz::state {
 
-// The table `memory_events`, column by column, all of one length. `action` counts as the enum.
+// Columns of the table `memory_events`, of equal length. `action` is a value of the enumeration.
 struct MemoryColumns {
     std::span<const std::int64_t> time;
     std::span<const std::int8_t> action;
@@ -28,7 +28,7 @@ struct MemoryColumns {
     [[nodiscard]] std::size_t count() const noexcept { return time.size(); }
 };
 
-// The table `memory_levels`, column by column. largest_free is -1 where unknown.
+// Columns of the table `memory_levels`. largest_free is -1 if unknown.
 struct MemoryLevels {
     std::vector<std::int64_t> time;
     std::vector<std::int16_t> device;
@@ -40,14 +40,14 @@ struct MemoryLevels {
     std::vector<std::int64_t> largest_free;
 };
 
-// When most bytes were allocated, on a device or on all together.
+// The peak of allocated bytes, of a device or of all together.
 struct MemoryPeak {
-    std::size_t rows;  // that had been applied by then, counted from the first row of the table
+    std::size_t rows;  // applied up to the peak, counted from the first row of the table
     std::int64_t allocated;
     std::int64_t reserved;
 };
 
-// The memory of every device after the events applied so far. For one thread at a time.
+// The memory of every device after the events applied so far. Not thread-safe.
 class MemoryState {
   public:
     static constexpr auto forever = std::numeric_limits<std::int64_t>::max();
@@ -59,27 +59,27 @@ class MemoryState {
     // Applies rows [first, last) whose time is at most until_ns.
     void apply(const MemoryColumns& events, std::size_t first, std::size_t last,
                std::int64_t until_ns = forever);
-    // Applies rows [first, last); one row of levels whenever a level changed.
+    // Applies rows [first, last); returns one row of levels per change.
     [[nodiscard]] MemoryLevels apply_with_levels(const MemoryColumns& events, std::size_t first,
                                                  std::size_t last);
-    // Applies rows [first, last); the first moment of the most allocated bytes, of one device if
-    // one is given. Nothing, and some rows are applied, if their times do not ascend.
+    // Applies rows [first, last); returns the first peak of allocated bytes, of one device if
+    // given. Returns nothing, after applying some rows, if their times are not ascending.
     [[nodiscard]] std::optional<MemoryPeak> apply_and_find_peak(const MemoryColumns& events,
                                                                 std::size_t first, std::size_t last,
                                                                 std::optional<std::int16_t> device);
     // Appends the levels of every device at a time.
     void append_levels(std::int64_t time_ns, MemoryLevels& levels) const;
-    // What was applied so far existed before: it counts in no peak and no accumulated statistic.
+    // Resets peaks and accumulated statistics, so that the events so far count as initial events.
     void forget_the_past() noexcept;
 
     [[nodiscard]] const std::map<std::int16_t, DeviceMemory>& devices() const noexcept {
         return devices_;
     }
-    // Events that contradict those before them, or of a device or action that cannot be.
+    // The number of events that contradict earlier ones, or have an invalid device or action.
     [[nodiscard]] std::int64_t anomalies() const noexcept;
 
   private:
-    // False: the row makes no sense.
+    // False: the row is invalid.
     bool apply_row(const MemoryColumns& events, std::size_t row);
 
     std::map<std::int16_t, DeviceMemory> devices_;

@@ -8,17 +8,17 @@
 
 namespace gpuviz::state {
 
-// A size as statistics count it.
+// A size as a signed number, as in statistics.
 inline std::int64_t bytes(std::uint64_t size) noexcept { return static_cast<std::int64_t>(size); }
 
-// One statistic as torch.cuda.memory_stats has it.
+// One statistic of torch.cuda.memory_stats.
 struct Stat {
     std::int64_t current = 0;
     std::int64_t peak = 0;
     std::int64_t allocated = 0;
     std::int64_t freed = 0;
 
-    // A negative amount counts as a decrease. Accumulated bytes wrap: only nonsense adds up so far.
+    // A negative amount is a decrease. Accumulated bytes wrap, which only invalid data can reach.
     void change(std::int64_t amount) noexcept {
         current += amount;
         peak = std::max(peak, current);
@@ -30,7 +30,7 @@ struct Stat {
     void forget_the_past() noexcept { *this = {current, current, 0, 0}; }
 };
 
-// What is counted for each pool kind; the names are those of torch.cuda.memory_stats.
+// The quantities counted for each pool kind, named as in torch.cuda.memory_stats.
 enum class Quantity : std::uint8_t {
     allocation,
     allocated_bytes,
@@ -53,7 +53,7 @@ enum class PoolKind : std::uint8_t { all, small_pool, large_pool };
 inline constexpr std::array<std::string_view, 3> pool_kind_names = {"all", "small_pool",
                                                                     "large_pool"};
 
-// The statistics of one device that events can tell.
+// The statistics of one device that can be derived from events.
 class MemoryTotals {
   public:
     void change(Quantity quantity, std::uint32_t pool, std::int64_t amount) noexcept {

@@ -6,7 +6,7 @@
 
 namespace gpuviz::state {
 
-// The first of the sized ranges, keyed by address, that ends after `address`.
+// The first of the ranges, keyed by address, that ends after `address`.
 template <typename Range>
 [[nodiscard]] typename std::map<std::uint64_t, Range>::iterator first_overlapping(
     std::map<std::uint64_t, Range>& ranges, std::uint64_t address) {

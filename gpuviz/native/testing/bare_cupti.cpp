@@ -10,7 +10,7 @@
 namespace gpuviz::testing {
 namespace {
 
-// As CuptiTracer::enable_activities() has them.
+// The kinds of CuptiTracer::enable_activities().
 constexpr std::array kKinds{
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
     CUPTI_ACTIVITY_KIND_MEMCPY,

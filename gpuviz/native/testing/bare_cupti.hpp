@@ -8,8 +8,8 @@
 
 namespace gpuviz::testing {
 
-// The least that activities can cost: CUPTI records the same kinds as CuptiTracer, and nobody reads
-// its buffers. One at a time in a process, and no tracer beside it.
+// The minimum cost of activities: CUPTI records the same kinds as CuptiTracer, and its buffers are
+// not read. Only one may be active in a process, and no tracer at the same time.
 class BareCupti {
   public:
     explicit BareCupti(const std::string& library);
@@ -27,7 +27,7 @@ class BareCupti {
 
     std::shared_ptr<const cupti::CuptiLibrary> library_;
     CUpti_SubscriberHandle subscriber_ = nullptr;
-    std::vector<CUpti_ActivityKind> kinds_;  // those that were enabled
+    std::vector<CUpti_ActivityKind> kinds_;  // enabled kinds
 };
 
 }  // namespace gpuviz::testing

@@ -22,7 +22,7 @@ using namespace nb::literals;
 
 namespace {
 
-// Nanoseconds a call of `step` takes, on average over `count` calls.
+// Mean duration of a call of `step` in ns, over `count` calls.
 template <typename Step>
 double mean_ns(std::int64_t count, Step&& step) {
     const std::int64_t begin = gpuviz::record::now_ns();
@@ -85,7 +85,7 @@ double parse_records(gpuviz::record::Session& session, std::size_t count, bool s
                    [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
 }
 
-// An object whose deallocation frees GPU memory, as an array's does, as far as stacks go.
+// An object whose deallocation captures a stack, like the deallocation of an array.
 struct CaptureAtDeath {
     explicit CaptureAtDeath(gpuviz::record::Session& session) : session(session) {}
     CaptureAtDeath(const CaptureAtDeath&) = delete;
@@ -98,7 +98,7 @@ struct CaptureAtDeath {
 }  // namespace
 
 NB_MODULE(_testing, m) {
-    nb::module_::import_("gpuviz._core");  // has registered the types
+    nb::module_::import_("gpuviz._core");  // registers the types
 
     m.def("push_event", &push_event, "sink"_a, nb::kw_only(), "time_ns"_a, "action"_a = 0,
           "address"_a = 0, "size"_a = 0, "requested_size"_a = 0, "device"_a = 0, "stream"_a = 0,

@@ -6,10 +6,10 @@ namespace {
 constexpr std::uint32_t kNames = 30;
 constexpr std::uint32_t kStreams = 4;
 constexpr std::uint32_t kShapes = 20;
-// Of so many records in a row one is a copy, and one a wait if those are wanted.
+// Of this many consecutive records one is a copy, and one is a wait if waits are enabled.
 constexpr std::uint32_t kTurn = 8;
 
-// What all activities have.
+// Sets the members common to all activities.
 template <typename Record>
 Record begun(CUpti_ActivityKind kind, std::uint32_t number) {
     Record record{};

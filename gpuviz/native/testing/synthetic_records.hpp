@@ -11,7 +11,7 @@
 
 namespace gpuviz::testing {
 
-// All of CUPTI that parsing records which are at hand needs: a newer one, that is not there.
+// A stand-in for a recent CUPTI, sufficient for parsing existing records.
 class AbsentCupti final : public cupti::CuptiLibrary {
   public:
     AbsentCupti() {
@@ -19,15 +19,15 @@ class AbsentCupti final : public cupti::CuptiLibrary {
     }
 };
 
-// Activity records as CUPTI makes them, of a program that launches some kernels again and again on
-// a few streams, with a copy now and then and, if asked for, waits between streams.
+// Activity records in CUPTI's form, of a program that launches some kernels repeatedly on a few
+// streams, with occasional copies and, optionally, waits between streams.
 class SyntheticRecords {
   public:
     SyntheticRecords(std::size_t count, bool synchronizations);
     SyntheticRecords(const SyntheticRecords&) = delete;
     SyntheticRecords& operator=(const SyntheticRecords&) = delete;
 
-    // Valid as long as this object.
+    // Valid during the lifetime of this object.
     [[nodiscard]] const std::vector<const CUpti_Activity*>& records() const noexcept {
         return pointers_;
     }

@@ -7,8 +7,8 @@ import sysconfig
 from pathlib import Path
 
 GPUVIZ = Path(sysconfig.get_path("scripts"), "gpuviz")
-# By the name by which the command finds it, which stands in some of its messages. The first line
-# of a command in a path with a space starts a shell, the second one Python.
+# The interpreter's path in the installed script, which some messages contain. If the path contains
+# a space, the script's first line starts a shell, the second one Python.
 PYTHON = re.search(r"(?:#!|exec' \")(/[^\"\n]*python[^\"\n]*)", GPUVIZ.read_text())[1]
 SIMULATED = """\
 import sys, os, time
@@ -38,7 +38,7 @@ def run(command, folder, *, text="", environment=None):
 
 
 def outcome(done):
-    """Return exit code, stdout and stderr, without the lines that are gpuviz's own."""
+    """Return exit code, stdout and stderr, without gpuviz's own lines."""
     lines = done.stderr.splitlines(keepends=True)
     return (
         done.returncode,
@@ -48,7 +48,7 @@ def outcome(done):
 
 
 def said(done):
-    """Return what gpuviz says on stderr, a line each."""
+    """Return gpuviz's lines on stderr."""
     return [
         line.removeprefix("gpuviz: ")
         for line in done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Completion in bash, by bash."""
+"""Tab completion in a real bash."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""The doctor, as installed, on a machine without a GPU, or with all of them hidden."""
+"""The installed doctor on a machine without a GPU, or with all GPUs hidden."""
 
 import json
 

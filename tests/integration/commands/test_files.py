@@ -1,4 +1,4 @@
-"""The verbs that read files: convert, view, stats, info and report, as installed."""
+"""The installed commands that read files: convert, view, stats, info and report."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def browser(tmp_path):
-    """The environment of a browser that notes what it opens, and the note."""
+    """An environment whose browser logs the pages it opens, and the path of the log."""
     note = tmp_path / "opened"
     program = tmp_path / "browser"
     program.write_text(f"#!/bin/sh\necho \"$1\" >> '{note}'\n")

@@ -27,7 +27,7 @@ PRINTED = "".join(f"step {number} False\n" for number in range(30))
 
 
 def on_terminal(folder, rows):
-    """Return stdout, a pipe, and what stderr got, a terminal of so many rows."""
+    """Return stdout, a pipe, and the output of stderr, a terminal with this number of rows."""
     terminal, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 120, 0, 0))
     with subprocess.Popen(
@@ -46,7 +46,7 @@ def on_terminal(folder, rows):
 
 
 def until(terminal, pattern):
-    """Return what a terminal shows until it has shown a pattern; all of it if it never does."""
+    """Return the output of a terminal up to a pattern, or all of it."""
     shown = b""
     while not re.search(pattern, shown):
         ready, _, _ = select.select([terminal], [], [], 30)
@@ -97,12 +97,12 @@ def test_a_program_that_is_killed_leaves_a_terminal_that_scrolls_as_a_whole(fold
         before = until(terminal, rb"peak")
         os.kill(process.pid, number)
     after = until(terminal, rb"\x1b\[r.*\x1b8")
-    os.killpg(process.pid, signal.SIGKILL)  # a fork of the program lived on
+    os.killpg(process.pid, signal.SIGKILL)  # a fork of the program is still running
 
     assert b"\x1b[1;20r" in before
     assert b"\x1b[r" not in before
     assert re.findall(rb"\x1b\[\d*;?\d*r", after)[-1] == b"\x1b[r"
-    # The cursor goes to the lowest line at most, three lines up, and all below is empty.
+    # The cursor moves to the last line at most, then three lines up, and all below is empty.
     assert after.endswith(b"\x1b7\x1b[r\x1b[999;1H\x1b[3A\x1b[J\x1b8")
     assert re.findall(rb"\x1b\[\?", before + after) == []  # no cursor hidden, no other screen
     assert termios.tcgetattr(side) == attributes

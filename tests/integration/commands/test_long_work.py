@@ -1,4 +1,4 @@
-"""What is seen of long work, and what is left when it is interrupted."""
+"""Progress of long commands, and files left after an interrupt."""
 
 import os
 import pty
@@ -71,7 +71,7 @@ main()
 
 
 def on_terminal(command, folder):
-    """Return exit code, stdout, and what stderr shows where it is a terminal."""
+    """Return exit code, stdout, and the output of stderr, which is a terminal."""
     terminal, side = pty.openpty()
     with subprocess.Popen(
         [str(word) for word in command],

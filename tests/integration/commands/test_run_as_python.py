@@ -1,4 +1,4 @@
-"""A program runs under ``gpuviz run`` as by ``python``."""
+"""A program behaves the same with ``gpuviz run`` and ``python``."""
 
 import signal
 import subprocess
@@ -144,7 +144,7 @@ def test_a_sitecustomize_of_ones_own_runs_too(folder, text):
     plain = run([PYTHON, "script.py"], folder, environment=environment)
     recorded = run([GPUVIZ, "run", "script.py"], folder, environment=environment)
 
-    # It runs in the process of the command, too.
+    # It runs in the same process as the command.
     assert recorded.returncode == plain.returncode
     assert recorded.stdout == plain.stdout.replace("own\n", "own\nown\n")
     assert outcome(recorded)[2] == plain.stderr * 2

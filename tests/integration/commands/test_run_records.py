@@ -1,4 +1,4 @@
-"""What ``gpuviz run`` records, where it goes, and what is told of it."""
+"""Recordings of ``gpuviz run``: content, path and messages."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""What is in a Perfetto trace, read with Perfetto's own messages in plain Python."""
+"""The content of a Perfetto trace, read with Perfetto's own messages in plain Python."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +11,10 @@ from tests.integration.formats.plain_trace import Slice
 
 @dataclass
 class PerfettoFile:
-    """Slices, flows, counters and instants; reading fails where a slice ends that is not open.
+    """Slices, flows, counters and instants; reading fails if a slice ends that is not open.
 
     Attributes:
-        nested: The categories of each slice that lies in another, the outer one first.
+        nested: The categories of each slice inside another, the outer one first.
     """
 
     tracks: dict[int, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class PerfettoFile:
 
 
 def read(path: Path) -> PerfettoFile:
-    """Return what a file has; of a recording with nothing before its start, times are its own."""
+    """Return the content of a file; times equal the recording's if nothing precedes its start."""
     file = PerfettoFile()
     texts: dict[tuple[str, int], str] = {}
     events = []
@@ -53,7 +53,7 @@ def read(path: Path) -> PerfettoFile:
                 texts[kind.name, each.iid] = text
         if packet.HasField("track_event"):
             events.append((packet.timestamp, packet.track_event))
-    # As Perfetto sorts: by time, and what has one time in the order of the file.
+    # Sorted like Perfetto: by time, and for equal times in the order of the file.
     events.sort(key=lambda each: each[0])
     _play(file, events, texts)
     return file

@@ -1,4 +1,4 @@
-"""What a trace must show of a recording, told row by row in plain Python."""
+"""The expected trace of a recording, computed row by row in plain Python."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ LEVELS = ("requested", "allocated", "active", "reserved")
 
 @dataclass(frozen=True, order=True)
 class Slice:
-    """One thing that takes time; ``place`` is a device and a stream, or a thread."""
+    """An event with a duration; ``place`` is a device and a stream, or a thread."""
 
     category: str
     place: tuple[int, ...]
@@ -21,7 +21,7 @@ class Slice:
 
 
 def slices(recording: Recording) -> list[Slice]:
-    """Return all that the trace must have, in order of its fields."""
+    """Return all slices of the trace, sorted by their fields."""
     return sorted(
         [*_activities(recording), *_calls(recording), *_waits(recording), *_ranges(recording)]
     )
@@ -74,7 +74,7 @@ def _ranges(recording: Recording) -> list[Slice]:
 
 
 def flows(recording: Recording) -> list[tuple[int, int]]:
-    """Return begin of call and begin of activity for each launch, in order."""
+    """Return the start of the call and of the activity for each launch, in order."""
     calls = first_calls(recording)
     pairs = []
     for row in recording.tables["activities"].to_pylist():
@@ -94,7 +94,7 @@ def first_calls(recording: Recording) -> dict[int, dict[str, Any]]:
 
 
 def counters(recording: Recording) -> dict[tuple[int, str], list[tuple[int, int]]]:
-    """Return times and values of each device's counters, a value wherever it changes."""
+    """Return times and values of each device's counters, one per change."""
     found: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for row in recording.memory_levels.to_pylist():
         for level in LEVELS:

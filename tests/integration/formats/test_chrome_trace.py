@@ -27,7 +27,7 @@ def ns(microseconds):
 
 
 def slices(path):
-    """Return what takes time, as the tables have it."""
+    """Return the slices in the form of the tables."""
     names = {
         (each["pid"], each["tid"]): each["args"]["name"]
         for each in events(path, "M")
@@ -51,7 +51,7 @@ def thread_of(name):
 
 
 def assert_nested(path):
-    """Check that what shares a line is apart or one within the other."""
+    """Check that slices of a track are disjoint or nested."""
     lines = {}
     for each in events(path, "X"):
         lines.setdefault((each["pid"], each["tid"]), []).append(each)

@@ -1,4 +1,4 @@
-"""``Recording.export``: which format, and what happens when it cannot be written."""
+"""``Recording.export``: choice of the format, and failures to write."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def test_an_interrupt_leaves_nothing(format_, tmp_path, monkeypatch):
 
 
 def fail_to_write(monkeypatch, error):
-    """Let the writers of all formats fail in the middle of their content."""
+    """Make the writers of all formats fail in the middle of their content."""
 
     def fail(*_):
         raise error

@@ -1,4 +1,4 @@
-"""Perfetto traces against the recording's tables, by Perfetto's messages and by its own reader."""
+"""Perfetto traces against the recording's tables, with Perfetto's messages and its own reader."""
 
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def test_perfetto_reads_names_of_any_text_as_they_are(tmp_path):
     assert [each.name for each in file.slices] == [
         each.name for each in plain_trace.slices(recording)
     ]
-    # SQL ends a text where it has the character 0.
+    # SQL truncates a text at the character 0.
     assert [name for (name,) in names] == [name.split("\0")[0] for name in HOSTILE]
 
 

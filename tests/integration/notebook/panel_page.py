@@ -1,4 +1,4 @@
-"""A page of JupyterLab, as far as the panel in a kernel can tell."""
+"""A stand-in for a page of JupyterLab, for the panel in a kernel."""
 
 import time
 import uuid
@@ -13,7 +13,7 @@ OFFER = (
 
 
 class Page:
-    """A page of JupyterLab that speaks with a kernel on a subshell of its own."""
+    """A page of JupyterLab that communicates with a kernel on a separate subshell."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._client = kernel.client
@@ -22,7 +22,7 @@ class Page:
         self._subshell = self._on_control("create_subshell_request", {})["subshell_id"]
 
     def offer(self) -> str:
-        """Return what the kernel answers when asked for gpuviz, as Python would print it."""
+        """Return the kernel's reply to the query for gpuviz, as printed by Python."""
         content = {"code": "", "silent": True, "user_expressions": {"gpuviz": OFFER}}
         sent = self._send("execute_request", content)
         while True:
@@ -39,7 +39,7 @@ class Page:
         self._send("comm_msg", {"comm_id": self._comm, "data": data})
 
     def told(self, seconds: float) -> list[tuple[float, dict[str, Any]]]:
-        """Return what the panel says within some time, and when."""
+        """Return the panel's messages within some time, with their times."""
         until = time.monotonic() + seconds
         messages = []
         while (left := until - time.monotonic()) > 0:

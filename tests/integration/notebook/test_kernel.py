@@ -1,4 +1,4 @@
-"""The magics in a real kernel: what reaches the front end, and under which cell."""
+"""The magics in a real kernel: outputs in the front end, and their cells."""
 
 import time
 
@@ -46,7 +46,7 @@ def test_an_exception_is_the_cells_and_the_result_is_shown_all_the_same(kernel):
     assert kernel.run("%gpuviz status").streams.startswith("Recording stopped after ")
 
 
-# ipykernel tells a cell that awaits of an interrupt only when what it awaits is done.
+# ipykernel delivers an interrupt to an awaiting cell only after the await has finished.
 @pytest.mark.parametrize("waiting", ["time.sleep(30)", "await asyncio.sleep(3)"])
 def test_an_interrupt_ends_the_cell_and_its_recording(kernel, waiting):
     message = kernel.client.execute(

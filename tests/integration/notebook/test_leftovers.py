@@ -1,4 +1,4 @@
-"""What stays in a real kernel of what was shown, run again, reloaded or shown by two notebooks."""
+"""Objects left in a real kernel by views that are rerun, reloaded or shown by two notebooks."""
 
 import json
 
@@ -104,7 +104,7 @@ def test_a_timeline_that_is_run_again_leaves_nothing_of_its_earlier_runs(kernel,
     once = notebook.left()
     for _ in range(5):
         notebook.run(f"display(gpuviz.notebook.timeline.Timeline({shown}))")
-    # A page may still be setting up one that has just been shown; it is closed a little later.
+    # A page may still be setting up a new widget, so it is closed a few seconds later.
     notebook.run("import time; time.sleep(gpuviz.notebook.timeline._SET_UP_S + 1)")
 
     assert notebook.left() == once

@@ -19,13 +19,13 @@ WORKLOAD_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {"tour"})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 LARGEST_OUTPUT = 100_000
-# Some copies of the widget's script, which every widget has in its state.
+# Some copies of the widget's script, which is in the state of every widget.
 LARGEST_STATE = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A notebook that was executed and saved with the state of its widgets, read again."""
+    """A notebook that was executed, saved with the state of its widgets, and loaded again."""
 
     notebook: nbformat.NotebookNode
     folder: Path
@@ -58,7 +58,7 @@ def outputs(notebook):
 
 
 def cell_with(notebook, text):
-    """Return the text under the only code cell that has ``text`` in it."""
+    """Return the output text of the only code cell that contains ``text``."""
     [cell] = [c for c in notebook.cells if c.cell_type == "code" and text in c.source]
     return "".join(
         output.text if output.output_type == "stream" else f"{output.data['text/plain']}\n"

@@ -1,4 +1,4 @@
-"""What JupyterLab's panel asks of a real kernel, on a subshell, and what it is told."""
+"""Requests of JupyterLab's panel to a real kernel, on a subshell, and its replies."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Cells of a real IPython shell as ranges; each test in a process with a shell of its own."""
+"""Cells of a real IPython shell as ranges; each test runs in a separate process."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def tell(*values):
 
 
 def told(program, cwd):
-    """Return what a program tells, line by line."""
+    """Return the output lines of a program."""
     ran = subprocess.run(
         [sys.executable, "-c", PRELUDE + textwrap.dedent(program)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""NVTX ranges of libraries that first call NVTX while it is recorded; in processes of their own."""
+"""NVTX ranges of libraries that first call NVTX during a recording; in separate processes."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def tell(*values):
 
 
 def told(program, **environment):
-    """Return what a program tells, line by line."""
+    """Return the output lines of a program."""
     quiet = ["-W", "ignore:This process:DeprecationWarning"]
     ran = subprocess.run(
         [sys.executable, *quiet, "-c", PRELUDE + textwrap.dedent(program)],

@@ -1,4 +1,4 @@
-"""Recordings of processes that end in every way, or whose disk does: no GPU needed."""
+"""Recordings of processes that end in various ways, or whose disk fails; needs no GPU."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def new_recorder(max_events=1_000_000):
 
 
 def arguments(program, path):
-    # Python 3.12 and later warn of any fork beside threads, whatever the child does.
+    # Python 3.12 and later warn of any fork of a process with threads.
     quiet = ["-W", "ignore:This process:DeprecationWarning"]
     return [sys.executable, *quiet, "-c", PRELUDE + textwrap.dedent(program), str(path)]
 

@@ -19,7 +19,7 @@ _OF_FRAGMENTATION = (
 
 
 def numbers_of(recording: Any) -> dict[str, Any]:
-    """Return what the methods of a recording answer, as JSON holds it."""
+    """Return the results of a recording's methods as JSON values."""
     end = recording.duration_ns
     windows = ((None, None), (0, end), (end // 4, end // 2), (end // 3, end // 3 + 5000))
     found: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""Every number of a recording is the one that version 0.1 gave.
+"""Every number of a recording equals that of version 0.1.
 
-``numbers_0_1/recordings.tar.xz`` has 200 random recordings written by that version, and
-``numbers.json.xz`` what it answered about them and about the recordings of the demo.
+``numbers_0_1/recordings.tar.xz`` contains 200 random recordings written by that version, and
+``numbers.json.xz`` its numbers of them and of the recordings of the demo.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.integration.recording.numbers_of import numbers_of
 
 FOLDER = Path(__file__).parent / "numbers_0_1"
 OF_DEMO = Path(gpuviz.__file__).parent / "commands" / "recordings"
-# Version 0.1 did not tell waiting for earlier work from the transfer.
+# Version 0.1 did not separate waiting for earlier work from the transfer.
 NEW_COLUMNS = {"waiting_ns", "transfer_ns"}
 IN_REPORT = "007"
 NAMES = [f"{number:03}" for number in range(200)]

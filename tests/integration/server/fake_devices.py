@@ -1,4 +1,4 @@
-"""A module ``pynvml`` that tells of two GPUs, as a file says."""
+"""A fake module ``pynvml`` with two GPUs, which are described in a file."""
 
 import json
 import time
@@ -63,14 +63,22 @@ def nvmlDeviceGetComputeRunningProcesses(device):
         SimpleNamespace(pid=each["pid"], usedGpuMemory=each["used"])
         for each in device["processes"]
     ]
+
+
+def nvmlDeviceGetMigMode(device):
+    raise NVMLError("Not Supported")
+
+
+def nvmlDeviceGetComputeMode(device):
+    return 0
 '''
 GIB = 1 << 30
-# No process of Linux has such ids.
+# Larger than any process id of Linux.
 FIRST_PID = 1 << 30
 
 
 def two_devices() -> list[dict[str, Any]]:
-    """Return what the fake tells unless it is told otherwise."""
+    """Return the default devices of the fake."""
     return [
         {
             "uuid": "GPU-aaaa",
@@ -97,7 +105,7 @@ class FakeDevices:
     """Writes the module into a folder, to be put on the path of Python.
 
     Attributes:
-        failure: What asking fails with; ``"no driver"`` is NVML's own error.
+        failure: The error of all calls; ``"no driver"`` is NVML's own error.
     """
 
     folder: Path
@@ -111,7 +119,7 @@ class FakeDevices:
         self.tell()
 
     def tell(self, **changed: Any) -> None:
-        """Let the module say this from now on, once what it said before is forgotten."""
+        """Change the module's devices, after earlier readings have expired."""
         for name, value in changed.items():
             setattr(self, name, value)
         said = {name: value for name, value in asdict(self).items() if name != "folder"}

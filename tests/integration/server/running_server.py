@@ -21,7 +21,7 @@ BASE = "/user/ada/"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, and the JSON that came with it."""
+    """The status and JSON of a response."""
 
     status: int
     content: Any
@@ -29,7 +29,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server answers, and its process."""
+    """The URL of a server, and its process."""
 
     origin: str
     pid: int
@@ -37,7 +37,7 @@ class Server:
     def ask(
         self, path: str, *, base: str = BASE, token: str = TOKEN, sent: dict[str, Any] | None = None
     ) -> Answer:
-        """Return what the server answers to a GET, or to a POST if something is sent."""
+        """Return the response to a GET, or to a POST if there is a body."""
         headers = {"Authorization": f"token {token}"} if token else {}
         body = None if sent is None else json.dumps(sent).encode()
         request = urllib.request.Request(f"{self.origin}{base}{path}", body, headers)  # noqa: S310
@@ -48,7 +48,7 @@ class Server:
             return Answer(error.code, error.read().decode())
 
     def fetch(self, path: str, *, token: str = TOKEN, **headers: str) -> tuple[int, bytes]:
-        """Return the status of a GET and the bytes that came with it."""
+        """Return the status and body of a GET."""
         headers |= {"Authorization": f"token {token}"} if token else {}
         request = urllib.request.Request(f"{self.origin}{BASE}{path}", None, headers)  # noqa: S310
         with urllib.request.urlopen(request, timeout=20) as reply:  # noqa: S310 - this machine

@@ -1,4 +1,4 @@
-"""Conversions of recordings: bounded in time and on disk, and shared."""
+"""Conversions of recordings: limits of time and disk space, and sharing."""
 
 import asyncio
 import os

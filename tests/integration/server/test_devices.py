@@ -1,4 +1,4 @@
-"""What a real Jupyter server tells of the devices of its machine."""
+"""The devices of a real Jupyter server's machine."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def module(folder: Path) -> FakeDevices:
 @pytest.fixture(scope="module")
 def server(module: FakeDevices) -> Iterator[Server]:
     folder = module.folder
-    # A script around the kernel, as environments have it: the kernel is not the process begun.
+    # A script around the kernel, as in some environments, so that the kernel is its child process.
     kernels = folder / "data" / "kernels" / "wrapped"
     kernels.mkdir(parents=True)
     command = f"echo $$ > {folder}/begun; '{sys.executable}' -m ipykernel_launcher -f $0; true"
@@ -163,7 +163,7 @@ def test_an_installation_enables_the_server_part():
 def test_the_server_loads_nothing_of_gpuviz_but_what_it_needs():
     code = """
 import sys
-import gpuviz.server.devices, gpuviz.server.recordings, gpuviz.recorder.device_totals
+import gpuviz.server.devices, gpuviz.server.recordings, gpuviz.recorder.nvml
 print(sorted(name for name in sys.modules if name.startswith("gpuviz.")))
 print({"numpy", "pyarrow", "pandas"} & set(sys.modules))
 """
@@ -171,7 +171,7 @@ print({"numpy", "pyarrow", "pandas"} & set(sys.modules))
 
     loaded = [
         "gpuviz.recorder",
-        "gpuviz.recorder.device_totals",
+        "gpuviz.recorder.nvml",
         "gpuviz.server",
         "gpuviz.server.conversions",
         "gpuviz.server.devices",

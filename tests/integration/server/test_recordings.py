@@ -18,7 +18,7 @@ PATH = "gpuviz/api/recordings"
 SNAPSHOT = Path(__file__).parents[2] / "unit" / "formats" / "data" / "pipeline.pickle"
 RECORDING = next(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 MIB = 1 << 20
-# Not a `FileContentsManager`: the server sees no file system behind it.
+# Not a `FileContentsManager`, so the server has no access to a file system.
 MANAGER = """
 from jupyter_server.services.contents.largefilemanager import LargeFileManager
 from jupyter_server.services.contents.manager import ContentsManager
@@ -35,7 +35,7 @@ class RemoteManager(ContentsManager):
 
 
 class Runs:
-    """Calls a function where it is unpickled."""
+    """Calls a function when it is unpickled."""
 
     def __reduce__(self):
         return os.getcwd, ()

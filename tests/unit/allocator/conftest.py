@@ -9,7 +9,7 @@ Make = Callable[..., tuple[_core.CachingAllocator, _core.SimulatedDevice]]
 
 @pytest.fixture
 def make() -> Make:
-    """Return a function that makes an allocator on a new simulated device."""
+    """Return a function that creates an allocator on a new simulated device."""
 
     def made(
         conf: str = "",

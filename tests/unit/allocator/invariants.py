@@ -1,4 +1,4 @@
-"""What must hold of every allocator at any time, computed from its snapshot alone."""
+"""Invariants of every allocator at any time, computed from its snapshot alone."""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The text of settings says all of them."""
+"""The text of settings contains all of them."""
 
 import pytest
 

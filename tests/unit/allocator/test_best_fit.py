@@ -6,7 +6,7 @@ MIB = 1 << 20
 
 
 def shape(allocator):
-    """Return size in MiB and state of every block, segment by segment."""
+    """Return the size in MiB and state of every block, by segment."""
     return [
         [(block["size"] / MIB, block["state"]) for block in segment["blocks"]]
         for segment in allocator.memory_snapshot()
@@ -14,7 +14,7 @@ def shape(allocator):
 
 
 def best_fit(snapshot, size, stream):
-    """Return the address that a search over all blocks finds; None on a miss."""
+    """Return the best fit of a search over all blocks; None on a miss."""
     free = [
         (block["size"], block["address"])
         for segment in snapshot

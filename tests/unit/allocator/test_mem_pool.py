@@ -1,4 +1,4 @@
-"""The life of a private pool, on simulated devices."""
+"""Private pools on simulated devices."""
 
 import copy
 

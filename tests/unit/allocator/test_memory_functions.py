@@ -15,7 +15,7 @@ CAPACITY = 200 * MIB
 
 @pytest.fixture
 def process(monkeypatch):
-    """A process without allocators; its current device and stream, and the devices opened."""
+    """A process without allocators, with its current device and stream, and its opened devices."""
     state = SimpleNamespace(device=0, streams={0: 0x70, 1: 0x71}, devices={})
 
     def open_device(ordinal):

@@ -1,5 +1,7 @@
 import pytest
 
+from gpuviz import _core
+
 MIB = 1 << 20
 
 
@@ -31,6 +33,19 @@ def test_a_request_is_rounded_up_as_the_settings_say(make, conf, requested, roun
     assert allocator.block_at(address)["size"] == rounded
     assert allocator.memory_stats()["allocated_bytes.all.current"] == rounded
     assert allocator.memory_stats()["requested_bytes.all.current"] == requested
+
+
+@pytest.mark.parametrize("megabytes", [11, 20, 64])
+@pytest.mark.parametrize(
+    "rounded", [512, MIB, MIB + 512, 10 * MIB - 512, 10 * MIB, 10 * MIB + 512, 31 * MIB]
+)
+def test_settings_tell_the_size_of_a_segment_as_the_allocator_asks_for_it(make, megabytes, rounded):
+    conf = f"large_segment_size_mb:{megabytes}"
+    allocator, device = make(conf)
+
+    allocator.allocate(rounded)
+
+    assert device.used == _core.AllocatorSettings.parse(conf).segment_size(rounded)
 
 
 @pytest.mark.parametrize(

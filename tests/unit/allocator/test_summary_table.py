@@ -1,4 +1,4 @@
-"""The table of memory_summary, against the rules of torch's."""
+"""The table of memory_summary, against torch's rules."""
 
 import pytest
 

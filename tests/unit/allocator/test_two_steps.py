@@ -4,7 +4,7 @@ from tests.conformance.test_recorded_programs import DATA
 
 
 def test_a_search_of_the_cache_before_the_ladder_changes_nothing():
-    """Calls from Python search the cache first, without waiting; the replay does not."""
+    """Calls from Python first search the cache without waiting; the replay does not."""
     golden = Golden.read(DATA / "gc_1.json.xz")
     device = golden.device()
     allocator = _core.CachingAllocator(device, _core.AllocatorSettings.parse(golden.conf))

@@ -18,7 +18,7 @@ def machine(tmp_path):
 
 
 class FakeDriver:
-    """As `gpuviz._core.CudaDriver`, with GPUs of these names."""
+    """Like `gpuviz._core.CudaDriver`, with GPUs of these names."""
 
     version = 13020
 

@@ -1,40 +1,10 @@
-from types import SimpleNamespace
-
 import pytest
 
-from gpuviz.doctor import gpu_use, nvml
+from gpuviz.doctor import gpu_use
 from gpuviz.doctor.machine import Machine
-from gpuviz.doctor.nvml import Gpu
-from gpuviz.frameworks.cupy_start import has_driver
+from gpuviz.recorder.nvml import Gpu
 
 GIB = 1 << 30
-
-
-class FakeNvmlError(Exception):
-    """As NVML's."""
-
-
-def refuse(*_):
-    raise FakeNvmlError("Not Supported")
-
-
-def fake_nvml(monkeypatch, **changed):
-    functions = {
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 2,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda handle: f"NVIDIA {handle}",
-        "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
-        "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=80 * GIB, used=3 * GIB),
-        "nvmlDeviceGetComputeRunningProcesses": lambda handle: (
-            [SimpleNamespace(pid=11, usedGpuMemory=2 * GIB)] if handle == 0 else []
-        ),
-        "nvmlDeviceGetMigMode": lambda handle: [handle, handle],
-        "nvmlDeviceGetComputeMode": lambda handle: 3 * handle,
-    }
-    fake = SimpleNamespace(NVMLError=FakeNvmlError, **(functions | changed))
-    monkeypatch.setattr(nvml, "pynvml", fake)
 
 
 @pytest.fixture
@@ -48,43 +18,6 @@ def told(findings):
     return [(finding.topic, finding.level, finding.found) for finding in findings]
 
 
-def test_gpus_are_told_as_nvml_knows_them(monkeypatch):
-    fake_nvml(monkeypatch)
-
-    assert nvml.gpus() == [
-        Gpu(
-            index=0,
-            name="NVIDIA 0",
-            uuid="GPU-0",
-            total=80 * GIB,
-            used=3 * GIB,
-            processes=((11, 2 * GIB),),
-        ),
-        Gpu(
-            index=1,
-            name="NVIDIA 1",
-            uuid="GPU-1",
-            total=80 * GIB,
-            used=3 * GIB,
-            mig=True,
-            compute_mode="exclusive process",
-        ),
-    ]
-
-
-def test_questions_that_a_gpu_does_not_answer_are_left_open(monkeypatch):
-    names = ("MemoryInfo", "ComputeRunningProcesses", "MigMode", "ComputeMode", "Name", "UUID")
-    fake_nvml(monkeypatch, **{f"nvmlDeviceGet{name}": refuse for name in names})
-
-    assert nvml.gpus()[0] == Gpu(index=0, name="unnamed", uuid="")
-
-
-def test_a_machine_without_nvml_says_why(monkeypatch):
-    fake_nvml(monkeypatch, nvmlInit=refuse)
-
-    assert nvml.gpus() == "Not Supported"
-
-
 def test_nvml_is_missed_only_where_there_is_a_driver(machine):
     assert told(gpu_use.findings(machine, "NVML Shared Library Not Found", has_driver=False)) == []
     assert told(gpu_use.findings(machine, "Not Found", has_driver=True)) == [
@@ -92,12 +25,13 @@ def test_nvml_is_missed_only_where_there_is_a_driver(machine):
     ]
 
 
-def test_memory_is_told_by_process(machine, monkeypatch):
-    fake_nvml(monkeypatch)
-    [first, *_] = gpu_use.findings(machine, nvml.gpus(), has_driver=True)
+def test_memory_is_told_by_process(machine):
+    processes = ((11, 2 * GIB),)
+    gpu = Gpu(index=0, name="L4", uuid="", total=80 * GIB, used=3 * GIB, processes=processes)
+    [finding] = gpu_use.findings(machine, [gpu], has_driver=True)
 
-    assert (first.topic, first.level) == ("GPU 0, NVIDIA 0", "ok")
-    assert first.found == ("3.00 GiB of 80.0 GiB used: process 11 (python train.py) 2.00 GiB")
+    assert (finding.topic, finding.level) == ("GPU 0, L4", "ok")
+    assert finding.found == "3.00 GiB of 80.0 GiB used: process 11 (python train.py) 2.00 GiB"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +79,3 @@ def test_the_daemon_of_mps_is_seen_by_its_pipe(tmp_path, variable):
     assert told(gpu_use.findings(machine, [], has_driver=True)) == [
         ("MPS", "warning", "the daemon is running")
     ]
-
-
-def test_the_real_library_answers_where_there_is_a_driver():
-    assert isinstance(nvml.gpus(), list) == has_driver()

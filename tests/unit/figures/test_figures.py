@@ -1,4 +1,4 @@
-"""What the charts show, against the analyses behind them."""
+"""The data of charts, against the analyses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Small recordings in which everything overlaps with everything."""
+"""Random small recordings in which everything may overlap."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ CALLS = ("cuLaunchKernel", "cuStreamSynchronize", "cuEventQuery", "cuMemcpyHtoD_
 
 @st.composite
 def any_recording(draw: Any) -> Recording:
-    """Activities, calls, waits, ranges and memory events that fit together or do not."""
+    """Activities, calls, waits, ranges and memory events, consistent or not."""
     timeline = Timeline()
     names = st.sampled_from(HOSTILE)
     for _ in range(draw(st.integers(0, 8))):
@@ -78,7 +78,7 @@ def _add_activity(timeline: Timeline, draw: Any, name: str) -> None:
 
 @st.composite
 def memory_event(draw: Any) -> dict[str, Any]:
-    """A row of ``memory_events``, whatever was before."""
+    """A random row of ``memory_events``."""
     actions = DICTIONARIES["memory_events", "action"]
     return {
         "action": draw(st.sampled_from(actions)),
@@ -91,7 +91,7 @@ def memory_event(draw: Any) -> dict[str, Any]:
 
 
 def with_memory(recording: Recording, events: list[dict[str, Any]]) -> Recording:
-    """Return a recording with memory events, each some time after the one before."""
+    """Return a recording with memory events, each some time after the previous one."""
     time = 0
     rows = []
     for event in events:
@@ -103,5 +103,5 @@ def with_memory(recording: Recording, events: list[dict[str, Any]]) -> Recording
 
 
 def empty() -> Recording:
-    """Return a recording of nothing."""
+    """Return an empty recording."""
     return Recording({}, Manifest())

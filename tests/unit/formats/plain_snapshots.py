@@ -1,4 +1,4 @@
-"""Torch snapshots as plain values, to compare recordings with: independent of the reader."""
+"""Torch snapshots as plain values, for comparisons with recordings independent of the reader."""
 
 import json
 import lzma
@@ -22,7 +22,7 @@ def snapshot_bytes(name: str) -> bytes:
 
 
 def snapshot(name: str) -> dict[str, Any]:
-    """Return a real snapshot by Python's own unpickler."""
+    """Return a real snapshot, read by Python's own unpickler."""
     values: dict[str, Any] = pickle.loads(snapshot_bytes(name))  # noqa: S301 - our own file
     return values
 
@@ -35,14 +35,14 @@ def read(values: Any, folder: Path, protocol: int = 4) -> Recording:
 
 
 def written(recording: Recording, folder: Path) -> dict[str, Any]:
-    """Return a recording as a snapshot, by Python's own unpickler."""
+    """Write a recording as a snapshot, and read it by Python's own unpickler."""
     path = torch_snapshot.write(recording, folder / "written.pickle", overwrite=True)
     values: dict[str, Any] = pickle.loads(path.read_bytes())  # noqa: S301 - just written
     return values
 
 
 def golden_snapshot(name: str, first: int = 0) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what a real allocator did, from event ``first`` on, and its last statistics."""
+    """Return a real allocator's events from event ``first`` on, and its final statistics."""
     golden = json.loads(lzma.decompress((GOLDENS / f"{name}.json.xz").read_bytes()))
     handles = golden.get("stream_handles") or [4096 * index for index in range(64)]
     trace = []
@@ -71,7 +71,7 @@ def golden_snapshot(name: str, first: int = 0) -> tuple[dict[str, Any], dict[str
 
 
 def memory(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return segments without what torch tells of them by chance: stacks and free requests."""
+    """Return segments without arbitrary values, such as requested sizes of free blocks."""
     return [
         {key: segment[key] for key in ("device", "address", "total_size", "stream", "segment_type")}
         | {key: segment[key] for key in ("allocated_size", "active_size", "is_expandable")}
@@ -90,14 +90,14 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
 def sites(entry: dict[str, Any]) -> list[tuple[str, str, int]]:
     """Return the frames of an event, a segment or a block."""
     return [
-        # torch has line -1, as a number of 64 bits, where it does not know it.
+        # torch stores an unknown line as -1, in an unsigned number of 64 bits.
         (each["name"], each["filename"], 0 if each["line"] == 2**64 - 1 else each["line"])
         for each in entry.get("frames", [])
     ]
 
 
 def accounting(values: dict[str, Any]) -> list[int]:
-    """Return for each segment what is left of its size without its blocks: 0, as torch checks."""
+    """Return each segment's size minus that of its blocks, which must be 0, as torch checks."""
     return [
         segment["total_size"] - sum(block["size"] for block in segment["blocks"])
         for segment in values["segments"]
@@ -105,7 +105,7 @@ def accounting(values: dict[str, Any]) -> list[int]:
 
 
 def events(recording: Recording) -> list[dict[str, Any]]:
-    """Return the events of a recording by device, with handles, stacks and ranges spelled out."""
+    """Return the events of a recording by device, with handles, stacks and ranges resolved."""
     streams = recording.table("streams").to_pylist()
     handles = {row["id"]: row["handle"] for row in streams}
     texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}

@@ -27,7 +27,7 @@ def names_in(folder):
 
 
 def differences(left, right):
-    """Return the names of tables that differ, types and metadata of their schemas included."""
+    """Return the names of tables that differ, including types and metadata of their schemas."""
     names = left.tables.keys() | right.tables.keys()
     return [
         name
@@ -44,7 +44,7 @@ def test_what_was_recorded_on_a_gpu_comes_back_equal(write, tmp_path):
     back = read(write(recording, tmp_path / "run"))
 
     assert differences(recording, back) == []
-    # Of a file that an older version wrote, the tables that it did not have are empty.
+    # Tables that an older version did not have are empty.
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     assert back.manifest == dataclasses.replace(recording.manifest, tables=rows)
 

@@ -14,14 +14,14 @@ from tests.unit.report.recordings import make_recording
 
 @pytest.fixture
 def paths(tmp_path):
-    """Return a file of each format, under a name that says nothing."""
+    """Return a file of each format, under a meaningless name."""
     recording = make_recording()
     log = tmp_path / "log"
     log.write_text("\ufeffthread,time,action,pointer,size,stream\n")
     pickled = tmp_path / "pickled"
     pickled.write_bytes(snapshot_bytes("oom"))
     part = PartWriter(tmp_path / "growing", Manifest())
-    part.close()
+    part.flush()
     return {
         "gpuviz": recording.save(tmp_path / "saved"),
         "html": recording.report(tmp_path / "page"),

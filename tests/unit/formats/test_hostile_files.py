@@ -1,4 +1,4 @@
-"""Damaged and hostile files of others: one error that names the file, or a recording; no more."""
+"""Damaged and hostile files: either one error that names the file, or a recording."""
 
 import io
 import os
@@ -30,7 +30,7 @@ MARKED_DICT = START + b"}("
 
 
 class Canary:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -49,7 +49,7 @@ def original(kind):
 
 
 def outcome(content, folder):
-    """Return the recording or the error of a file with such a content."""
+    """Return the recording or the error of a file with this content."""
     path = folder / "file"
     path.write_bytes(content)
     recording, error = loaded_or_refused(path)
@@ -76,7 +76,7 @@ def refused(content, folder):
 
 
 def mutated(data, content):
-    """Return a file with some bytes changed, taken out, put in or moved."""
+    """Return a file with some bytes changed, removed, inserted or moved."""
     damaged = bytearray(content)
     for _ in range(data.draw(st.integers(1, 5))):
         place = data.draw(st.integers(0, max(len(damaged) - 1, 0)))

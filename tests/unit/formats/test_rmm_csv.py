@@ -1,4 +1,4 @@
-"""Recordings that are read from RMM's CSV logs."""
+"""Recordings read from RMM's CSV logs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Memory snapshots of PyTorch that are written from recordings."""
+"""Memory snapshots of PyTorch written from recordings."""
 
 import pytest
 
@@ -30,7 +30,7 @@ VIEWER_OPCODES = {
 
 @pytest.fixture(scope="module")
 def simulated():
-    """Return a recording of some thousand events on four streams, with stacks."""
+    """Return a recording of thousands of events on four streams, with stacks."""
     patch = pytest.MonkeyPatch()
     patch.setattr(made, "EVENTS", 3000)
     patch.setattr(made, "PAIRS", 1100)
@@ -40,7 +40,7 @@ def simulated():
 
 
 def observed(folder):
-    """Return a recording of an allocator whose segments are not known."""
+    """Return a recording of an allocator with unknown segments."""
     log = folder / "log.csv"
     log.write_text(
         "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -173,7 +173,7 @@ def test_every_block_lies_in_a_segment_at_every_event(tmp_path):
     values = written(observed(tmp_path), tmp_path)
     segments = {each["address"]: each["total_size"] for each in values["segments"]}
 
-    # Backwards from the end, as torch's viewer goes.
+    # Backwards from the end, like torch's viewer.
     homeless = []
     for event in reversed(values["device_traces"][0]):
         if event["action"] == "segment_free":
@@ -185,7 +185,7 @@ def test_every_block_lies_in_a_segment_at_every_event(tmp_path):
             if not start or event["addr"] + event["size"] > max(start) + segments[max(start)]:
                 homeless.append(event["addr"])
 
-    # What existed before has no event that a segment could stand beside.
+    # Initial events have no event before which a segment could be placed.
     assert homeless == []
 
 

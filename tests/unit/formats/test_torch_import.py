@@ -1,4 +1,4 @@
-"""Recordings that are read from memory snapshots of PyTorch."""
+"""Recordings read from memory snapshots of PyTorch."""
 
 import pickle
 
@@ -90,7 +90,7 @@ def test_statistics_are_those_of_torch_up_to_the_last_peak(name, tmp_path):
 
     found, expected = counted(recording.memory_stats()), counted(statistics)
     if name.startswith("everything"):
-        # It depends on the order of frees that ended at once, which a trace does not keep.
+        # It depends on the order of frees that completed together, which a trace does not contain.
         for key in [key for key in expected if key.startswith("inactive_split")]:
             found.pop(key)
             expected.pop(key)

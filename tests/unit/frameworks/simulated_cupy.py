@@ -1,4 +1,4 @@
-"""CuPy's own objects over simulated devices, as sources of a recorder."""
+"""Recorder sources with CuPy's own objects on simulated devices."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ def state(current_device=lambda: 0):
 
 
 class ClientSource(SimulatedSource):
-    """A simulated device under CuPy's own objects."""
+    """A simulated device for CuPy's own objects."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,7 @@ class ClientSource(SimulatedSource):
 
 
 class ObservedSource(SimulatedSource):
-    """A program's pool that raises what it is told."""
+    """A program's pool that raises a given exception."""
 
     allocator = "observe"
 

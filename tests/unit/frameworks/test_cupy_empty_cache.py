@@ -1,4 +1,4 @@
-"""`gpuviz.empty_cache` while CuPy's memory is recorded: the line that called it is known."""
+"""`gpuviz.empty_cache` during a recording of CuPy's memory is recorded with its line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Waiting for CuPy's first allocation, with allocators that need no GPU."""
+"""The hook for CuPy's first allocation, with allocators that need no GPU."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from gpuviz.frameworks.cupy_start import FirstAllocation
 
 
 class Allocator:
-    """Hands out made-up addresses, and remembers the sizes."""
+    """Returns fake addresses, and records the sizes."""
 
     def __init__(self):
         self.sizes = []
@@ -23,7 +23,7 @@ class Allocator:
 
 @pytest.fixture(autouse=True)
 def own():
-    """The allocator that CuPy has before; what a test changed is put back."""
+    """CuPy's allocator before the test, which is restored afterwards."""
     setter, getter = cupy.cuda.set_allocator, cupy.cuda.get_allocator
     before = getter()
     own = Allocator()

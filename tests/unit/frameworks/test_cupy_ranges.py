@@ -1,4 +1,4 @@
-"""Allocations through CuPy's objects within ranges: events name the range that they are in."""
+"""Allocations through CuPy's objects within ranges: events refer to their range."""
 
 import threading
 from types import SimpleNamespace

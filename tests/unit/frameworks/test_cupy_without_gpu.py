@@ -1,4 +1,4 @@
-"""CuPy's own memory objects over gpuviz's allocator, on a simulated device: no GPU is needed."""
+"""CuPy's own memory objects with gpuviz's allocator on a simulated device; needs no GPU."""
 
 import gc
 from types import SimpleNamespace
@@ -141,7 +141,7 @@ def test_an_abandoned_client_allocates_no_more_and_frees_nothing(client, allocat
 
 
 class Pool:
-    """A stand-in for the program's allocator that tells what it holds."""
+    """A stand-in for the program's allocator that reports its size."""
 
     def __init__(self):
         self.allocator = _core.CachingAllocator(

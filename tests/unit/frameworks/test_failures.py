@@ -1,4 +1,4 @@
-"""What CuPy programs see of a failed request: CuPy's exceptions, with more in their text."""
+"""Failed requests in CuPy programs: CuPy's exceptions with longer messages."""
 
 import pytest
 from cupy.cuda import memory

@@ -1,4 +1,4 @@
-"""Segments of a foreign pool, inferred from what it hands out and how much it says it holds."""
+"""Segments of another allocator's pool, inferred from its allocations and its reported size."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from gpuviz.recording.tables import ACTIONS
 
 
 class ScriptedPool:
-    """Hands out the addresses it is told and holds what it is told."""
+    """Returns given addresses and reports a given size."""
 
     def __init__(self):
         self.device = 0
@@ -18,7 +18,7 @@ class ScriptedPool:
         self.next = []
 
     def will(self, address, *, total):
-        """Serve the next request at `address` and hold `total` bytes afterwards."""
+        """Set the address of the next request, and the size of the pool after it."""
         self.next.append((address, total))
 
     def malloc(self, size):
@@ -28,7 +28,7 @@ class ScriptedPool:
 
 
 class Observation:
-    """A scripted pool under an observer, and the events of one session at a time."""
+    """A scripted pool with an observer, and the events of one session at a time."""
 
     def __init__(self, total_bytes=True):
         self.pool = ScriptedPool()

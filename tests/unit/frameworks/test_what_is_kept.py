@@ -1,6 +1,6 @@
-"""Nothing of gpuviz keeps what a program has let go of: arrays, exceptions, frames, pools.
+"""gpuviz keeps no references to objects that a program has released: arrays, exceptions, pools.
 
-The garbage collector is off: what only it would free keeps memory of the device for a while.
+The garbage collector is disabled, because reference cycles would delay the release of memory.
 """
 
 import gc
@@ -29,11 +29,11 @@ def without_garbage_collector():
 
 
 class Local:
-    """Something that a frame refers to."""
+    """An object referred to by a frame."""
 
 
 class Pool:
-    """A program's pool, whose blocks go back to a simulated device."""
+    """A program's pool that returns its blocks to a simulated device."""
 
     def __init__(self, allocator=None):
         device = _core.SimulatedDevice(capacity=16 * GIB)
@@ -58,7 +58,7 @@ class Block(memory.UnownedMemory):
 
 
 class Observed(ObservedSource):
-    """A program's pool under an observer."""
+    """A program's pool with an observer."""
 
     def _allocate(self, size):
         pointer = Pool(self.allocators[0]).malloc(size)
@@ -76,7 +76,7 @@ def live_bytes(source):
 
 
 def handled_failure(source):
-    """Fail, handle it, and return weak references to what then was in use."""
+    """Fail, handle the exception, and return weak references to the objects in use."""
     local = Local()
     try:
         source.malloc(15 * GIB)
@@ -116,7 +116,7 @@ def test_arrays_of_the_frames_that_a_failure_passed_are_freed_with_them(source, 
 
 
 class Driver:
-    """What `gpuviz.frameworks.cupy` asks a driver for."""
+    """The functions of a driver that `gpuviz.frameworks.cupy` uses."""
 
     version = 13000
 
@@ -132,7 +132,7 @@ class Driver:
 
 @pytest.fixture
 def observed(monkeypatch, tmp_path):
-    """Return what makes a recorder of CuPy's allocator, as on a machine with a GPU."""
+    """Return a function that creates a recorder of CuPy's allocator, as on a machine with a GPU."""
     monkeypatch.setattr(framework, "cuda_driver", Driver)
     monkeypatch.setattr(framework, "versions", dict)
     monkeypatch.setattr(framework, "_arguments_of_state", state)
@@ -218,7 +218,7 @@ def observer_of(malloc):
 
 def test_blocks_that_free_each_other_may_be_the_last_ones():
     class Holder(memory.UnownedMemory):
-        """A block whose end frees another one."""
+        """A block whose deletion frees another one."""
 
     others = []
 

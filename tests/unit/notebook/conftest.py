@@ -14,7 +14,7 @@ def source():
 
 @pytest.fixture
 def new_recorder(source):
-    """Make recorders of the source; those still active at the end are stopped."""
+    """Create recorders of the source; those still active at the end are stopped."""
     made = []
 
     def make(path=None, *, max_events=1_000_000):
@@ -29,7 +29,7 @@ def new_recorder(source):
 
 @pytest.fixture
 def new_browser(monkeypatch):
-    """Open pages that show a widget of what is given, or the widget that is given."""
+    """Open pages that show a widget, or a new widget of a recorder or recording."""
     monkeypatch.setattr(comm, "create_comm", FakeComm)
     widgets = []
 

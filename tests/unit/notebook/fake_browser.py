@@ -1,4 +1,4 @@
-"""What a widget sends, put together as a browser does it, without a notebook."""
+"""A stand-in for a browser that receives a widget's messages, without a notebook."""
 
 import comm.base_comm
 import pyarrow as pa
@@ -6,7 +6,7 @@ import pyarrow.compute
 
 
 class FakeComm(comm.base_comm.BaseComm):
-    """Keeps what is sent; what is lost on the way is up to whoever delivers it."""
+    """Stores messages; the receiver decides which are lost."""
 
     def __init__(self, *arguments, **options):
         self.sent = []
@@ -19,7 +19,7 @@ class FakeComm(comm.base_comm.BaseComm):
 
 
 class FakeBrowser:
-    """One page that shows a widget; it takes in messages by the numbers that they have."""
+    """A page that shows a widget, and processes messages by number."""
 
     def __init__(self, widget, viewer="page"):
         self.widget = widget
@@ -44,11 +44,11 @@ class FakeBrowser:
         self.say(kind="hide")
 
     def lose(self):
-        """Let all that was sent since the last call get lost."""
+        """Discard all messages since the last call."""
         self.taken = len(self.widget.comm.sent)
 
     def receive(self):
-        """Take in what was sent since the last call."""
+        """Process the messages since the last call."""
         sent = self.widget.comm.sent[self.taken :]
         self.taken += len(sent)
         for content, buffers in sent:

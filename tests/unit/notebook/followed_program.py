@@ -1,4 +1,4 @@
-"""A program that is recorded while a page follows, and what that page must have then."""
+"""A program recorded while a page follows it, and the expected content of the page."""
 
 import time
 
@@ -12,7 +12,7 @@ def listeners(recorder):
 
 
 def drain(recorder):
-    """Let the recorder hand out what it has."""
+    """Let the recorder send everything recorded so far."""
     return recorder.recording
 
 

@@ -1,4 +1,4 @@
-"""What stands under a cell, without a shell: text, HTML and picture of known recordings."""
+"""Text, HTML and picture of cell results of known recordings, without a shell."""
 
 import re
 from base64 import b64decode
@@ -39,7 +39,7 @@ def busy_timeline(streams=3, activities=200, name="stream"):
 
 
 def svg_of(recording, end):
-    """Return what the picture of a recording has in it."""
+    """Return the SVG in the picture of a recording."""
     source = re.search(r'src="data:image/svg\+xml;base64,(.*?)"', picture(recording, 0, end))[1]
     return ET.fromstring(b64decode(source))  # noqa: S314 - our own
 

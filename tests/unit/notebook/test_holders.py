@@ -4,14 +4,14 @@ from gpuviz.notebook.holders import Holders
 
 
 class Array:
-    """An array of any library that lets others have its memory."""
+    """An array of any library that exposes its memory."""
 
     def __init__(self, address):
         self.__cuda_array_interface__ = {"data": (address, False), "shape": (1,), "version": 3}
 
 
 class Exporting:
-    """The same by a property, as CuPy's."""
+    """The same with a property, as in CuPy."""
 
     @property
     def __cuda_array_interface__(self):
@@ -19,7 +19,7 @@ class Exporting:
 
 
 class Broken:
-    """Raises whatever it is asked for."""
+    """An array whose interface raises an exception."""
 
     @property
     def __cuda_array_interface__(self):
@@ -27,7 +27,7 @@ class Broken:
 
 
 class Dynamic:
-    """Has whatever attribute it is asked for, at a price."""
+    """An object that fails on access to an unknown attribute."""
 
     def __getattr__(self, name):
         raise AssertionError(f"{name} was asked for")

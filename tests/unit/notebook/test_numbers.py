@@ -1,4 +1,4 @@
-"""The numbers of a recorder as its views show them."""
+"""The numbers of a recorder in its views."""
 
 from dataclasses import replace
 

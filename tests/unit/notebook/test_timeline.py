@@ -1,4 +1,4 @@
-"""The timeline widget and the feed behind it, with a page that is played by the test."""
+"""The timeline widget and its feed, with a simulated page."""
 
 import sys
 import threading

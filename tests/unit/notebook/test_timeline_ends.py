@@ -1,4 +1,4 @@
-"""What a timeline leaves behind when it is closed, broken or finished."""
+"""Objects left by a timeline that is closed, broken or finished."""
 
 import sys
 import threading

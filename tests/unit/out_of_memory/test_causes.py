@@ -1,4 +1,4 @@
-"""Each cause of a failure, brought about on a simulated GPU."""
+"""Each cause of a failure, produced on a simulated GPU."""
 
 import re
 from dataclasses import replace
@@ -166,7 +166,7 @@ def test_without_what_the_allocator_told_the_events_give_the_same_verdict():
 
         (failed,) = recording.out_of_memory()
 
-        # Where nothing tells that there was no limit, one is assumed.
+        # A limit is assumed unless it is known that there was none.
         assert failed.verdict == {"refused": "capped"}.get(expected, expected)
         assert failed.device_total == memory
 

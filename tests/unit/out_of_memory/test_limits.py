@@ -1,4 +1,4 @@
-"""Failures for limits that gpuviz's own functions set, or that only the device knows."""
+"""Failures because of limits set by gpuviz's functions, or known only to the device."""
 
 import pytest
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def device(monkeypatch):
-    """The one device of a process that has allocated nothing, 200 MiB large."""
+    """The only device of a process without allocations, with 200 MiB."""
     simulated = _core.SimulatedDevice(200 * MIB)
     monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
     monkeypatch.setattr(allocator, "_process", allocator._Process())
@@ -36,7 +36,7 @@ class ProcessSource(SimulatedSource):
 
 
 def failing(program, folder):
-    """Return what the exception of a recorded program says, and the failure in its recording."""
+    """Return the exception's message of a recorded program, and the failure in its recording."""
     recorder = Recorder(ProcessSource(), folder / "run.gpuviz", stacks=False, max_events=100)
     with recorder, pytest.raises(MemoryError) as caught:
         program()

@@ -1,4 +1,4 @@
-"""The page about a failure as a file: what it says, and what cannot get out of it."""
+"""The page about a failure as a file: its content and its escaping."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""Pages written while a program fails: how many, where, and what happens when they cannot be."""
+"""Pages written when a program fails: their number, their paths, and failures to write."""
 
 import re
 import signal

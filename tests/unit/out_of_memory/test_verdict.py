@@ -1,4 +1,4 @@
-"""The rules of a verdict, by hand and against trying each remedy on a picture of memory."""
+"""The rules of verdicts: by hand, and against applying each remedy to a picture of memory."""
 
 import re
 from dataclasses import replace
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.out_of_memory.verdict import (
     CONTEXT_ALLOWANCE,
     FailedRequest,
@@ -72,7 +73,7 @@ def test_a_context_of_this_process_is_not_reclaimable(other_memory, others, expe
 
 
 def segment_rows(number, pool, stream, picture):
-    """Yield the events that make a segment: ``a`` in use, ``p`` waits for a stream, ``f`` free."""
+    """Yield the events that create a segment: ``a`` allocated, ``p`` pending free, ``f`` free."""
     place = {"pool": pool, "stream": stream}
     start = (number + 1) << 40
     yield {"action": "segment_alloc", "address": start, "size": len(picture) * UNIT, **place}
@@ -111,7 +112,7 @@ def longest(pattern, pictures):
 
 
 def verdict_by_trying(case):
-    """Return the same by doing what each remedy does to the pictures, and asking again."""
+    """Return the verdict by applying each remedy to the pictures, and trying again."""
     segments, wanted, segment_size, free, total, limit, others = case
     pictures = [picture for *_, picture in segments]
     own = [picture for *place, picture in segments if tuple(place) == OWN]
@@ -153,7 +154,7 @@ SEGMENTS = st.lists(
 
 
 def least_live_by_trying(case):
-    """Return the fewest units in use in any stretch of an own segment that is long enough."""
+    """Return the fewest allocated units in any long enough run of the request's segments."""
     segments, wanted, *_ = case
     own = [picture for *place, picture in segments if tuple(place) == OWN]
     runs = [re.findall("a+|f+|p+", picture) for picture in own]
@@ -202,3 +203,26 @@ def test_a_former_name_works_for_one_version(former, name):
 
     with pytest.warns(DeprecationWarning, match=f"OutOfMemory.{former} is now OutOfMemory.{name}"):
         assert getattr(failed, former) == getattr(failed, name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "segment_size", "splits_are_limited"),
+    [
+        ("", 3 << 20, 20 << 20, False),
+        ("large_segment_size_mb:64", 3 << 20, 64 << 20, False),
+        ("expandable_segments:True,max_split_size_mb:200", 31 << 20, 32 << 20, True),
+        ("of_a_later_torch:1,max_split_size_mb:200", 3 << 20, 20 << 20, False),
+        ("max_split_size_mb", 1, 2 << 20, False),
+        ("", -1, 2 << 20, False),
+    ],
+)
+def test_the_settings_give_the_segment_and_the_limit_of_a_request_without_details(
+    settings, size, segment_size, splits_are_limited
+):
+    recording = Recording({}, Manifest(settings=settings))
+    event = {"device": 0, "time": 1, "size": size, "address": 0}
+
+    details = RequestDetails(recording, event)
+
+    assert details.segment_size == segment_size
+    assert details.splits_are_limited == splits_are_limited

@@ -8,7 +8,7 @@ from gpuviz import _core, _testing
 
 
 def captured(session):
-    """Return the stack of the caller's caller as gpuviz and as Python see it."""
+    """Return the stack of the caller's caller from gpuviz and from Python."""
     stack = session.stacks.new_stacks(_testing.capture_stack(session))[0][1:]
     frame, expected = sys._getframe(1), []
     while frame:

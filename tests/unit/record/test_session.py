@@ -21,7 +21,7 @@ COLUMN_TYPES = {
 
 
 def collectors():
-    """Return the ids of the threads that collect."""
+    """Return the ids of collector threads."""
     threads = {}
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -169,7 +169,7 @@ def test_a_session_may_die_while_it_records():
 
     del session, sink
 
-    # The system lists a thread for a moment after it was joined.
+    # The system briefly lists a thread after it was joined.
     deadline = time.monotonic() + 10
     while own in collectors() and time.monotonic() < deadline:
         time.sleep(0.001)

@@ -11,7 +11,7 @@ def source():
 
 @pytest.fixture
 def new_recorder():
-    """Make recorders of simulated sources; those still active at the end are stopped."""
+    """Create recorders of simulated sources; those still active at the end are stopped."""
     made = []
 
     def make(source, path=None, *, stacks=False, max_events=1_000_000):

@@ -1,4 +1,4 @@
-"""``max_events``: the oldest events go, and the state afterwards is still right."""
+"""``max_events``: the oldest events are discarded, and the final state is still correct."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a recording holds: everything that happened, in order, and what existed before."""
+"""The content of a recording: all events in order, and the initial state."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ def event_rows(recording, columns):
 
 
 def blocks(snapshot):
-    """Return what a snapshot says of where memory is, without stacks."""
+    """Return the segments and blocks of a snapshot, without stacks."""
     return [
         (segment["address"], segment["total_size"], block["address"], block["size"], block["state"])
         for segment in snapshot

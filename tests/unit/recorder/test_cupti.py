@@ -1,4 +1,4 @@
-"""Where CUPTI is looked for, and that a recording goes on without it."""
+"""The search for CUPTI, and recordings without it."""
 
 import warnings
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a recording says of its clocks, its host and its process."""
+"""Clocks, host and process in a recording."""
 
 import os
 import time
@@ -45,7 +45,7 @@ def test_readings_of_the_clocks_agree_within_what_they_claim(recording):
 
     rows = recording.table("clock_snapshots").to_pylist()
 
-    # Wall clocks are disciplined by at most 500 parts in a million.
+    # Wall clocks are adjusted by at most 500 parts per million.
     for row in rows:
         assert 0 < row["uncertainty"] < 1_000_000
         for clock, reading in now.items():

@@ -1,4 +1,4 @@
-"""Starting and stopping: what is allowed, what is left behind."""
+"""Start and stop of recorders: errors and cleanup."""
 
 import gc
 import threading
@@ -26,7 +26,7 @@ def own_threads():
 
 
 def threads_when_settled():
-    """Return the same once the system has stopped to list threads that were joined."""
+    """Return the same, after the system has stopped listing joined threads."""
     deadline = time.monotonic() + 5
     while own_threads() and time.monotonic() < deadline:
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Derived tables that are kept up batch by batch, against those of all rows."""
+"""Incrementally updated derived tables, against those of all rows."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -19,7 +19,7 @@ TIMES = {"host_waits": "time", "idle_gaps": "time", "stream_waits": "recorded_ti
 
 
 class Page:
-    """Takes derived tables as a browser does: rows from a time on are replaced."""
+    """Updates derived tables like a browser: rows from a time on are replaced."""
 
     def __init__(self, live, tables):
         self.live = live
@@ -41,7 +41,7 @@ def in_order(rows):
 
 
 def joined(gaps):
-    """Return idle time by lane, parts of one cause that lie side by side as one."""
+    """Return idle time by lane, with adjacent parts of the same cause merged."""
     lanes = defaultdict(list)
     for gap in sorted(gaps, key=lambda gap: (gap["device"], gap["stream"], gap["time"])):
         lane = lanes[gap["device"], gap["stream"]]
@@ -81,7 +81,7 @@ def test_as_long_as_all_rows_are_at_hand_nothing_differs(recording, data):
 
 
 def steady(steps):
-    """A program that waits in each of its steps, one kernel a step, on one stream."""
+    """A program with one kernel and one wait per step, on one stream."""
     made = Timeline()
     for step in range(steps):
         at, correlation = 100 * step, step + 1

@@ -1,4 +1,4 @@
-"""The numbers of a recorder, kept up batch by batch, against those of the whole recording."""
+"""Incremental statistics of a recorder, against those of the whole recording."""
 
 import random
 from itertools import pairwise
@@ -61,7 +61,7 @@ def take(live, name, rows):
 
 
 def split(draw, table):
-    """Return a table in parts of any sizes."""
+    """Return a table in parts of random sizes."""
     cuts = sorted(draw(st.lists(st.integers(0, table.num_rows), max_size=6)))
     bounds = [0, *cuts, table.num_rows]
     return [table.slice(first, last - first) for first, last in pairwise(bounds)]

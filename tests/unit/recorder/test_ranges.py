@@ -1,4 +1,4 @@
-"""`gpuviz.range`: what recordings have of it, in threads, coroutines and generators."""
+"""`gpuviz.range` in recordings, with threads, coroutines and generators."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ import gpuviz
 
 
 def rows(recording):
-    """Return the ranges by id, their names in place of the names' ids."""
+    """Return the ranges by id, with names instead of the names' ids."""
     texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
     return {
         row["id"]: row | {"name": texts[row["name"]]}
@@ -18,7 +18,7 @@ def rows(recording):
 
 
 def parents(recording):
-    """Return pairs of a range's name and the name of the range around it, in order of begin."""
+    """Return pairs of the names of a range and its parent, in order of begin."""
     found = rows(recording)
     return [
         (row["name"], found[row["parent"]]["name"] if row["parent"] else "")

@@ -55,7 +55,7 @@ def probe():
 
 @pytest.fixture
 def shell(monkeypatch) -> Iterator[InteractiveShell]:
-    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns when it is another Python's
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns if it is another Python's
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False

@@ -1,4 +1,4 @@
-"""The handles under which streams are known."""
+"""The handles of streams."""
 
 import threading
 

@@ -34,7 +34,7 @@ def named(recording):
 
 
 class Stream:
-    """What a name needs of a stream of CuPy."""
+    """The attributes of a CuPy stream that `name_stream` uses."""
 
     def __init__(self, handle, device=0):
         self.ptr, self.device_id = handle, device

@@ -1,4 +1,4 @@
-"""Ranges that are measured on streams, with events that a test completes when it likes."""
+"""Ranges measured on streams, with events that a test completes explicitly."""
 
 import time
 from contextlib import nullcontext
@@ -103,7 +103,7 @@ def measured(session):
 
 
 def complete(events, on_streams, begin_ns, end_ns):
-    """Let the GPU come by the events of the only pending range."""
+    """Complete the events of the only pending range."""
     [pending] = on_streams._pending
     pending.begun.time_ns, pending.ended.time_ns = (
         begin_ns + events.offset_ns,

@@ -1,4 +1,4 @@
-"""Small recordings of what GPUs and hosts did, in which everything overlaps with everything."""
+"""Random small recordings of GPUs and hosts, in which everything may overlap."""
 
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ SYNC_IDS = st.integers(0, 3)
 
 @st.composite
 def any_timeline(draw):
-    """A few activities, calls and synchronizations in 50 ns, that fit together or do not."""
+    """A few activities, calls and synchronizations in 50 ns, consistent or not."""
     timeline = Timeline()
     for _ in range(draw(st.integers(0, 8))):
         kind = draw(st.sampled_from(["kernel", "kernel", "memcpy", "memset", "graph", "range"]))
@@ -44,7 +44,7 @@ def any_timeline(draw):
 
 @st.composite
 def any_program(draw):
-    """A program's calls, one after the other on each of two threads, and what they launched."""
+    """A program's calls, consecutive on each of two threads, and their activities."""
     timeline = Timeline()
     now = {1: 0, 2: 0}
     kinds = st.sampled_from(["kernel", "memcpy", "record", "wait", *ALLOCATING, *BLOCKING])

@@ -1,4 +1,4 @@
-"""Recordings made from activities, CUDA calls and synchronizations, without a GPU."""
+"""Recordings created from activities, CUDA calls and synchronizations, without a GPU."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from gpuviz.recording.tables import IMPLIED, schemas
 
 
 def rows_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return a table from rows; what is absent is 0, the empty text, or made by a recording."""
+    """Return a table from rows; missing values are 0, empty, or computed by the recording."""
     implied = [field.name for field in schemas()[name] if (name, field.name) in IMPLIED]
     schema = pa.schema([field for field in schemas()[name] if field.name not in implied])
     empty = {
@@ -27,7 +27,7 @@ def rows_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 class Timeline:
-    """Rows of a recording, a call each; names, stacks and launches get their ids by themselves."""
+    """Rows of a recording, one call each; ids of names, stacks and launches are assigned."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
@@ -41,7 +41,7 @@ class Timeline:
         self._activity("kernel", time, end, {"name": self.text(name), "launch": launch} | columns)
 
     def copy(self, time: int, end: int, **columns: Any) -> None:
-        """Add a memcpy; pinned from the host to the device unless said otherwise."""
+        """Add a memcpy, by default from pinned host memory to the device."""
         pinned = {"copy_kind": "host_to_device", "source": "pinned", "destination": "device"}
         self._activity("memcpy", time, end, pinned | columns)
 
@@ -50,7 +50,7 @@ class Timeline:
         self._activity(kind, time, end, columns)
 
     def call(self, time: int, end: int, name: str = "cuLaunchKernel", **columns: Any) -> None:
-        """Add a CUDA call; ``line`` is the user's line that made it, through a ``library``."""
+        """Add a CUDA call, made by the user's ``line`` through a ``library``."""
         line, library = columns.pop("line", None), columns.pop("library", "wrap")
         row = {"time": time, "end": end, "name": self.text(name), "thread": 1} | columns
         if line is not None:
@@ -70,7 +70,7 @@ class Timeline:
         return self._strings.setdefault(text, len(self._strings) + 1)
 
     def stack(self, line: int, library: str) -> int:
-        """Return the stack in which that line of the user's called a library."""
+        """Return the stack in which the user's line called a library."""
         return self._lines.setdefault((library, line), len(self._lines) + 1)
 
     def recording(self, **manifest: Any) -> Recording:

@@ -1,4 +1,4 @@
-"""Recordings made from events, without a recorder."""
+"""Recordings created from events, without a recorder."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from gpuviz.recording.recording import Recording
 from gpuviz.recording.stream_handle import stream_row
 from gpuviz.recording.tables import ACTIONS, schemas
 
-# What both the live allocator and the events of a recording count.
+# Statistics of both the live allocator and the events of a recording.
 COUNTED = (
     "allocation",
     "allocated_bytes",
@@ -40,7 +40,7 @@ def event_table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return ``memory_events`` from rows; actions are names, and what is absent is 0."""
+    """Return ``memory_events`` from rows; actions are names, and missing values are 0."""
     rows = list(rows)
     columns = {
         name: [row.get(name, 0) for row in rows] for name in schemas()["memory_events"].names
@@ -84,7 +84,7 @@ def one_line_stacks(ids: list[int]) -> dict[str, pa.Table]:
 
 
 def counted(stats: Mapping[str, int]) -> dict[str, int]:
-    """Return the statistics that events can tell."""
+    """Return the statistics that can be derived from events."""
     return {
         key: value
         for key, value in stats.items()
@@ -93,7 +93,7 @@ def counted(stats: Mapping[str, int]) -> dict[str, int]:
 
 
 def live_segments(snapshot: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a live allocator's snapshot without what an inactive block once was asked for."""
+    """Return a live allocator's snapshot without the requested sizes of inactive blocks."""
     return [_comparable(segment, lambda entry: entry["stack"]) for segment in snapshot]
 
 

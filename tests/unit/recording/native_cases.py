@@ -1,4 +1,4 @@
-"""Programs and what the native code computes of them, to which TypeScript is held.
+"""Programs and the native code's results for them, with which TypeScript is compared.
 
 ``python -m tests.unit.recording.native_cases`` writes the file that `node --test` reads.
 """
@@ -32,7 +32,7 @@ _COPIES = ("host_to_device", "device_to_host", "device_to_device", "peer_to_peer
 
 
 def native_cases() -> list[dict[str, Any]]:
-    """Return programs, each with levels, blocks, fragmentation and busy times at some moments."""
+    """Return programs, each with levels, blocks, fragmentation and busy times at some times."""
     return [_case(Random(seed)) for seed in SEEDS]
 
 
@@ -56,7 +56,7 @@ def _case(random: Random) -> dict[str, Any]:
 
 
 def _events(random: Random) -> tuple[list[dict[str, Any]], int]:
-    """Return allocations and frees, some of them pending, in segments that come and go."""
+    """Return allocations and frees, some of them pending, in segments that are added and freed."""
     events: list[dict[str, Any]] = []
     segments: set[int] = set()
     slots: dict[int, dict[str, Any]] = {}
@@ -78,7 +78,7 @@ def _events(random: Random) -> tuple[list[dict[str, Any]], int]:
             step |= {"requested_size": requested}
             slots[address] = step
         elif initial == 0 and random.random() < 0.3:
-            # What has happened until now existed before the recording.
+            # The events so far are initial events.
             initial = len(events)
             continue
         elif initial == 0:

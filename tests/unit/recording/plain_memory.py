@@ -1,6 +1,6 @@
-"""One device's memory after events, in plain Python: slow, and simple enough to be right.
+"""One device's memory after events, in plain Python: slow, but simple enough to be correct.
 
-Only segments and live blocks are kept. Whatever is free is looked up as the gaps between them.
+Only segments and live blocks are stored; free memory is the gaps between them.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ NEEDS_SIZE = {"alloc", "segment_alloc", "segment_map"}
 
 @dataclass(slots=True)
 class PlainSegment:
-    """What the device gave; an expandable one is a run of mapped pages."""
+    """A segment; an expandable one is a run of mapped pages."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class PlainMemory:
         self.seen_segment = self.seen_outside = False
 
     def apply(self, row: dict[str, Any]) -> None:
-        """Take an event; what stands in its way must have gone unseen."""
+        """Apply an event; conflicting blocks must have been freed unnoticed."""
         action = row["action"]
         too_high = action != "oom" and row["address"] + row["size"] > HIGHEST_END
         adds_nothing = action in NEEDS_SIZE and row["size"] == 0
@@ -147,7 +147,7 @@ class PlainMemory:
         return [(a, b) for a, b in zip(starts, ends, strict=True) if a < b]
 
     def outside(self) -> list[PlainBlock]:
-        """Return the live blocks that are in no segment."""
+        """Return the live blocks outside all segments."""
         return [b for b in self.live if not any(s.start <= b.start < s.end for s in self.segments)]
 
     def current(self) -> Counter[tuple[str, str]]:
@@ -174,7 +174,7 @@ class PlainMemory:
         return totals
 
     def largest_free(self) -> int:
-        """Return the bytes of the largest free range, -1 where unknown."""
+        """Return the bytes of the largest free range; -1 if unknown."""
         if self.outside() or (self.seen_outside and not self.seen_segment):
             return -1
         return max((end - start for s in self.segments for start, end in self.gaps(s)), default=0)

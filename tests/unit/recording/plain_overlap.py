@@ -1,4 +1,4 @@
-"""The measures of overlap in plain Python: one nanosecond after the other."""
+"""The measures of overlap in plain Python, nanosecond by nanosecond."""
 
 from collections import Counter
 from typing import Any
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 class PlainOverlap:
-    """What ran in a recording at a nanosecond, and why nothing did; times are small."""
+    """Activities and idle causes in each nanosecond of a recording with small times."""
 
     def __init__(self, recording: Recording) -> None:
         names = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
@@ -40,7 +40,7 @@ class PlainOverlap:
         return {"start": start, "end": end, "count": count(rows, start, end)} | sums
 
     def causes(self, device: int, stream: int | None) -> dict[int, tuple[str, int]]:
-        """Return why nothing ran in each idle nanosecond, and the row of what ended it, or -1."""
+        """Return the cause of each idle nanosecond, and the row that ended the gap, or -1."""
         of_device = [row for row in self.activities if row["device"] == device]
         rows = [row for row in of_device if stream in (None, row["stream"])]
         start, end = (min(r["time"] for r in of_device), max(r["end"] for r in of_device))
@@ -76,7 +76,7 @@ class PlainOverlap:
         return "host" if call and now < call["end"] else "unknown"
 
     def _following(self, rows: list[Row], now: int) -> Row:
-        """Return what begins next, nothing if nothing does."""
+        """Return the activity that begins next; empty if there is none."""
         later = [row for row in rows if row["time"] > now]
         return min(later, key=lambda row: row["time"]) if later else {}
 
@@ -97,7 +97,7 @@ class PlainOverlap:
         return False
 
     def _completion(self, following: Row) -> int:
-        """Return when all was done that the activity's stream had been told to wait for."""
+        """Return the time at which all events that the activity's stream waits for are complete."""
         latest = -1
         for wait in self.synchronizations:
             if wait["kind"] != "stream_wait_event" or wait["stream"] != following["stream"]:

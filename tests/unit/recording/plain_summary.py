@@ -1,4 +1,4 @@
-"""Groups of rows and numbers of them in plain Python."""
+"""Groups of rows and their aggregates in plain Python."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -13,9 +13,9 @@ Row = dict[str, Any]
 
 
 def activity_rows(recording: Recording, kind: str) -> list[Row]:
-    """Return the activities of a kind with what is known of their calls and lines.
+    """Return the activities of a kind, joined with their calls and lines.
 
-    ``source`` is that of the line; the memory of a copy is ``memory_from``.
+    ``source`` is that of the line; the source memory of a copy is ``memory_from``.
     """
     calls = recording.table("api_calls").to_pylist()
     found = []
@@ -61,6 +61,6 @@ def floor_median(values: Iterable[int]) -> int | None:
 
 
 def typical(rows: list[Row], key: Callable[[Row], Any]) -> Row:
-    """Return the first row of the most frequent combination, the first of several."""
+    """Return the first row of the most frequent combination; ties are resolved by order."""
     most, _ = Counter(map(key, rows)).most_common(1)[0]
     return next(row for row in rows if key(row) == most)

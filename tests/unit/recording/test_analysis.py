@@ -1,4 +1,4 @@
-"""Peak, sites, fragmentation and initial events, against the snapshot or a plain account."""
+"""Peak, sites, fragmentation and initial events, against the snapshot or plain Python."""
 
 from collections import Counter, defaultdict
 
@@ -23,7 +23,7 @@ LINES = 5
 
 
 def recording_of(rows, **manifest):
-    """Return a recording whose stack n has its user's frame on line n % LINES, below a library."""
+    """Return a recording whose stack n has its user frame on line n % LINES, below a library."""
     ids = sorted({row["stack"] for row in rows} - {0})
     library = {"id": 1, "name": "wrap", "filename": "/x/site-packages/lib.py", "line": 1}
     own = [
@@ -69,7 +69,7 @@ def allocated(rows, device=None):
 
 
 def moments(rows, first, device):
-    """Return the rows up to each moment; events of several devices are in order of time."""
+    """Return the number of rows up to each time; events of several devices are ordered by time."""
     ordered = [*rows[:first], *sorted(rows[first:], key=lambda row: row["time"])]
     sums = [allocated(ordered[:end], device) for end in range(first, len(rows) + 1)]
     at = first + sums.index(max(sums))

@@ -1,4 +1,4 @@
-"""What the name of a CUDA call tells."""
+"""The kinds of CUDA calls by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The derived tables, against plain Python: one nanosecond, or one wait, after the other."""
+"""The derived tables, against plain Python by nanosecond or by wait."""
 
 from collections import Counter
 from itertools import pairwise
@@ -115,7 +115,7 @@ def test_thousands_of_streams_do_not_fill_the_memory():
 
 @st.composite
 def any_events(draw):
-    """Records of events, waits for them, and work on two streams, in any order of calls."""
+    """Event records, waits and activities on two streams, in any order of calls."""
     timeline = Timeline()
     for _ in range(draw(st.integers(0, 12))):
         columns = {"stream": draw(st.integers(1, 3)), "correlation": draw(CORRELATIONS)}

@@ -1,4 +1,4 @@
-"""Tables that are not those of a recording are refused by the name of the table."""
+"""Invalid tables are rejected with the name of the table."""
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ REQUIRED = [column for column in COLUMNS if column not in (*DEFAULTS, *IMPLIED)]
 
 
 def tables():
-    """Return one row in every table, in which every id names something."""
+    """Return one row in every table, in which every id refers to a row."""
     rows = {
         name: pa.Table.from_pylist([_example(name, schema)], schema)
         for name, schema in schemas().items()

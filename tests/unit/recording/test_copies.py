@@ -1,4 +1,4 @@
-"""What is said of copies, against plain Python and by hand."""
+"""The copy table, against plain Python and by hand."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is not a whole recording: always one error, which names the file and the part at fault."""
+"""Damaged recordings: always one error that names the file and the part."""
 
 import base64
 import io
@@ -180,7 +180,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(whole, tmp_path, text):
 
 
 def declaring(whole, size):
-    """Return an archive whose first table declares another size than it has."""
+    """Return an archive whose first table declares a wrong size."""
     parts = members(whole)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""Derived tables in files: kept, made anew where they do not fit, never believed against tables."""
+"""Derived tables in files: kept, or recomputed if they do not match the other tables."""
 
 import zipfile
 
@@ -35,7 +35,7 @@ def timeline():
 
 
 def was_kept(recording):
-    """Return whether the derived tables are those of a file."""
+    """Return whether the derived tables of the file were used."""
     return not isinstance(recording.derived, DerivedTables)
 
 
@@ -51,7 +51,7 @@ def edited(path, change):
 
 
 def with_table(name, change):
-    """Return a change of a derived member's table that leaves its mark."""
+    """Return a change of a derived table that keeps its mark."""
 
     def apply(members):
         member = f"{DERIVED_FOLDER}{name}.arrow"

@@ -1,4 +1,4 @@
-"""Why nothing ran: each cause by hand. test_overlap.py has them at random."""
+"""Each cause of idle time by hand; test_overlap.py tests random recordings."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.recording.from_activities import Timeline, only_device
 
 
 def idle(lane):
-    """Return the causes of idle time that are not 0."""
+    """Return the non-zero causes of idle time."""
     causes = ("host", "dependency", "synchronization", "allocation", "unknown")
     times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in causes}
     return {cause: time for cause, time in times.items() if time}

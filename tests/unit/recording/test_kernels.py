@@ -1,4 +1,4 @@
-"""What is said of kernels, against plain Python and by hand."""
+"""The kernel table, against plain Python and by hand."""
 
 import pytest
 from hypothesis import given

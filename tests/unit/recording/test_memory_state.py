@@ -1,4 +1,4 @@
-"""The native core's account of memory, against one in plain Python."""
+"""The native core's memory state, against one in plain Python."""
 
 from collections import Counter, defaultdict
 from copy import deepcopy
@@ -31,7 +31,7 @@ ACTIONS = st.sampled_from(
 
 @st.composite
 def any_events(draw, longest=40):
-    """Events on a tiny address space, so that most of them meet others, rightly or not."""
+    """Events in a tiny address space, so that many overlap, consistently or not."""
     rows = []
     time = 0
     for _ in range(draw(st.integers(0, longest))):
@@ -57,7 +57,7 @@ def any_events(draw, longest=40):
 
 @st.composite
 def consistent_events(draw, longest=40):
-    """Events that contradict nothing before them: each is kept only if the account agrees."""
+    """Events that do not contradict earlier ones, checked with the state in plain Python."""
     memories = defaultdict(PlainMemory)
     kept = []
     for row in draw(any_events(longest)):

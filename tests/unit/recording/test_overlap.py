@@ -1,4 +1,4 @@
-"""Overlap, against one nanosecond after the other in plain Python, and by hand."""
+"""Overlap, against plain Python by nanosecond, and by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A recording's numbers are those of the allocator that it recorded."""
+"""A recording's numbers equal those of the recorded allocator."""
 
 import pytest
 from hypothesis.stateful import invariant, rule
@@ -33,7 +33,7 @@ def test_a_recorded_program_has_the_statistics_and_segments_of_its_allocator(pat
 
 
 class RecordedPrograms(RandomPrograms):
-    """Random programs of every kind, recorded from the start or from any moment on."""
+    """Random programs of every kind, recorded from the start or from any time on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class RecordedPrograms(RandomPrograms):
 
     @rule()
     def record_from_now_on(self) -> None:
-        """What exists is described by events; everything else counts from here."""
+        """Start a recording, which describes the current state by initial events."""
         self.log = _core.EventLog()
         self.allocator.describe_state(self.log, stacks_are_valid=True)
         self.before = len(self.log)
@@ -53,7 +53,7 @@ class RecordedPrograms(RandomPrograms):
 
     @invariant()
     def invariants_hold(self) -> None:
-        """What the recording says is what the allocator says."""
+        """The recording agrees with the allocator."""
         if len(self.log) == 0:
             return
         recording = recorded(self.log, initial_events=self.before)

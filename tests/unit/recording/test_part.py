@@ -1,4 +1,4 @@
-"""A growing recording: what is appended is never lost, and what is read is never taken as whole."""
+"""Growing recordings: appended rows are never lost, and partial ones never load as complete."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def times(recording):
 
 
 def grown(folder, flushes=3, rows=4):
-    """Return a writer after so many flushes of so many events, each with a stack of its own."""
+    """Return a writer after some flushes of some events each, with a new stack per flush."""
     writer = PartWriter(folder / "run.gpuviz", Manifest(start_unix_ns=time.time_ns()))
     for number in range(flushes):
         append_stack(writer, number + 1)
@@ -192,7 +192,7 @@ def test_a_killed_writer_leaves_what_it_had_flushed(tmp_path):
 
 
 def load_any_time(folder, flushed):
-    """Return the recording of a directory that may grow, which has at least so many flushes."""
+    """Return the recording of a growing directory, which has at least this number of flushes."""
     recording = load(folder / "run.gpuviz.part")
     found = times(recording)
     assert found == list(range(len(found)))
@@ -200,6 +200,14 @@ def load_any_time(folder, flushed):
     stacks = recording.tables["memory_events"]["stack"].to_pylist()
     assert stacks == [n // 50 + 1 for n in found]
     return recording
+
+
+def fails_for_want_of_room(writer):
+    try:
+        writer.flush()
+    except SpoolError as error:
+        return "No space left" in str(error)
+    return False
 
 
 @pytest.mark.parametrize("fails_after", range(0, 2600, 130))
@@ -216,20 +224,20 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, fails_after):
         return written
 
     monkeypatch.setattr(os, "write", write_while_there_is_room)
-    told = 0
+    is_full = []
     for number in range(4):
         append_stack(writer, number + 1)
         writer.append("memory_events", events(number * 4, 4, number + 1))
-        try:
-            writer.flush()
-        except SpoolError as error:
-            assert "No space left" in str(error)  # noqa: PT017
-            told += 1
+        is_full.append(fails_for_want_of_room(writer))
         assert writer.tables()["memory_events"]["time"].to_pylist() == list(range(number * 4 + 4))
         assert writer.tables()["stacks"]["id"].to_pylist() == list(range(1, number + 2))
-    assert told == int(writer.failed)
+    assert is_full == sorted(is_full)
+    assert is_full[-1] == (room[0] == 0)
     left = times(load(writer.directory))
     assert left == list(range(len(left)))
+    room[0] = 1 << 20
+    writer.flush()
+    assert times(load(writer.directory)) == list(range(16))
 
     finished = load(writer.finish(Manifest()))
 

@@ -1,4 +1,4 @@
-"""What a recorder keeps: bounded in memory, and the same state at the end whatever was dropped."""
+"""A recorder's store: bounded memory, and the same final state whatever was discarded."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ from tests.unit.recording.test_memory_state import any_events
 
 
 def fill(store, rows, size):
-    """Append the rows in batches of a size, what they name first."""
+    """Append the rows in batches of a size, referenced tables first."""
     for name, table in one_line_stacks([row["stack"] for row in rows]).items():
         for batch in table.to_batches():
             store.append(name, batch)

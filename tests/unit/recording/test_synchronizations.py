@@ -1,4 +1,4 @@
-"""What is said of the host's waiting, against plain Python and by hand."""
+"""The table of host waits, against plain Python and by hand."""
 
 import pytest
 from hypothesis import given
@@ -75,7 +75,7 @@ def waits(recording):
 
 
 def known_sum(values):
-    """Return the sum of what is known, None if nothing is."""
+    """Return the sum of known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

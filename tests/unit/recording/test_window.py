@@ -1,4 +1,4 @@
-"""A stretch of a recording, against the whole."""
+"""A window of a recording, against the whole recording."""
 
 import numpy as np
 import pytest

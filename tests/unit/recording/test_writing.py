@@ -1,4 +1,4 @@
-"""Where a recording is written: whole or not at all, and over nothing that was not given up."""
+"""Recordings are written atomically, and overwrite nothing without permission."""
 
 import errno
 import os

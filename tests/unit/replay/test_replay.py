@@ -1,4 +1,4 @@
-"""`gpuviz.replay`: the same operations again, on a simulated device."""
+"""`gpuviz.replay`: the same operations on a simulated device."""
 
 import dataclasses
 import signal
@@ -35,7 +35,7 @@ def shipped(name):
 
 
 def named(recording):
-    """Return the events with handles in place of the ids of streams, and without times."""
+    """Return the events with stream handles instead of ids, and without times."""
     handles = {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
     rows = recording.table("memory_events").to_pylist()
     return [row | {"stream": handles[row["stream"]]} for row in rows]

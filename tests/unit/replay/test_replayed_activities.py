@@ -1,4 +1,4 @@
-"""`gpuviz.replay` of a recording with GPU activities: they stay, on one clock with the replay."""
+"""`gpuviz.replay` of a recording with GPU activities, which are kept on the replay's clock."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.unit.recording.from_activities import Timeline, rows_of
 
 MIB = 1 << 20
 MS = 1_000_000
-# Blocks at 1 MiB apart; the second stream's handle was another stream's before.
+# Blocks 1 MiB apart; the second stream's handle is reused.
 FIRST, SECOND = 0x7000_0000, 0x7010_0000
 
 

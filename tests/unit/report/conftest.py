@@ -1,4 +1,4 @@
-"""Small recordings to make reports of."""
+"""Small recordings for reports."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recordings with known contents, made without a recorder."""
+"""Recordings with known contents, created without a recorder."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +16,12 @@ SEGMENT = 0x7F00_0000_0000
 
 @dataclass(slots=True)
 class Events:
-    """Rows of ``memory_events``, one call each."""
+    """Rows of ``memory_events``, added one by one."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, action: str, address: int, size: int, **columns: int) -> None:
-        """Append a row; columns not named have plain values."""
+        """Append a row with default values of other columns."""
         defaults = {
             "time": 1000 * len(self.rows),
             "requested_size": 0 if action.startswith("segment") else size,
@@ -37,7 +37,7 @@ class Events:
 
 
 def small_program(device: int = 0, at: int = SEGMENT) -> list[dict[str, Any]]:
-    """Return events with one block from before, a pending free, and an out of memory."""
+    """Return events with an initial block, a pending free, and an out-of-memory failure."""
     events = Events()
     here = {"device": device}
     events.add("segment_alloc", at, 20 * MIB, time=0, stack=0, **here)
@@ -58,7 +58,7 @@ def make_recording(
     devices: int = 1,
     **manifest: Any,
 ) -> Recording:
-    """Return a recording; ``text`` is what its every name and path is called."""
+    """Return a recording in which every name and path is ``text``."""
     rows = small_program() if rows is None else rows
     tables = {"memory_events": rows, **_dictionaries(text, devices)}
     known = schemas()

@@ -1,4 +1,4 @@
-"""The HTML page as a file: what is in it, and what cannot get out of it."""
+"""The HTML page as a file: its content and its escaping."""
 
 import base64
 import hashlib

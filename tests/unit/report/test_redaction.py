@@ -1,4 +1,4 @@
-"""What a redacted report must not hold, and what must stay in it."""
+"""Texts that a redacted report must not contain, and numbers that it must keep."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def members(page: Path) -> dict[str, bytes]:
 
 
 def marked(recording: Recording) -> Recording:
-    """Return the recording with a mark in every text of the program and its host."""
+    """Return the recording with a marker in every text of the program and its host."""
     tables = dict(recording.tables)
     calls = set(tables["api_calls"]["name"].to_pylist())
     for name, columns in (

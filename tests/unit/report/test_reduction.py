@@ -1,4 +1,4 @@
-"""Reports of a part: a window of the time, or what fits into a size."""
+"""Reports of a part of a recording: a window, or what fits into a maximum size."""
 
 from pathlib import Path
 
@@ -99,7 +99,7 @@ def test_a_report_that_must_be_small_is_written_a_few_times_and_keeps_what_it_ca
     back = load(path)
 
     assert 1 < len(written) <= 7
-    # Links and calls go as a whole, and leave more room than was needed.
+    # Links and calls are removed completely, which frees more space than needed.
     parts = [note for note in back.notes if "around the peak" in note]
     assert (0.94 if parts else 0.75) * allowed <= path.stat().st_size <= allowed
 
@@ -110,7 +110,7 @@ def test_a_few_large_steps_are_cut_where_they_fit(tmp_path):
     events.add("alloc", SEGMENT, 20 * MIB, time=10)
     events.add("free_completed", SEGMENT, 20 * MIB, time=20)
     for row in range(3000):
-        # 2000 events at once, three times.
+        # 2000 simultaneous events, three times.
         at = {"address": SEGMENT + row * 7919 % 1999 * MIB, "time": 1000 * (1 + row // 1000)}
         events.add("alloc", size=row * 31 % 997 + 1, **at)
         events.add("free_completed", size=row * 31 % 997 + 1, **at)

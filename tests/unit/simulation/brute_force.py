@@ -1,7 +1,7 @@
-"""What a simulated GPU must do, written down from the rules and worked out from scratch each time.
+"""The expected behaviour of a simulated GPU, recomputed from the rules each time.
 
-The host makes one call after the other; whenever it waits, the schedule of all that was issued
-until then is computed anew, moment by moment, by looking at every piece of work.
+The host makes one call after the other; whenever it waits, the schedule of all work issued so far
+is recomputed time by time, by examining every piece of work.
 """
 
 import math
@@ -18,7 +18,7 @@ ONE_AT_A_TIME = ("host_to_device", "device_to_host", "device_memory")
 
 @dataclass
 class Work:
-    """One piece of work, and when it begins and ends."""
+    """A piece of work with its start and end."""
 
     stream: int
     after: list["Work"]
@@ -32,7 +32,7 @@ class Work:
     end: int | None = None
 
     def ready(self):
-        """Return since when it could begin; it must have arrived, and what is before have ended."""
+        """Return the earliest possible start: after its arrival and the end of its dependencies."""
         return max([self.arrival, *(each.end for each in self.after)])
 
     def may_begin(self, now):
@@ -44,7 +44,7 @@ class Work:
 
 
 def schedule(works):
-    """Give every work its start and end."""
+    """Compute the start and end of all work."""
     for work in works:
         work.start = work.end = None
     now = 0
@@ -161,7 +161,7 @@ class BruteForce:
         self.wait_for([self.records[event]] if event in self.records else [])
 
     def finish(self):
-        """Return the activities and the moments of event records."""
+        """Return the activities and the times of event records."""
         schedule(self.works)
         labelled = [(work.start, work.end, *work.label) for work in self.works if work.label]
         activities = sorted(row for row in labelled if row[2] != "record")

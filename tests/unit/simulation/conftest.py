@@ -5,7 +5,7 @@ import gpuviz
 
 @pytest.fixture
 def gpu():
-    """Return a GPU whose programs take no time and are the same each time."""
+    """Return a GPU whose programs finish immediately and deterministically."""
     return gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
 
 

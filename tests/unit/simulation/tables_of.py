@@ -1,4 +1,4 @@
-"""What tests ask of a recording's tables."""
+"""Queries of a recording's tables for tests."""
 
 
 def texts(recording):
@@ -29,7 +29,7 @@ def calls(recording, name):
 
 
 def overlap_ns(rows, others):
-    """Return how long a row of each side runs at once, summed over pairs."""
+    """Return the total overlap of pairs of rows from both sides, in ns."""
     return sum(
         max(0, min(a["end"], b["end"]) - max(a["time"], b["time"])) for a in rows for b in others
     )

@@ -9,7 +9,7 @@ import gpuviz
 from tests.unit import simulated_programs as programs
 from tests.unit.simulation.tables_of import activities, calls, overlap_ns
 
-COPY_NS = 611_081  # 32 MiB at 55 bytes a nanosecond, and 1 us of the engine
+COPY_NS = 611_081  # 32 MiB at 55 bytes per nanosecond, and 1 us of the engine
 KERNEL_NS = 600_000
 
 

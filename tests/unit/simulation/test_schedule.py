@@ -42,7 +42,7 @@ operations = st.one_of(
 
 
 class Simulated:
-    """Carries operations out on a simulated GPU of its own, and records it."""
+    """Executes and records operations on a new simulated GPU."""
 
     def __init__(self):
         self.gpu = gpuviz.SimulatedGPU(real_time=False)
@@ -106,7 +106,7 @@ class Simulated:
             self.native.launch_graph(stream.ptr, self.graphs[arguments[0]])
 
     def finish(self):
-        """Return activities, moments of event records, and calls, by time since the beginning."""
+        """Return activities, times of event records, and calls, by time since the start."""
         self.native.detach()
         self.session.stop()
         chunks = self.session.take_tables(flush=True)

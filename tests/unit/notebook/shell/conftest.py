@@ -16,7 +16,7 @@ from gpuviz.recorder.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What running a cell did."""
+    """The result of running a cell."""
 
     result: Any
     stdout: str
@@ -61,7 +61,7 @@ def plain_shell():
 
 @pytest.fixture
 def shell(plain_shell):
-    """A shell with the extension, and ``gpu``, a simulated GPU whose waiting takes no time."""
+    """A shell with the extension, and ``gpu``, a simulated GPU that does not wait in real time."""
     plain_shell.run("%load_ext gpuviz")
     plain_shell.run("import gpuviz\ngpu = gpuviz.SimulatedGPU(real_time=False)")
     return plain_shell

@@ -1,11 +1,11 @@
-"""What Tab offers after the magics."""
+"""Tab completion after the magics."""
 
 import pytest
 from IPython.core.completer import provisionalcompleter
 
 
 def words(shell, line):
-    """Return what the last word of a line may become."""
+    """Return the completions of the last word of a line."""
     with provisionalcompleter():
         found = shell.shell.Completer.completions(line, len(line))
         return {(line[: each.start] + each.text).split()[-1] for each in found}

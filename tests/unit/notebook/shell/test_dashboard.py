@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 class StandIn(ipywidgets.HTML):
-    """Knows what it is to show."""
+    """A stand-in for the timeline that stores its arguments."""
 
     is_watched = True
 

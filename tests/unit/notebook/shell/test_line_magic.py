@@ -65,7 +65,9 @@ def test_a_saved_file_is_only_replaced_by_force(shell, tmp_path):
     shell.run(f"%gpuviz save {path} --force")
 
     assert first.stdout == f"Wrote {path}\n"
-    assert refused.stderr.startswith(f"UsageError: {path} exists")
+    assert refused.stderr.startswith(
+        f"UsageError: {path} exists; choose another name, or use --force to replace it."
+    )
     assert gpuviz.load(path).peak().bytes == 1536
     assert path.stat().st_size != size
 
