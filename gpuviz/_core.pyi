@@ -35,16 +35,18 @@ class OfflineDevice(Device):
     """A device without hardware; its streams are told when to be busy."""
 
     def occupy(self, stream: int) -> None:
-        """Put endless work on a stream: events recorded behind it stay pending."""
+        """Keep a stream busy: events recorded on it from now on stay pending."""
 
     def finish(self, stream: int) -> None:
-        """End the work of a stream."""
+        """Let a stream finish; its events complete."""
 
     def finish_all(self) -> None:
-        """End the work of every stream."""
+        """Let every stream finish."""
 
 class SimulatedDevice(OfflineDevice):
-    """A capacity, and addresses as NVIDIA's driver hands them out."""
+    """
+    A device with a capacity that hands out addresses as NVIDIA's driver does.
+    """
 
     def __init__(self, capacity: int, ordinal: int = 0) -> None: ...
 
@@ -73,7 +75,7 @@ class CudaDriver:
 
     @property
     def version(self) -> int:
-        """The CUDA version it serves: 1000 * major + 10 * minor."""
+        """The CUDA version that the driver supports: 1000 * major + 10 * minor."""
 
     def exchange_capture_mode(self, mode: int) -> int:
         """
@@ -90,7 +92,7 @@ class CudaDriver:
         """
 
     def total_memory(self, ordinal: int) -> int:
-        """Return the memory of a device in bytes; makes no context."""
+        """Return the memory of a device in bytes, without creating a context."""
 
 class CudaDevice(Device):
     def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
@@ -105,7 +107,7 @@ class StackTable:
 
     @property
     def dropped(self) -> int:
-        """Captures that got stack 0 because the table was full."""
+        """Captures that were recorded as stack 0 because the table was full."""
 
     def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType, int]]]:
         """
@@ -113,7 +115,7 @@ class StackTable:
         """
 
 class EventRing(MemoryEventSink):
-    """Takes the events of one device to the collector; never waits."""
+    """Passes the events of one device to the collector; never waits."""
 
 class Session:
     """
@@ -142,7 +144,7 @@ class Session:
         """
 
     def take_tables(self, flush: bool = False) -> dict[str, list[dict[str, numpy.ndarray]]]:
-        """The same for all other tables, by name."""
+        """Return the new rows of all other tables, by name."""
 
     def streams(self) -> list[tuple[int, int, int, str, int, int, int, int]]:
         """
@@ -150,10 +152,12 @@ class Session:
         """
 
     def changed_streams(self) -> list[tuple[int, int, int, str, int, int, int, int]]:
-        """Those rows that are new or changed since the last call."""
+        """Return the rows that are new or have changed since the last call."""
 
     def strings(self, first_id: int) -> list[str]:
-        """The texts `first_id`, `first_id + 1`, ... of the table strings."""
+        """
+        Return the texts with the ids `first_id`, `first_id + 1`, ... of the table strings.
+        """
 
     @property
     def stacks(self) -> StackTable: ...
@@ -165,14 +169,14 @@ class Session:
 
     @property
     def stack_method(self) -> str:
-        """How stacks are read: frames, attributes (slow) or none."""
+        """How call stacks are read: `frames`, `attributes` (slow) or `none`."""
 
     @property
     def running(self) -> bool: ...
 
     @property
     def events(self) -> int:
-        """Events that reached columns."""
+        """Events stored in columns."""
 
     @property
     def dropped(self) -> int:
@@ -180,22 +184,24 @@ class Session:
 
     @property
     def activities(self) -> int:
-        """Activities that reached columns."""
+        """Activities stored in columns."""
 
     @property
     def dropped_activities(self) -> int:
-        """Rows of the tables beside memory_events that were lost."""
+        """Rows lost of all tables but memory_events."""
 
     @property
     def dropped_by_action(self) -> dict[str, int]:
-        """The same, by names of ACTIONS."""
+        """Events lost, by action (see ACTIONS)."""
 
     @property
     def bytes(self) -> int:
-        """Held now: rings, columns not yet taken, stacks."""
+        """Bytes held by rings, columns that were not taken yet, and stacks."""
 
     def measure_event_cost_ns(self) -> float:
-        """Return an estimate of what one event costs the thread that causes it."""
+        """
+        Return the estimated cost of one event, in ns, on the thread that causes it.
+        """
 
     @property
     def collector_cpu_ns(self) -> int: ...
@@ -206,7 +212,7 @@ class Session:
 
     @property
     def wall_start_ns(self) -> int:
-        """The same moment in nanoseconds since 1970."""
+        """The same moment on CLOCK_REALTIME."""
 
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
@@ -222,20 +228,20 @@ class CuptiTracer:
         """
 
     def stop(self) -> None:
-        """Return when all that the GPU has completed is in the log."""
+        """Wait until everything that the GPU has completed is in the log."""
 
     def flush(self) -> None:
-        """Let what is complete reach the log now."""
+        """Move completed records to the log now."""
 
     def abandon_after_fork(self) -> None: ...
 
     @property
     def launches(self) -> int:
-        """Launches that callbacks saw."""
+        """Launches seen by callbacks."""
 
     @property
     def records(self) -> int:
-        """Records that CUPTI delivered."""
+        """Records delivered by CUPTI."""
 
     @property
     def unreadable_launches(self) -> int:
@@ -257,7 +263,7 @@ def add_stream_range(session: Session, name: bytes, device: int, handle: int, ti
     """
 
 def name_stream(session: Session, device: int, handle: int, name: str) -> int:
-    """Name the stream that has a handle now, and return its id."""
+    """Name the stream that has this handle now, and return its id."""
 
 def record_nvtx(session: Session) -> None:
     """Send NVTX ranges to a session, which must live until ignore_nvtx()."""
@@ -268,7 +274,7 @@ def ignore_nvtx() -> None:
     """
 
 def abandon_nvtx_after_fork() -> None:
-    """The same in the child after fork(), where it waits for nothing."""
+    """Do the same in the child process after fork(), without waiting."""
 
 class AllocatorSettings:
     """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""
@@ -357,7 +363,7 @@ class CachingAllocator:
         """
 
     def empty_cache(self) -> None:
-        """Give unused segments back to the device."""
+        """Release unused segments to the device."""
 
     class PoolFilter(enum.Enum):
         this_thread = 0
@@ -373,7 +379,7 @@ class CachingAllocator:
     def end_pool(self, pool: int) -> None: ...
 
     def release_pool(self, pool: int) -> None:
-        """Give the pool's memory back to the device as its blocks become free."""
+        """Release the pool's memory to the device as its blocks become free."""
 
     def memory_stats(self) -> dict[str, int]:
         """Return every value of torch.cuda.memory_stats, by its key."""
@@ -388,7 +394,7 @@ class CachingAllocator:
     def reset_accumulated_stats(self) -> None: ...
 
     def set_memory_fraction(self, fraction: float) -> None:
-        """Limit what is reserved to a share of the device."""
+        """Limit reserved memory to a fraction of the device's."""
 
     @property
     def device(self) -> Device: ...
@@ -416,10 +422,10 @@ class CachingAllocator:
     def detach(self) -> None: ...
 
     def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
-        """Push the events that lead to what exists now."""
+        """Push the events that recreate the current state."""
 
 class MemoryColumns:
-    """The columns of `memory_events`, looked at without a copy."""
+    """The columns of `memory_events`, used without copying."""
 
     def __init__(self, *, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], requested_size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], device: Annotated[NDArray[numpy.int16], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stack: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], thread: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -460,7 +466,7 @@ class MemoryState:
         """
 
     def statistics(self, device: int) -> dict[str, int]:
-        """Return the keys of torch.cuda.memory_stats that events can tell."""
+        """Return the keys of torch.cuda.memory_stats that follow from events."""
 
     def parts(self, device: int) -> dict[str, int]:
         """
@@ -500,7 +506,7 @@ def group_medians(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), or
     """
 
 class Operation(enum.IntEnum):
-    """What a row of a program does."""
+    """The operation of a row of a program."""
 
     malloc = 0
 
@@ -542,7 +548,7 @@ class ReplayProgram:
     def __len__(self) -> int: ...
 
 class Replayer:
-    """Carries a program out on an allocator, once."""
+    """Runs a program on an allocator, once."""
 
     def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: CachingAllocator) -> None: ...
 
@@ -560,7 +566,7 @@ class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception]) -> None: ...
 
     def empty_cache(self, allocator: CachingAllocator) -> None:
-        """Give unused segments back to the device, with the caller's stack."""
+        """Release unused segments to the device, with the caller's stack."""
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
@@ -574,7 +580,7 @@ class CupyAllocator:
 
     @property
     def lost_frees(self) -> int:
-        """Frees that failed and were given up."""
+        """Frees that failed and were abandoned."""
 
 def cupy_malloc(make: Callable[[], CupyAllocator]) -> Callable[[int], Any]:
     """
@@ -587,7 +593,7 @@ class CupyObserver:
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
     def devices(self) -> list[int]:
-        """Return the devices on which it has allocated."""
+        """Return the devices on which it has allocated memory."""
 
     def abandon(self) -> None: ...
 
@@ -605,10 +611,10 @@ class GpuKernel:
         """
 
 class SimulatedGpu:
-    """A GPU without a GPU, as CUDA's calls see it."""
+    """A simulated GPU, at the level of CUDA's calls."""
 
     def __init__(self, device: int = 0, *, real_time: bool = True) -> None:
-        """Without `real_time` the clock stands still but for waits and calls."""
+        """Without `real_time`, only waits and calls advance the clock."""
 
     multiprocessors: Final[int] = ...
     """(arg: object, /) -> int"""
@@ -617,10 +623,10 @@ class SimulatedGpu:
         """Record into a running session, which must live until detach()."""
 
     def detach(self) -> None:
-        """Wait for the work given until now, and record no more."""
+        """Wait for pending GPU activities, and stop recording."""
 
     def abandon(self) -> None:
-        """From now on, memory is given back without waiting for work."""
+        """From now on, release memory without waiting for the GPU."""
 
     def before_fork(self) -> None: ...
 
@@ -628,10 +634,10 @@ class SimulatedGpu:
 
     @property
     def now_ns(self) -> int:
-        """On CLOCK_MONOTONIC, or the virtual clock."""
+        """Now, in ns, on CLOCK_MONOTONIC or the virtual clock."""
 
     def wait_until(self, time_ns: int) -> None:
-        """Let the host do something else until then."""
+        """Let the host be busy with something else until then."""
 
     def allocate(self, allocator: CachingAllocator, size: int, stream: int) -> int:
         """
@@ -669,7 +675,7 @@ class SimulatedGpu:
     def launch(self, stream: int, kernel: GpuKernel) -> None: ...
 
     def create_graph(self, kernels: Sequence[GpuKernel]) -> int:
-        """Return its number; its kernels run one after the other."""
+        """Return the number of a new graph, whose kernels run one after another."""
 
     def destroy_graph(self, graph: int) -> None: ...
 
@@ -688,7 +694,7 @@ class ScheduledDevice(SimulatedDevice):
     def __init__(self, gpu: SimulatedGpu, capacity: int) -> None: ...
 
 class ClockedSink(MemoryEventSink):
-    """Passes events on with the time of a SimulatedGpu's clock."""
+    """Passes events on, with times of a SimulatedGpu's clock."""
 
     def __init__(self, gpu: SimulatedGpu, sink: MemoryEventSink) -> None: ...
 
@@ -737,7 +743,7 @@ class TorchSnapshot:
         """
 
     def take_events(self) -> dict[str, Any]:
-        """Return the trace as columns, and keep none."""
+        """Return the trace as columns, and clear it."""
 
     @property
     def texts(self) -> list[bytes]: ...

@@ -161,7 +161,7 @@ void bind_pools(nb::class_<CachingAllocator>& allocator) {
             "release_pool",
             [](CachingAllocator& self, std::uint64_t pool) { self.release_pool(pool, site()); },
             "pool"_a, nb::call_guard<GilRelease>(),
-            "Give the pool's memory back to the device as its blocks become free.");
+            "Release the pool's memory to the device as its blocks become free.");
 }
 
 void bind_state(nb::class_<CachingAllocator>& allocator) {
@@ -186,7 +186,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("reset_peak_stats", &CachingAllocator::reset_peak_stats)
         .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats)
         .def("set_memory_fraction", &CachingAllocator::set_memory_fraction, "fraction"_a,
-             "Limit what is reserved to a share of the device.")
+             "Limit reserved memory to a fraction of the device's.")
         .def_prop_ro("device", &CachingAllocator::device, nb::rv_policy::reference_internal)
         .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction)
         .def("apply_settings", &CachingAllocator::apply_settings, "settings"_a)
@@ -199,7 +199,7 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("attach", &attach, "sink"_a, "Push every event to `sink` from now on.")
         .def("detach", &detach)
         .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
-             "Push the events that lead to what exists now.");
+             "Push the events that recreate the current state.");
 }
 
 }  // namespace
@@ -251,7 +251,7 @@ void bind_allocator(nb::module_& m) {
             "Keep the block's memory, once freed, until `stream` has passed this point.")
         .def(
             "empty_cache", [](CachingAllocator& self) { self.empty_cache(site()); },
-            nb::call_guard<GilRelease>(), "Give unused segments back to the device.");
+            nb::call_guard<GilRelease>(), "Release unused segments to the device.");
     bind_pools(allocator);
     bind_state(allocator);
 }

@@ -19,7 +19,7 @@ void bind_cuda(nb::module_& m) {
             "open", [] { return std::const_pointer_cast<CudaDriver>(CudaDriver::open()); },
             "Return the driver of libcuda.so.1; DeviceError when it is missing or too old.")
         .def_prop_ro("version", &CudaDriver::version,
-                     "The CUDA version it serves: 1000 * major + 10 * minor.")
+                     "The CUDA version that the driver supports: 1000 * major + 10 * minor.")
         .def(
             "exchange_capture_mode",
             [](const CudaDriver& driver, int mode) {
@@ -34,7 +34,7 @@ void bind_cuda(nb::module_& m) {
         .def("device_uuid", &CudaDriver::device_uuid, "ordinal"_a,
              "Return the UUID as nvidia-smi prints it after GPU- or MIG-; makes no context.")
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
-             "Return the memory of a device in bytes; makes no context.");
+             "Return the memory of a device in bytes, without creating a context.");
 
     nb::class_<CudaDevice, device::Device>(m, "CudaDevice")
         .def(

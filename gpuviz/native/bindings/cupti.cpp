@@ -38,11 +38,11 @@ void bind_cupti(nb::module_& m) {
         .def("start", &CuptiTracer::start, unlocked,
              "Raise RuntimeError, with what stands in the way, or record from now on.")
         .def("stop", &CuptiTracer::stop, unlocked,
-             "Return when all that the GPU has completed is in the log.")
-        .def("flush", &CuptiTracer::flush, unlocked, "Let what is complete reach the log now.")
+             "Wait until everything that the GPU has completed is in the log.")
+        .def("flush", &CuptiTracer::flush, unlocked, "Move completed records to the log now.")
         .def("abandon_after_fork", &CuptiTracer::abandon_after_fork)
-        .def_prop_ro("launches", &CuptiTracer::launches, "Launches that callbacks saw.")
-        .def_prop_ro("records", &CuptiTracer::records, "Records that CUPTI delivered.")
+        .def_prop_ro("launches", &CuptiTracer::launches, "Launches seen by callbacks.")
+        .def_prop_ro("records", &CuptiTracer::records, "Records delivered by CUPTI.")
         .def_prop_ro("unreadable_launches", &CuptiTracer::unreadable_launches,
                      "Launches whose parameters could not be read.");
 }

@@ -33,13 +33,13 @@ void bind_cupy_allocator(nb::module_& m) {
                     "open_device: typing.Callable[[int], CachingAllocator], "
                     "out_of_memory: typing.Callable[[typing.Any], Exception]) -> None"))
         .def("empty_cache", &CupyAllocator::empty_cache, "allocator"_a,
-             "Give unused segments back to the device, with the caller's stack.")
+             "Release unused segments to the device, with the caller's stack.")
         .def("set_session", &CupyAllocator::set_session, "session"_a.none(), "stacks"_a = true)
         .def("abandon", &CupyAllocator::abandon)
         .def_prop_ro("is_direct", &CupyAllocator::is_direct,
                      "Whether CuPy's objects are written directly; slower calls build them if not.")
         .def_prop_ro("lost_frees", &CupyAllocator::lost_frees,
-                     "Frees that failed and were given up.");
+                     "Frees that failed and were abandoned.");
 
     m.def("cupy_malloc", &cupy::malloc_function<CupyAllocator>, "make"_a,
           nb::sig("def cupy_malloc(make: typing.Callable[[], CupyAllocator]) -> "

@@ -39,7 +39,8 @@ void bind_cupy_observer(nb::module_& m) {
                     "out_of_memory: typing.Callable[[BaseException, int, int], None] | None = None"
                     ") -> None"))
         .def("set_session", &CupyObserver::set_session, "session"_a.none(), "stacks"_a = true)
-        .def("devices", &CupyObserver::devices, "Return the devices on which it has allocated.")
+        .def("devices", &CupyObserver::devices,
+             "Return the devices on which it has allocated memory.")
         .def("abandon", &CupyObserver::abandon);
 
     m.def("observed_malloc", &cupy::malloc_function<CupyObserver>, "make"_a,

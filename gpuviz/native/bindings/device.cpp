@@ -50,12 +50,14 @@ void bind_device(nb::module_& m) {
                                       "A device without hardware; its streams are told when to be "
                                       "busy.")
         .def("occupy", &OfflineDevice::occupy, "stream"_a,
-             "Put endless work on a stream: events recorded behind it stay pending.")
-        .def("finish", &OfflineDevice::finish, "stream"_a, "End the work of a stream.")
-        .def("finish_all", &OfflineDevice::finish_all, "End the work of every stream.");
+             "Keep a stream busy: events recorded on it from now on stay pending.")
+        .def("finish", &OfflineDevice::finish, "stream"_a,
+             "Let a stream finish; its events complete.")
+        .def("finish_all", &OfflineDevice::finish_all, "Let every stream finish.");
 
     nb::class_<SimulatedDevice, OfflineDevice>(
-        m, "SimulatedDevice", "A capacity, and addresses as NVIDIA's driver hands them out.")
+        m, "SimulatedDevice",
+        "A device with a capacity that hands out addresses as NVIDIA's driver does.")
         .def(nb::init<std::uint64_t, int>(), "capacity"_a, "ordinal"_a = 0)
         .def_prop_ro("used", &SimulatedDevice::used, "Bytes allocated and mapped.")
         .def("refuse_beyond", &SimulatedDevice::refuse_beyond, "used"_a,

@@ -185,7 +185,7 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
 
 void bind_memory_state(nb::module_& m) {
     nb::class_<EventColumns>(m, "MemoryColumns",
-                             "The columns of `memory_events`, looked at without a copy.")
+                             "The columns of `memory_events`, used without copying.")
         .def("__init__", &construct_columns, nb::kw_only(), "time"_a.noconvert(),
              "action"_a.noconvert(), "address"_a.noconvert(), "size"_a.noconvert(),
              "requested_size"_a.noconvert(), "device"_a.noconvert(), "stream"_a.noconvert(),
@@ -247,7 +247,7 @@ void bind_memory_state(nb::module_& m) {
              "Return the blocks, free ones too, as columns by device and address. `segment` is a "
              "row of segments() or -1; `state` is 0 inactive, 1 allocated, 2 pending free.")
         .def("statistics", &statistics_dict, "device"_a,
-             "Return the keys of torch.cuda.memory_stats that events can tell.")
+             "Return the keys of torch.cuda.memory_stats that follow from events.")
         .def("parts", &parts_dict, "device"_a,
              "Return how the memory of a device is used, in bytes: allocated and its peak, and of "
              "the known segments what is reserved, free, free in partly used segments and in the "

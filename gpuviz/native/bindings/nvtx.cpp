@@ -16,7 +16,7 @@ void bind_nvtx(nb::module_& m) {
     m.def("ignore_nvtx", &nvtx::ignore_nvtx, nb::call_guard<python::GilRelease>(),
           "Send NVTX ranges nowhere; returns when no thread is within the session for them.");
     m.def("abandon_nvtx_after_fork", &nvtx::abandon_nvtx_after_fork,
-          "The same in the child after fork(), where it waits for nothing.");
+          "Do the same in the child process after fork(), without waiting.");
 }
 
 }  // namespace gpuviz::bindings

@@ -59,7 +59,7 @@ void bind_ranges(nb::module_& m) {
           "time_ns"_a, "end_ns"_a,
           "Add a range that was measured on a stream; times are those of time.monotonic_ns().");
     m.def("name_stream", &name_stream, "session"_a, "device"_a, "handle"_a, "name"_a,
-          "Name the stream that has a handle now, and return its id.");
+          "Name the stream that has this handle now, and return its id.");
 }
 
 }  // namespace gpuviz::bindings

@@ -133,7 +133,7 @@ void bind_stack_table(nb::module_& m) {
     nb::class_<StackTable>(m, "StackTable", "The distinct call stacks of a session.")
         .def("__len__", &StackTable::size)
         .def_prop_ro("dropped", &StackTable::dropped,
-                     "Captures that got stack 0 because the table was full.")
+                     "Captures that were recorded as stack 0 because the table was full.")
         .def("new_stacks", &new_stacks, "first_id"_a,
              nb::sig("def new_stacks(self, first_id: int) -> "
                      "list[list[tuple[types.CodeType, int]]]"),
@@ -144,27 +144,28 @@ void bind_stack_table(nb::module_& m) {
 void bind_counters(nb::class_<Session>& session) {
     session
         .def_prop_ro("stack_method", &Session::stack_method,
-                     "How stacks are read: frames, attributes (slow) or none.")
+                     "How call stacks are read: `frames`, `attributes` (slow) or `none`.")
         .def_prop_ro("running", &Session::running)
-        .def_prop_ro("events", &Session::events, "Events that reached columns.")
+        .def_prop_ro("events", &Session::events, "Events stored in columns.")
         .def_prop_ro("dropped", &dropped, "Events lost because a ring was full.")
         .def_prop_ro(
             "activities", [](const Session& session) { return session.log().activities.rows(); },
-            "Activities that reached columns.")
+            "Activities stored in columns.")
         .def_prop_ro(
             "dropped_activities", [](const Session& session) { return session.log().dropped(); },
-            "Rows of the tables beside memory_events that were lost.")
+            "Rows lost of all tables but memory_events.")
         .def_prop_ro("dropped_by_action", &dropped_by_action,
                      nb::sig("def dropped_by_action(self) -> dict[str, int]"),
-                     "The same, by names of ACTIONS.")
-        .def_prop_ro("bytes", &Session::bytes, "Held now: rings, columns not yet taken, stacks.")
+                     "Events lost, by action (see ACTIONS).")
+        .def_prop_ro("bytes", &Session::bytes,
+                     "Bytes held by rings, columns that were not taken yet, and stacks.")
         .def("measure_event_cost_ns", &Session::measure_event_cost_ns,
-             "Return an estimate of what one event costs the thread that causes it.")
+             "Return the estimated cost of one event, in ns, on the thread that causes it.")
         .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
         .def_prop_ro("start_ns", &Session::start_ns,
                      "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
         .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
-                     "The same moment in nanoseconds since 1970.");
+                     "The same moment on CLOCK_REALTIME.");
 }
 
 }  // namespace
@@ -172,7 +173,7 @@ void bind_counters(nb::class_<Session>& session) {
 void bind_record(nb::module_& m) {
     bind_stack_table(m);
     nb::class_<record::EventRing, record::MemoryEventSink>(
-        m, "EventRing", "Takes the events of one device to the collector; never waits.");
+        m, "EventRing", "Passes the events of one device to the collector; never waits.");
     const record::SessionOptions defaults;
     nb::class_<Session> session(
         m, "Session",
@@ -197,7 +198,7 @@ void bind_record(nb::module_& m) {
         .def("take_tables", &take_tables, "flush"_a = false,
              nb::sig("def take_tables(self, flush: bool = False) -> "
                      "dict[str, list[dict[str, numpy.ndarray]]]"),
-             "The same for all other tables, by name.")
+             "Return the new rows of all other tables, by name.")
         .def(
             "streams", [](Session& session) { return rows_of(session.log().streams.all()); },
             nb::sig("def streams(self) -> "
@@ -209,10 +210,10 @@ void bind_record(nb::module_& m) {
             [](Session& session) { return rows_of(session.log().streams.take_changed()); },
             nb::sig("def changed_streams(self) -> "
                     "list[tuple[int, int, int, str, int, int, int, int]]"),
-            "Those rows that are new or changed since the last call.")
+            "Return the rows that are new or have changed since the last call.")
         .def("strings", &strings, "first_id"_a,
              nb::sig("def strings(self, first_id: int) -> list[str]"),
-             "The texts `first_id`, `first_id + 1`, ... of the table strings.")
+             "Return the texts with the ids `first_id`, `first_id + 1`, ... of the table strings.")
         .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");

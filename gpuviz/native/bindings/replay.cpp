@@ -93,7 +93,8 @@ nb::dict run(Replayer& replayer, double speed) {
 }  // namespace
 
 void bind_replay(nb::module_& m) {
-    nb::enum_<Operation>(m, "Operation", nb::is_arithmetic(), "What a row of a program does.")
+    nb::enum_<Operation>(m, "Operation", nb::is_arithmetic(),
+                         "The operation of a row of a program.")
         .value("malloc", Operation::malloc)
         .value("free", Operation::free)
         .value("record_stream", Operation::record_stream)
@@ -116,7 +117,7 @@ void bind_replay(nb::module_& m) {
              "stack"_a = nb::none(), "thread"_a = nb::none(), "time_ns"_a = nb::none(),
              "settings"_a = std::vector<std::string>{})
         .def("__len__", &ReplayProgram::size);
-    nb::class_<Replayer>(m, "Replayer", "Carries a program out on an allocator, once.")
+    nb::class_<Replayer>(m, "Replayer", "Runs a program on an allocator, once.")
         .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::CachingAllocator&>(),
              "program"_a, "device"_a, "allocator"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
              nb::keep_alive<1, 4>())

@@ -186,7 +186,7 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
                     return self.create_graph(std::move(kernels), site);
                 });
             },
-            "kernels"_a, "Return its number; its kernels run one after the other.")
+            "kernels"_a, "Return the number of a new graph, whose kernels run one after another.")
         .def(
             "destroy_graph",
             [](SimulatedGpu& self, std::uint32_t graph) {
@@ -234,7 +234,7 @@ void bind_simulated_gpu(nb::module_& m) {
              "static_shared_memory"_a = 0, "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
              "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
     nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", nb::is_weak_referenceable(),
-                                 "A GPU without a GPU, as CUDA's calls see it.");
+                                 "A simulated GPU, at the level of CUDA's calls.");
     gpu.def(
            "__init__",
            [](SimulatedGpu* self, int device, bool real_time) {
@@ -247,7 +247,7 @@ void bind_simulated_gpu(nb::module_& m) {
                new (self) SimulatedGpu(device, std::move(clock));
            },
            "device"_a = 0, nb::kw_only(), "real_time"_a = true,
-           "Without `real_time` the clock stands still but for waits and calls.")
+           "Without `real_time`, only waits and calls advance the clock.")
         .def_ro_static("multiprocessors", &simulation::GpuSchedule::multiprocessors)
         .def(
             "attach",
@@ -262,18 +262,19 @@ void bind_simulated_gpu(nb::module_& m) {
             "Record into a running session, which must live until detach().")
         .def(
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
-            nb::call_guard<GilRelease>(), "Wait for the work given until now, and record no more.")
+            nb::call_guard<GilRelease>(), "Wait for pending GPU activities, and stop recording.")
         .def("abandon", &SimulatedGpu::abandon,
-             "From now on, memory is given back without waiting for work.")
+             "From now on, release memory without waiting for the GPU.")
         .def("before_fork", &SimulatedGpu::before_fork)
         .def("after_fork", &SimulatedGpu::after_fork, "in_child"_a)
         .def_prop_ro(
             "now_ns", [](SimulatedGpu& self) { return self.clock().now(); },
-            "On CLOCK_MONOTONIC, or the virtual clock.")
+            "Now, in ns, on CLOCK_MONOTONIC or the virtual clock.")
         .def(
             "wait_until",
             [](SimulatedGpu& self, std::int64_t time_ns) { self.clock().wait_until(time_ns); },
-            "time_ns"_a, nb::call_guard<GilRelease>(), "Let the host do something else until then.")
+            "time_ns"_a, nb::call_guard<GilRelease>(),
+            "Let the host be busy with something else until then.")
         .def("allocate", &allocate, "allocator"_a, "size"_a, "stream"_a,
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
         .def("free", &free, "allocator"_a, "address"_a)
@@ -287,7 +288,7 @@ void bind_simulated_gpu(nb::module_& m) {
         .def(nb::init<SimulatedGpu&, std::uint64_t>(), "gpu"_a, "capacity"_a,
              nb::keep_alive<1, 2>());
     nb::class_<ClockedSink, record::MemoryEventSink>(
-        m, "ClockedSink", "Passes events on with the time of a SimulatedGpu's clock.")
+        m, "ClockedSink", "Passes events on, with times of a SimulatedGpu's clock.")
         .def(
             "__init__",
             [](ClockedSink* self, SimulatedGpu& gpu, record::MemoryEventSink& sink) {

@@ -167,7 +167,7 @@ void bind_torch_snapshot(nb::module_& m) {
         .def("history", &history_dict, "max_split_size"_a.none(), "divisions"_a,
              "Return the `size` and `pool` of each event, the rows `before` and `after` them, the "
              "`owners` of the pools, and the number of `contradictions`.")
-        .def("take_events", &take_events, "Return the trace as columns, and keep none.")
+        .def("take_events", &take_events, "Return the trace as columns, and clear it.")
         .def_prop_ro("texts", &texts_list)
         .def_prop_ro("annotations", &annotations_dict)
         .def_prop_ro("settings", [](const TorchSnapshot& self) { return json_dict(self.settings); })
