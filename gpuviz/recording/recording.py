@@ -262,7 +262,8 @@ class Recording:
     def window(self, start: int, end: int) -> "Recording":
         """Return the part of the recording after ``start`` and until ``end``, in ns.
 
-        The time axis stays the same. Blocks that exist at ``start`` become initial events.
+        The time axis stays the same. Blocks that exist at ``start`` become initial events. Rows
+        that overlap the window are kept as a whole, with the calls that launched them.
         """
         from gpuviz.analysis.window import window
 

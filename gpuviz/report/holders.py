@@ -106,4 +106,4 @@ def _code(source: str) -> str:
 
 
 def _site(site: str) -> str:
-    return f'<div class="gpuviz-table__place">{escape(site)}</div>'
+    return f'<div class="gpuviz-table__call-site">{escape(site)}</div>'

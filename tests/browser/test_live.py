@@ -1,5 +1,6 @@
 """The live timeline in a real JupyterLab, in a real browser."""
 
+import json
 import os
 import re
 import signal
@@ -19,10 +20,11 @@ from tests.browser.lab import (
     write_notebook,
 )
 from tests.browser.test_report import LEVELS, point
+from tests.browser.test_report_tables import cells, numbers
 
 pytestmark = pytest.mark.browser
 
-SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN = range(5)
+SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN, ROWS = range(6)
 LONG_S, SHORT_S = 10, 3
 CELLS = [
     """
@@ -57,7 +59,24 @@ print("recording", recorder.is_recording, "watched", watched, end=" ")
 print("widgets", len(timeline._open), "listeners", recorder._feed.listeners)
 """,
     "Timeline(recorder)",
+    """
+import json
+recording = recorder.recording
+tables = {
+    "kernels": recording.kernels(),
+    "copies": recording.copies(),
+    "synchronizations": recording.synchronizations("line"),
+    "call-sites-of-allocations": recording.sites("line", device=0),
+}
+print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
+""",
 ]
+COLUMNS = {
+    "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
+    "copies": ["total_ns", "bytes", "count", "median_ns", "bytes_per_second"],
+    "synchronizations": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
+    "call-sites-of-allocations": ["live_bytes"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +163,49 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
     assert zoomed.split(" of ")[0] == still_zoomed.split(" of ")[0]
     assert followed.split(" to ")[0] != following.split(" to ")[0]
     assert counts(notebook)[0] > max(events)
+
+
+def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook):
+    start(notebook)
+    notebook.locator(".gpuviz-live__tables > summary").click()
+    heading = notebook.locator("[data-part=copies] th").nth(3)
+    heading.get_by_role("button").click()
+    heading.get_by_role("button").click()
+    notebook.locator("[data-part=call-sites-of-allocations] summary").first.click()
+    before = [int(row[3]) for row in cells(notebook, "copies")]
+    notebook.wait_for_function(
+        "before => +document.querySelector('[data-part=copies] td:nth-child(4)').dataset.sort"
+        " > before",
+        arg=before[0],
+    )
+    later = [int(row[3]) for row in cells(notebook, "copies")]
+    was_open = notebook.locator("[data-part=call-sites-of-allocations] details[open]").count()
+    has_focus = notebook.evaluate("document.activeElement.parentElement.open")
+    run_cell(notebook, STOP)
+    wait_until_run(notebook, STOP)
+    wait_for_state(notebook, "Recording stopped")
+    run_cell(notebook, ROWS)
+    wait_until_run(notebook, ROWS)
+    notebook.locator(".gpuviz-live__tables").scroll_into_view_if_needed()
+    told = notebook.locator(".jp-OutputArea-output", has_text="rows {").first.text_content()
+    expected = {
+        part: numbers([[row[name] for name in COLUMNS[part]] for row in rows], 0)
+        for part, rows in json.loads(told.removeprefix("rows ")).items()
+    }
+    for _ in range(50):
+        shown = {
+            part: numbers(cells(notebook, part), 1, 1 + len(names))
+            for part, names in COLUMNS.items()
+        }
+        if shown == expected:
+            break
+        notebook.wait_for_timeout(200)
+
+    assert shown == expected
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert later == sorted(later)
+    assert was_open == 1
+    assert has_focus
 
 
 def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):

@@ -149,7 +149,7 @@ def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
 
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    places = page.locator(".gpuviz-sites summary .gpuviz-table__place")
+    places = page.locator(".gpuviz-sites summary .gpuviz-table__call-site")
 
     page.get_by_role("button", name="At the end").click()
     descending = places.all_inner_texts()

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pyarrow.compute as pc
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
+from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 pytestmark = pytest.mark.browser
@@ -39,7 +41,8 @@ def cells(page: Page, part: str, table: int = 0) -> list[list[str]]:
 def numbers(rows: list[list[str]], first: int = 1, last: int | None = None) -> Counter:
     """Return the number of occurrences of each row of numbers."""
     return Counter(
-        tuple(None if value == "" else float(value) for value in row[first:last]) for row in rows
+        tuple(None if value in ("", None) else float(value) for value in row[first:last])
+        for row in rows
     )
 
 
@@ -51,6 +54,58 @@ def recorded(request) -> Recording:
 def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp_path):
     open_tables(page, recorded, tmp_path)
 
+    check_kernels_copies_and_waits(page, recorded)
+
+
+@pytest.mark.parametrize("shares", [(0, 0.3), (0.31, 0.62), (0.55, 1)])
+@pytest.mark.parametrize("name", ["generated", "kmeans", "image_pipeline"])
+def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tmp_path):
+    shipped = [load(path) for path in SHIPPED if path.stem == name]
+    (whole,) = shipped or [generated()]
+    start, end = (int(share * whole.duration_ns) for share in shares)
+    path = whole.report(tmp_path / "run.html")
+    page.goto(f"{path.as_uri()}#t={start}-{end}")
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    page.get_by_label("Only the time shown in the charts").check()
+    for more in page.locator(".gpuviz-table__more").all():
+        more.click()
+
+    window = whole.window(start, end)
+    check_kernels_copies_and_waits(page, window)
+    if name != "generated":
+        check_lines(page, window)
+
+
+def generated() -> Recording:
+    """Return what overlaps at random: launches long before, copies of all kinds, waits."""
+    random = Random(7)
+    timeline = Timeline()
+    for correlation in range(1, 200):
+        begin = random.randrange(1_000_000)
+        called = begin + random.randrange(1, 60_000)
+        started = begin + random.randrange(120_000)
+        ended = started + random.randrange(1, 90_000)
+        activity = {"correlation": correlation, "stream": random.randrange(1, 4)}
+        kind = random.choice(["kernel", "copy", "synchronize", "pageable"])
+        name = {"kernel": "cuLaunchKernel", "synchronize": "cuStreamSynchronize"}.get(
+            kind, random.choice(["cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2"])
+        )
+        if random.random() < 0.8 or kind == "synchronize":
+            line = random.randrange(1, 5)
+            timeline.call(begin, called, name, line=line, correlation=correlation)
+        if kind == "kernel":
+            launch = (random.randrange(1, 3), 32)
+            timeline.kernel(started, ended, random.choice("abc"), launch=launch, **activity)
+        elif kind == "synchronize":
+            timeline.synchronization("stream_synchronize", begin, called, **activity)
+        else:
+            source = {"source": "pageable"} if kind == "pageable" else {}
+            timeline.copy(started, ended, bytes=random.randrange(1, 99), **source, **activity)
+    return timeline.recording()
+
+
+def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
+    """Compare the tables with those of a recording, or of a part of it."""
     shown = cells(page, "kernels")
     kernels = list(recorded.kernels().to_pylist())
     columns = ("total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns")
@@ -70,16 +125,23 @@ def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp
     )
 
     for part, rows in (("kernels", kernels), ("copies", copies), ("synchronizations", waits)):
-        places = page.locator(f"[data-part={part}] .gpuviz-table__place").all()
+        places = page.locator(f"[data-part={part}] .gpuviz-table__call-site").all()
         titles = Counter(place.get_attribute("title") for place in places)
         assert titles == Counter(row["site"] for row in rows)
 
 
 def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp_path):
     open_tables(page, recorded, tmp_path)
+
+    check_lines(page, recorded)
+
+
+def check_lines(page: Page, recorded: Recording) -> None:
+    """Compare the lines that allocated with those of a recording, or of a part of it."""
     device = recorded.devices[0]
     at_end = {
-        row["site"]: row for row in recorded.sites("line", at="end", device=device).to_pylist()
+        row["site"]: row["live_bytes"]
+        for row in recorded.sites("line", at="end", device=device).to_pylist()
     }
 
     shown = {tuple(row) for row in cells(page, "call-sites-of-allocations")}
@@ -88,7 +150,7 @@ def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp
         (
             row["site"],
             str(row["live_bytes"]),
-            str(at_end[row["site"]]["live_bytes"]),
+            str(at_end.get(row["site"], 0)),
             str(row["total_bytes"]),
             str(row["total_count"]),
         )

@@ -11,7 +11,7 @@ import { element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
 import { readShowing } from "../view/showing_reader.ts";
-import { tablesView } from "../view/tables_view.ts";
+import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
 import { type Convert, openRecording } from "./open_recording.ts";
 import { factsOf } from "./recording_facts.ts";
@@ -63,12 +63,12 @@ export class RecordingView {
     });
     this.#isWhole = true;
     this.#update();
-    const { eventCount, work } = this.#recording;
+    const { eventCount, gpu } = this.#recording;
     const counts = this.#words.__(
       "%1: %2 memory events, %3 GPU activities",
-      formatDuration(Math.max(file.durationNs, work.endNs)),
+      formatDuration(Math.max(file.durationNs, gpu.endNs)),
       formatCount(eventCount),
-      formatCount(work.activities.count),
+      formatCount(gpu.activities.count),
     );
     this.#head.append(element("p", "gpuviz-recording__counts", counts));
   }
@@ -91,7 +91,7 @@ export class RecordingView {
       this.#view.update(this.#recording.contentsOf(this.#device));
     }
     if (this.#isWhole && this.#view !== undefined) {
-      this.#shown.use(tablesView(this.#charts, this.#view.chart));
+      this.#shown.use(tablesView(this.#charts, this.#view.chart, WHOLE_MEMORY));
     }
   }
 
@@ -110,7 +110,7 @@ export class RecordingView {
     const isSwitched = this.#view !== undefined;
     this.#view = view;
     if (this.#isWhole && isSwitched) {
-      this.#shown.use(tablesView(this.#charts, view.chart));
+      this.#shown.use(tablesView(this.#charts, view.chart, WHOLE_MEMORY));
     }
   }
 }

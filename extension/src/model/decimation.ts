@@ -32,6 +32,11 @@ export class LevelLine {
     return this.#largest.extreme(first, last, this.values);
   }
 
+  /** The first row of [first, last) with the largest level. */
+  largestRow(first: number, last: number): number {
+    return this.#largest.find(first, last, this.values);
+  }
+
   smallestIn(first: number, last: number): number {
     return this.#smallest.extreme(first, last, this.values);
   }

@@ -2,13 +2,13 @@ import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { Stacks } from "./stacks.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 /** What the charts of one device are drawn from; each of them goes on as the recording does. */
 export interface DeviceContents {
   readonly device: number;
   readonly timeline: DeviceTimeline;
-  readonly work: Work;
+  readonly gpu: GpuActivities;
   readonly lanes: Lanes;
   readonly stacks: Stacks;
   readonly names: Names;

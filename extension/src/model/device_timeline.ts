@@ -32,7 +32,7 @@ export class DeviceTimeline {
     this.extend(events, durationNs);
   }
 
-  /** Takes events that begin with those known; the work is that of those that are new. */
+  /** Takes events that begin with those known; the cost is that of those that are new. */
   extend(events: MemoryEvents, durationNs: number): void {
     this.#events = events;
     this.#endNs = Math.max(durationNs, this.#endNs, events.timeNs[events.count - 1] ?? 0);
@@ -79,6 +79,17 @@ export class DeviceTimeline {
   /** The first row that a reader may choose: all that existed at the start. */
   get firstRow(): number {
     return Math.max(this.events.initialCount - 1, 0);
+  }
+
+  /** The first event after the begin of a window, and the first after its end. */
+  rowsIn({ fromNs, toNs }: { fromNs: number; toNs: number }): readonly [number, number] {
+    const first = Math.max(countAtMost(this.events.timeNs, fromNs), this.events.initialCount);
+    return [first, Math.max(first, countAtMost(this.events.timeNs, toNs))];
+  }
+
+  /** The first row with the most bytes allocated from before the event at `first` until `end`. */
+  peakIn(first: number, end: number): number {
+    return this.lines.allocated.largestRow(Math.max(first - 1, 0), end);
   }
 
   /** Where in the recording the state after an event is, in words. */

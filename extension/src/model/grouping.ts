@@ -7,9 +7,8 @@ interface Lasting {
 /** A whole number for a row; rows with the same number are alike. */
 export type KeyOf = (row: number) => number;
 
-/** Rows that are alike by all keys: how often and how long; times in ns. */
+/** Rows that are alike: how often and how long; times in ns. */
 export interface Group {
-  readonly rows: readonly number[];
   /** The first row of the most frequent kind. */
   readonly typical: number;
   readonly count: number;
@@ -21,36 +20,129 @@ export interface Group {
   readonly longest: number;
 }
 
-/**
- * Sums up rows by keys, most time first, then the most rows, then in the order of their first rows.
- *
- * `kinds` are keys that may differ in a group: its typical row has those that are most frequent.
- */
-export function groupRows(
-  table: Lasting,
-  rows: Iterable<number>,
-  keys: readonly KeyOf[],
-  kinds: readonly KeyOf[],
-): Group[] {
-  const kindOf = joined(kinds);
-  return rowsByKey(rows, joined(keys))
-    .map((own) => ({ rows: own, typical: typicalRow(own, kindOf), ...timesOf(table, own) }))
-    .sort((left, right) => right.totalNs - left.totalNs || right.count - left.count);
+/** How often each of many values came, which repeat, as lengths of time do. */
+export class Counts {
+  readonly #of = new Map<number, number>();
+  #all = 0;
+
+  add(value: number): void {
+    this.#of.set(value, (this.#of.get(value) ?? 0) + 1);
+    this.#all += 1;
+  }
+
+  get all(): number {
+    return this.#all;
+  }
+
+  /** The median of whole numbers, between two of them rounded down; undefined for none. */
+  get median(): number | undefined {
+    const ascending = Float64Array.from(this.#of.keys()).sort();
+    let below = 0;
+    let lower: number | undefined;
+    for (const value of ascending) {
+      below += this.#of.get(value) ?? 0;
+      if (lower !== undefined) {
+        return lower + Math.floor((value - lower) / 2);
+      }
+      if (2 * below > this.#all) {
+        return value;
+      }
+      lower = 2 * below === this.#all ? value : undefined;
+    }
+    return undefined;
+  }
 }
 
-/** The rows of each key, in the order in which the keys' first rows come. */
-export function rowsByKey(rows: Iterable<number>, keyOf: KeyOf): (readonly number[])[] {
-  const groups = new Map<number, number[]>();
-  for (const row of rows) {
-    const key = keyOf(row);
-    const group = groups.get(key);
-    if (group === undefined) {
-      groups.set(key, [row]);
-    } else {
-      group.push(row);
-    }
+/** What is known of a group; `more` is what the caller sums up of it. */
+interface Sums<More> {
+  readonly more: More;
+  readonly lengthsNs: Counts;
+  /** How many rows of a kind there are, and the first of them. */
+  readonly kinds: Map<number, { count: number; first: number }>;
+  totalNs: number;
+  minNs: number;
+  maxNs: number;
+  longest: number;
+}
+
+/**
+ * Groups rows as they come, so that each costs the same however many there are.
+ *
+ * Rows of a group have the same key. They may differ in kind: its typical row has the most frequent
+ * one. `more` makes what the caller sums up of a group.
+ */
+export class Groups<More> {
+  readonly kindOf: KeyOf;
+  readonly #table: Lasting;
+  readonly #keyOf: KeyOf;
+  readonly #more: () => More;
+  readonly #byKey = new Map<number, Sums<More>>();
+
+  constructor(table: Lasting, keyOf: KeyOf, kindOf: KeyOf, more: () => More) {
+    this.#table = table;
+    this.#keyOf = keyOf;
+    this.kindOf = kindOf;
+    this.#more = more;
   }
-  return [...groups.values()];
+
+  /** Takes a row that is later than those before; returns what the caller sums up. */
+  add(row: number): More {
+    const { fromNs, toNs } = this.#table;
+    const lengthNs = Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0);
+    const sums = this.#sumsOf(row);
+    sums.lengthsNs.add(lengthNs);
+    sums.totalNs += lengthNs;
+    sums.minNs = Math.min(sums.minNs, lengthNs);
+    if (lengthNs > sums.maxNs) {
+      sums.maxNs = lengthNs;
+      sums.longest = row;
+    }
+    count(sums, this.kindOf(row), row, 1);
+    return sums.more;
+  }
+
+  /** Counts a row as of its present kind, which was `before` when it was taken. */
+  changeKind(row: number, before: number): More {
+    const sums = this.#sumsOf(row);
+    count(sums, before, row, -1);
+    count(sums, this.kindOf(row), row, 1);
+    return sums.more;
+  }
+
+  /** Most time first, then the most rows, then in the order of their first rows. */
+  all(): (Group & More)[] {
+    return [...this.#byKey.values()]
+      .map(({ more, lengthsNs, kinds, ...times }) => {
+        const byCount = [...kinds.values()].sort(
+          (left, right) => right.count - left.count || left.first - right.first,
+        );
+        const typical = byCount[0]?.first ?? 0;
+        const medianNs = lengthsNs.median ?? 0;
+        return { ...more, ...times, typical, medianNs, count: lengthsNs.all };
+      })
+      .sort((left, right) => right.totalNs - left.totalNs || right.count - left.count);
+  }
+
+  #sumsOf(row: number): Sums<More> {
+    const key = this.#keyOf(row);
+    let sums = this.#byKey.get(key);
+    if (sums === undefined) {
+      const times = { totalNs: 0, minNs: Infinity, maxNs: -1, longest: row };
+      sums = { more: this.#more(), lengthsNs: new Counts(), kinds: new Map(), ...times };
+      this.#byKey.set(key, sums);
+    }
+    return sums;
+  }
+}
+
+function count({ kinds }: Sums<unknown>, kind: number, row: number, by: 1 | -1): void {
+  const known = kinds.get(kind);
+  if (known === undefined) {
+    kinds.set(kind, { count: by, first: row });
+  } else {
+    known.count += by;
+    known.first = Math.min(known.first, row);
+  }
 }
 
 /** Numbers ids by their texts: ids with the same text have the same number. */
@@ -70,18 +162,8 @@ export function numbersOf(textOf: (id: number) => string): KeyOf {
   };
 }
 
-/** The median of whole numbers, between two of them rounded down; undefined for none. */
-export function medianOf(values: ArrayLike<number>): number | undefined {
-  const sorted = Float64Array.from(values).sort();
-  const lower = sorted[(sorted.length - 1) >> 1];
-  const upper = sorted[sorted.length >> 1];
-  return lower === undefined || upper === undefined
-    ? undefined
-    : lower + Math.floor((upper - lower) / 2);
-}
-
 /** One key for several, each below 2^26. */
-function joined([first = () => 0, ...rest]: readonly KeyOf[]): KeyOf {
+export function joined(first: KeyOf, ...rest: readonly KeyOf[]): KeyOf {
   return rest.reduce((left, right) => {
     const numbers = new Map<number, number>();
     return (row) => {
@@ -91,28 +173,4 @@ function joined([first = () => 0, ...rest]: readonly KeyOf[]): KeyOf {
       return number;
     };
   }, first);
-}
-
-function typicalRow(rows: readonly number[], kindOf: KeyOf): number {
-  const kinds = rowsByKey(rows, kindOf);
-  const most = kinds.reduce((left, right) => (right.length > left.length ? right : left), []);
-  return most[0] ?? 0;
-}
-
-function timesOf(
-  { fromNs, toNs }: Lasting,
-  rows: readonly number[],
-): Omit<Group, "rows" | "typical"> {
-  const lengths = Float64Array.from(rows, (row) =>
-    Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0),
-  );
-  const maxNs = lengths.reduce((high, length) => Math.max(high, length), 0);
-  return {
-    count: rows.length,
-    totalNs: lengths.reduce((sum, length) => sum + length, 0),
-    medianNs: medianOf(lengths) ?? 0,
-    minNs: lengths.reduce((low, length) => Math.min(low, length), Infinity),
-    maxNs,
-    longest: rows[lengths.indexOf(maxNs)] ?? 0,
-  };
 }

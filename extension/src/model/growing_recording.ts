@@ -6,15 +6,15 @@ import { noMemoryEvents } from "./events.ts";
 import { Lanes } from "./lanes.ts";
 import { RecordedNames } from "./names.ts";
 import { Stacks } from "./stacks.ts";
-import { Work } from "./work.ts";
+import { GpuActivities } from "./gpu_activities.ts";
 
 /** Everything of a recording that has come so far. */
 export class GrowingRecording {
   readonly events: EventLog;
-  readonly work = new Work();
+  readonly gpu = new GpuActivities();
   readonly #stacks = new Stacks();
   readonly #names = new RecordedNames();
-  readonly #lanes = new Lanes(this.work, this.#names);
+  readonly #lanes = new Lanes(this.gpu, this.#names);
   readonly #devices = new Set<number>();
   readonly #contents = new Map<number, DeviceContents>();
   #eventCount = 0;
@@ -33,8 +33,8 @@ export class GrowingRecording {
     } else {
       this.#stacks.append(table);
       this.#names.append(table);
-      this.work.append(table);
-      this.#addDevices(this.work.devices);
+      this.gpu.append(table);
+      this.#addDevices(this.gpu.devices);
     }
   }
 
@@ -49,7 +49,7 @@ export class GrowingRecording {
       this.events.reserve(rows);
       this.#expectedEvents = rows;
     }
-    this.work.reserve(table, rows);
+    this.gpu.reserve(table, rows);
   }
 
   /** Takes what was appended into what is drawn, so that it need not be done all at once later. */
@@ -71,11 +71,11 @@ export class GrowingRecording {
 
   /**
    * What the charts of a device are drawn from, always the same, with what has come until now; the
-   * work is that of what came since the last call.
+   * cost is that of what came since the last call.
    */
   contentsOf(device: number): DeviceContents {
     const contents = this.#contents.get(device) ?? this.#newContents(device);
-    const endNs = Math.max(this.#durationNs, this.work.endNs);
+    const endNs = Math.max(this.#durationNs, this.gpu.endNs);
     this.#lanes.extend();
     contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
     return contents;
@@ -84,9 +84,9 @@ export class GrowingRecording {
   #newContents(device: number): DeviceContents {
     const timeline = new DeviceTimeline();
     timeline.reserve(this.#expectedEvents);
-    const { work } = this;
+    const { gpu } = this;
     const names = this.#names;
-    const contents = { device, timeline, work, lanes: this.#lanes, stacks: this.#stacks, names };
+    const contents = { device, timeline, gpu, lanes: this.#lanes, stacks: this.#stacks, names };
     this.#contents.set(device, contents);
     return contents;
   }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { Lanes, type Lane } from "./lanes.ts";
 import { SPAN_KINDS } from "./span_kinds.ts";
 import { tableOf } from "../../testing/table_of.ts";
-import { Work } from "./work.ts";
+import { GpuActivities } from "./gpu_activities.ts";
 
 const NAMES = { stream: (id: number) => `stream ${id}`, pool: () => "" };
 
@@ -17,9 +17,9 @@ function shown(lane: Lane | undefined): string[][] {
 }
 
 test("a stream's activities lie in its lane, in whatever batches they come", () => {
-  const work = new Work();
-  const lanes = new Lanes(work, NAMES);
-  work.append(
+  const gpu = new GpuActivities();
+  const lanes = new Lanes(gpu, NAMES);
+  gpu.append(
     tableOf("activities", {
       time: [10, 12, 5],
       end: [20, 15, 9],
@@ -30,7 +30,7 @@ test("a stream's activities lie in its lane, in whatever batches they come", () 
     }),
   );
   lanes.extend();
-  work.append(
+  gpu.append(
     tableOf("activities", {
       time: [15, 1, 20],
       end: [25, 8, 30],
@@ -55,10 +55,10 @@ test("a stream's activities lie in its lane, in whatever batches they come", () 
 });
 
 test("a thread's ranges, calls and waits are nested", () => {
-  const work = new Work();
-  const lanes = new Lanes(work, NAMES);
-  work.append(tableOf("threads", { id: [7, 8], name: ["main", ""] }));
-  work.append(
+  const gpu = new GpuActivities();
+  const lanes = new Lanes(gpu, NAMES);
+  gpu.append(tableOf("threads", { id: [7, 8], name: ["main", ""] }));
+  gpu.append(
     tableOf("ranges", {
       id: [1, 2],
       time: [0, 10],
@@ -67,10 +67,10 @@ test("a thread's ranges, calls and waits are nested", () => {
       thread: [7, 7],
     }),
   );
-  work.append(
+  gpu.append(
     tableOf("api_calls", { time: [20, 70], end: [40, 80], thread: [7, 8], correlation: [5, 6] }),
   );
-  work.append(
+  gpu.append(
     tableOf("synchronizations", {
       time: [22, 25],
       end: [38, 25],
@@ -90,7 +90,7 @@ test("a thread's ranges, calls and waits are nested", () => {
   ]);
   assert.deepEqual(shown(other), [["70-80 CUDA call"]]);
 
-  work.append(tableOf("ranges", { id: [1], time: [0], end: [90], kind: ["cell"], thread: [7] }));
+  gpu.append(tableOf("ranges", { id: [1], time: [0], end: [90], kind: ["cell"], thread: [7] }));
   lanes.extend();
   assert.deepEqual(shown(lanes.threads[0])[0], ["0-90 cell"]);
 });

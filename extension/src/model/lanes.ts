@@ -3,7 +3,7 @@ import type { Names } from "./names.ts";
 import { spanKindOf } from "./span_kinds.ts";
 import { SpanStack, type Spans } from "./span_stack.ts";
 import { ThreadLanes } from "./thread_lanes.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 /** A stream's or a host thread's spans. */
 export interface Lane {
@@ -21,16 +21,16 @@ export interface StreamLane extends Lane {
 
 /** The lanes of a recording: one for each device and stream, one for each host thread. */
 export class Lanes {
-  readonly #work: Work;
+  readonly #gpu: GpuActivities;
   readonly #names: Names;
   readonly #streams = new Map<number, StreamLane>();
   readonly #threads: ThreadLanes;
   #taken = 0;
 
-  constructor(work: Work, names: Names) {
-    this.#work = work;
+  constructor(gpu: GpuActivities, names: Names) {
+    this.#gpu = gpu;
     this.#names = names;
-    this.#threads = new ThreadLanes(work);
+    this.#threads = new ThreadLanes(gpu);
   }
 
   /** Takes in what was added to the tables; a range that is still open has no end. */
@@ -55,7 +55,7 @@ export class Lanes {
   }
 
   #extendStreams(): void {
-    const { activities } = this.#work;
+    const { activities } = this.#gpu;
     const { device, stream, count } = activities;
     const rowsOfLane = new Map<number, GrowingIndices>();
     for (let row = this.#taken; row < count; row += 1) {
@@ -68,13 +68,13 @@ export class Lanes {
       rows.push(row);
     }
     for (const [of, added] of rowsOfLane) {
-      this.#laneOf(of, added.at(0)).stack.append(spansOf(this.#work, added.view()));
+      this.#laneOf(of, added.at(0)).stack.append(spansOf(this.#gpu, added.view()));
     }
     this.#taken = count;
   }
 
   #laneOf(key: number, row: number): StreamLane {
-    const { device, stream } = this.#work.activities;
+    const { device, stream } = this.#gpu.activities;
     const names = this.#names;
     const lane = this.#streams.get(key) ?? {
       get title(): string {
@@ -89,7 +89,7 @@ export class Lanes {
   }
 }
 
-function spansOf({ activities }: Work, rows: Int32Array<ArrayBuffer>): Spans {
+function spansOf({ activities }: GpuActivities, rows: Int32Array<ArrayBuffer>): Spans {
   const kindOf = spanKindOf(activities);
   const fromNs = new Float64Array(rows.length);
   const toNs = new Float64Array(rows.length);

@@ -7,7 +7,7 @@ import { Links } from "./links.ts";
 import { eventsOf } from "../../testing/random_program.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { tableOf } from "../../testing/table_of.ts";
-import { Work } from "./work.ts";
+import { GpuActivities } from "./gpu_activities.ts";
 
 /** Two blocks at one address, one after the other, and one at another. */
 const EVENTS = eventsOf([
@@ -17,9 +17,9 @@ const EVENTS = eventsOf([
   { timeNs: 110, action: Action.alloc, address: 4096, size: 512 },
 ]);
 
-function workOf(withCalls: boolean): Work {
-  const work = new Work();
-  work.append(
+function workOf(withCalls: boolean): GpuActivities {
+  const gpu = new GpuActivities();
+  gpu.append(
     tableOf("activities", {
       time: [50, 300, 320],
       end: [60, 310, 330],
@@ -27,7 +27,7 @@ function workOf(withCalls: boolean): Work {
       correlation: [1, 2, 3],
     }),
   );
-  work.append(
+  gpu.append(
     tableOf("launch_blocks", {
       correlation: [1, 1, 2, 2, 3],
       block: [4096, 8192, 4096, 4096, 4096],
@@ -35,7 +35,7 @@ function workOf(withCalls: boolean): Work {
     }),
   );
   if (withCalls) {
-    work.append(
+    gpu.append(
       tableOf("api_calls", {
         time: [20, 90, 120],
         end: [25, 95, 125],
@@ -43,11 +43,11 @@ function workOf(withCalls: boolean): Work {
         thread: [7, 7, 8],
       }),
     );
-    work.append(
+    gpu.append(
       tableOf("ranges", { id: [1], time: [85], end: [130], kind: ["range"], thread: [7] }),
     );
   }
-  return work;
+  return gpu;
 }
 
 test("a launch touched the block that was at the address when it was called", () => {
@@ -98,8 +98,8 @@ test("an address that is used again and again is looked up in no time", () => {
     size: 512,
   }));
   const correlation = Array.from({ length: count }, (_, launch) => launch + 1);
-  const work = new Work();
-  work.append(
+  const gpu = new GpuActivities();
+  gpu.append(
     tableOf("activities", {
       time: correlation.map((id) => 2 * id - 1.5),
       end: correlation.map((id) => 2 * id - 1),
@@ -107,8 +107,8 @@ test("an address that is used again and again is looked up in no time", () => {
       correlation,
     }),
   );
-  work.append(tableOf("launch_blocks", { correlation, block: correlation.map(() => 4096) }));
-  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), work);
+  gpu.append(tableOf("launch_blocks", { correlation, block: correlation.map(() => 4096) }));
+  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), gpu);
   const begin = performance.now();
 
   assert.deepEqual(links.launchesOf(777), [{ row: 777, access: "unknown" }]);

@@ -5,7 +5,7 @@ import { ACCESS_MODES } from "./activities.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 /** A block or an activity at the other end of a link, and how the one uses the other. */
 export interface Link {
@@ -16,17 +16,17 @@ export interface Link {
 /** Which launches touched which blocks, by the pointers that they were launched with. */
 export class Links {
   readonly #timeline: DeviceTimeline;
-  readonly #work: Work;
+  readonly #gpu: GpuActivities;
   readonly #tenants = new Map<number, Tenants>();
 
-  constructor(timeline: DeviceTimeline, work: Work) {
+  constructor(timeline: DeviceTimeline, gpu: GpuActivities) {
     this.#timeline = timeline;
-    this.#work = work;
+    this.#gpu = gpu;
   }
 
   /** The blocks that the launch of an activity got pointers into. */
   blocksOf(activity: number): Link[] {
-    const { activities, launchBlocks } = this.#work;
+    const { activities, launchBlocks } = this.#gpu;
     const correlation = activities.correlation[activity] ?? 0;
     const launchNs = this.#launchNs(correlation);
     const links = new Map<number, Set<string>>();
@@ -41,7 +41,7 @@ export class Links {
 
   /** The activities whose launches got pointers into a block while it lived, in their order. */
   launchesOf(block: number): Link[] {
-    const { activities, launchBlocks } = this.#work;
+    const { activities, launchBlocks } = this.#gpu;
     const address = this.#timeline.blocks.address[block] ?? 0;
     const { block: addresses, correlation: correlations, mode } = launchBlocks;
     const links = new Map<number, Set<string>>();
@@ -59,7 +59,7 @@ export class Links {
 
   /** The activities that were launched in a range on its thread, or by a CUDA call. */
   launchedBy(spanKind: number, row: number): number[] {
-    const { activities, apiCalls, ranges } = this.#work;
+    const { activities, apiCalls, ranges } = this.#gpu;
     if (spanKind === SpanKind.call) {
       return activities.byCorrelation.all(apiCalls.correlation[row] ?? 0);
     }
@@ -100,7 +100,7 @@ export class Links {
 
   /** When a launch was called; where calls were not recorded, when the GPU began it. */
   #launchNs(correlation: number): number {
-    const { activities, apiCalls } = this.#work;
+    const { activities, apiCalls } = this.#gpu;
     const call = apiCalls.byCorrelation.last(correlation);
     const activity = activities.byCorrelation.last(correlation);
     return call === undefined

@@ -33,7 +33,7 @@ export async function* readInto(
   recording: GrowingRecording,
   file: RecordingFile,
 ): AsyncGenerator<number> {
-  const small = recording.work.tableNames.filter((name) => !LARGE.some((large) => large === name));
+  const small = recording.gpu.tableNames.filter((name) => !LARGE.some((large) => large === name));
   for (const name of [...NAMED_FIRST, ...small]) {
     recording.append(await file.tableIfAny(name));
   }
@@ -42,7 +42,7 @@ export async function* readInto(
     recording.reserve(name, file.rowsOf(name));
     return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
   });
-  recording.work.lacksDerived = !file.isClassified;
+  recording.gpu.lacksDerived = !file.isClassified;
   const total = started.reduce((sum, { rows }) => sum + rows, 0);
   let taken = 0;
   while (started.length > 0) {

@@ -6,8 +6,8 @@ import type { Names } from "./names.ts";
 import type { Gap, Selected } from "./selected.ts";
 import { isActivity, isHostRange, SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Stacks } from "./stacks.ts";
-import type { Work } from "./work.ts";
-import type { WorkDescriptions } from "./work_description.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
+import type { GpuDescriptions } from "./gpu_description.ts";
 
 /** A table of what belongs to a selection; each row can be selected in turn. */
 export interface Related {
@@ -24,11 +24,11 @@ const MOST_ROWS = 200;
 export interface RelatedContents {
   readonly device: number;
   readonly timeline: DeviceTimeline;
-  readonly work: Work;
+  readonly gpu: GpuActivities;
   readonly links: Links;
   readonly stacks: Stacks;
   readonly names: Names;
-  readonly describeWork: WorkDescriptions;
+  readonly describeGpu: GpuDescriptions;
 }
 
 /** The launches that touched a block, the blocks that a launch touched, or what a call launched. */
@@ -54,16 +54,16 @@ export function relatedTo(selected: Selected, contents: RelatedContents): Relate
 function launchTable(
   title: string,
   launches: readonly Link[],
-  { work, names, describeWork }: RelatedContents,
+  { gpu, names, describeGpu }: RelatedContents,
 ): Related {
-  const { activities } = work;
+  const { activities } = gpu;
   const kindOf = spanKindOf(activities);
   const hasAccess = launches.some((link) => link.access !== "");
   const rows = launches.slice(0, MOST_ROWS).map(({ row, access }) => {
     const spanKind = kindOf(row);
     const begin = activities.fromNs[row] ?? 0;
     const cells = [
-      describeWork.name(spanKind, row),
+      describeGpu.name(spanKind, row),
       ...(hasAccess ? [access] : []),
       names.stream(activities.stream[row] ?? 0),
       formatTime(begin, 1000),
@@ -76,11 +76,8 @@ function launchTable(
 }
 
 /** The CUDA calls that ran while nothing ran on the GPU, the longest first. */
-function hostTable(
-  { fromNs, toNs }: Gap,
-  { work, stacks, describeWork }: RelatedContents,
-): Related {
-  const { apiCalls, threads } = work;
+function hostTable({ fromNs, toNs }: Gap, { gpu, stacks, describeGpu }: RelatedContents): Related {
+  const { apiCalls, threads } = gpu;
   const inside: (readonly [call: number, partNs: number])[] = [];
   for (let call = 0; call < apiCalls.count; call += 1) {
     const begin = Math.max(apiCalls.fromNs[call] ?? 0, fromNs);
@@ -93,7 +90,7 @@ function hostTable(
   const rows = longest.map(([call, partNs]) => {
     const thread = apiCalls.thread[call] ?? 0;
     const cells = [
-      describeWork.name(SpanKind.call, call),
+      describeGpu.name(SpanKind.call, call),
       threads.get(thread) || `thread ${thread}`,
       stacks.siteOf(apiCalls.stack[call] ?? 0),
       formatTime(apiCalls.fromNs[call] ?? 0, 1000),

@@ -51,8 +51,8 @@ function blocksAt(address: number, { timeline, stacks }: RelatedContents): Hit[]
 }
 
 /** For each name that fits, the activity of that name that took longest. */
-function activitiesNamed(wanted: string, { work, timeline, device }: RelatedContents): Hit[] {
-  const { activities, strings } = work;
+function activitiesNamed(wanted: string, { gpu, timeline, device }: RelatedContents): Hit[] {
+  const { activities, strings } = gpu;
   const { name, fromNs, toNs, device: devices } = activities;
   const fits = new Map<number, boolean>();
   const found = new Map<number, { count: number; totalNs: number; longest: number }>();
@@ -82,8 +82,8 @@ function activitiesNamed(wanted: string, { work, timeline, device }: RelatedCont
     }));
 }
 
-function rangesNamed(wanted: string, { work }: RelatedContents): Hit[] {
-  const { ranges, strings } = work;
+function rangesNamed(wanted: string, { gpu }: RelatedContents): Hit[] {
+  const { ranges, strings } = gpu;
   const { kind, name, fromNs } = ranges;
   const hits: Hit[] = [];
   for (let row = 0; row < ranges.count; row += 1) {

@@ -3,13 +3,13 @@ import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, isMemoryOperation, SpanKind } from "./span_kinds.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 /** From when to when a block lived or a span lasted. */
 export function selectedTimes(
   selected: Selected,
   timeline: DeviceTimeline,
-  work: Work,
+  gpu: GpuActivities,
 ): { readonly fromNs: number; readonly toNs: number } {
   const { blocks, events, endNs } = timeline;
   if (selected.kind === "gap") {
@@ -20,7 +20,7 @@ export function selectedTimes(
     const ended = blocks.freeCompleted[selected.block] ?? NO_EVENT;
     return { fromNs: events.timeNs[begun] ?? 0, toNs: events.timeNs[ended] ?? endNs };
   }
-  const { fromNs, toNs } = tableOf(selected.spanKind, work);
+  const { fromNs, toNs } = tableOf(selected.spanKind, gpu);
   const end = toNs[selected.row] ?? OPEN;
   return { fromNs: fromNs[selected.row] ?? 0, toNs: end === OPEN ? endNs : end };
 }
@@ -30,18 +30,18 @@ interface Times {
   readonly toNs: Float64Array<ArrayBuffer>;
 }
 
-function tableOf(spanKind: number, work: Work): Times {
+function tableOf(spanKind: number, gpu: GpuActivities): Times {
   if (isActivity(spanKind)) {
-    return work.activities;
+    return gpu.activities;
   }
   if (isHostRange(spanKind)) {
-    return work.ranges;
+    return gpu.ranges;
   }
   if (isMemoryOperation(spanKind)) {
-    return work.memoryOperations;
+    return gpu.memoryOperations;
   }
   if (spanKind === SpanKind.overhead) {
-    return work.overheads;
+    return gpu.overheads;
   }
-  return spanKind === SpanKind.wait ? work.synchronizations : work.apiCalls;
+  return spanKind === SpanKind.wait ? gpu.synchronizations : gpu.apiCalls;
 }

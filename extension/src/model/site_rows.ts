@@ -2,7 +2,7 @@ import { isActiveAfter, NO_EVENT, type Blocks } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { numbersOf } from "./grouping.ts";
-import type { Place, Stacks } from "./stacks.ts";
+import type { CallSite, Stacks } from "./stacks.ts";
 
 /** Bytes and counts of blocks. */
 export interface Held {
@@ -24,24 +24,34 @@ export type HoldingName = (typeof HOLDING_NAMES)[number];
 
 /** What `Recording.sites("line")` has in a row, at the peak and at the end. */
 export interface SiteRow extends StackHoldings {
-  readonly place: Place;
+  readonly callSite: CallSite;
   /** The call stacks that lead to the line, most bytes at the peak first. */
   readonly stacks: readonly number[];
 }
 
-/** What each call stack holds and allocated; bytes are those of blocks, as rounded. */
-export function stackHoldings(timeline: DeviceTimeline): ReadonlyMap<number, StackHoldings> {
-  const { blocks, events, peak } = timeline;
-  const end = events.count - 1;
+/**
+ * What each call stack holds and allocated; bytes are those of blocks, as rounded.
+ *
+ * Of a window, as of `Recording.window`: peak and end are its own, and what was there before it is
+ * not allocated in it.
+ */
+export function stackHoldings(
+  timeline: DeviceTimeline,
+  window?: { readonly fromNs: number; readonly toNs: number },
+): ReadonlyMap<number, StackHoldings> {
+  const { blocks, events } = timeline;
+  const [first, end] = window === undefined ? [0, events.count] : timeline.rowsIn(window);
+  const peak = window === undefined ? timeline.peak : timeline.peakIn(first, end);
   const ofStack = new Map<number, StackHoldings>();
   for (let block = 0; block < blocks.count; block += 1) {
     const row = blocks.allocated[block] ?? NO_EVENT;
-    if (row === NO_EVENT) {
+    if (row === NO_EVENT || row >= end) {
       continue;
     }
-    const isNew = row >= events.initialCount && events.action[row] === Action.alloc;
+    const isNew =
+      row >= Math.max(first, events.initialCount) && events.action[row] === Action.alloc;
     const isAtPeak = isAllocatedAfter(blocks, block, peak);
-    const isAtEnd = isAllocatedAfter(blocks, block, end);
+    const isAtEnd = isAllocatedAfter(blocks, block, end - 1);
     if (isNew || isAtPeak || isAtEnd) {
       const stack = events.stack[row] ?? 0;
       const holdings = ofStack.get(stack) ?? nothingHeld(block);
@@ -80,14 +90,14 @@ export function siteRows(
   callStacks: Stacks,
   blocks: Blocks,
 ): SiteRow[] {
-  const lineOf = numbersOf((id) => callStacks.placeOf(id).site);
+  const lineOf = numbersOf((id) => callStacks.callSiteOf(id).site);
   const lines = new Map<number, SiteRow & { stacks: number[] }>();
   const largestFirst = [...holdings].sort(([, left], [, right]) => compare(left, right));
   for (const [stack, held] of largestFirst) {
     const line = lineOf(stack);
     const row = lines.get(line) ?? {
       ...nothingHeld(held.largest),
-      place: callStacks.placeOf(stack),
+      callSite: callStacks.callSiteOf(stack),
       stacks: [],
     };
     lines.set(line, row);

@@ -10,7 +10,7 @@ export interface Frame {
 }
 
 /** A line of the program. */
-export interface Place {
+export interface CallSite {
   /** `function (file:line)` of the user's innermost line. */
   readonly site: string;
   /** The line's text, empty where unknown. */
@@ -80,7 +80,7 @@ export class Stacks {
   }
 
   /** The same line as tables of a recording name it. */
-  placeOf(stack: number): Place {
+  callSiteOf(stack: number): CallSite {
     const frame = this.userFrameOf(stack);
     return frame === undefined
       ? { site: "(no call stack)", source: "" }

@@ -3,7 +3,7 @@ import { RangeSpans } from "./range_spans.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";
 import { SynchronizationKind } from "./host_calls.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 const HOST = 0;
 
@@ -15,7 +15,7 @@ interface ThreadLane extends Lane {
 
 /** The lanes of host threads: their ranges, calls, waits and overheads. */
 export class ThreadLanes {
-  readonly #work: Work;
+  readonly #gpu: GpuActivities;
   #lanes = new Map<number, ThreadLane>();
   #rangeSpans: RangeSpans;
   #taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
@@ -26,9 +26,9 @@ export class ThreadLanes {
   /** Whether waits lie in a lane because there was no other. */
   #hasGuessed = false;
 
-  constructor(work: Work) {
-    this.#work = work;
-    this.#rangeSpans = new RangeSpans(work.ranges);
+  constructor(gpu: GpuActivities) {
+    this.#gpu = gpu;
+    this.#rangeSpans = new RangeSpans(gpu.ranges);
   }
 
   get lanes(): readonly Lane[] {
@@ -55,7 +55,7 @@ export class ThreadLanes {
   /** Which thread waited was a guess from how many there were: now there are more. */
   #restart(): void {
     this.#lanes = new Map();
-    this.#rangeSpans = new RangeSpans(this.#work.ranges);
+    this.#rangeSpans = new RangeSpans(this.#gpu.ranges);
     this.#taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
     this.#callers.clear();
     this.#early = [];
@@ -68,7 +68,7 @@ export class ThreadLanes {
   }
 
   #takeRanges(): void {
-    const { ranges } = this.#work;
+    const { ranges } = this.#gpu;
     for (let row = this.#taken.ranges; row < ranges.count; row += 1) {
       this.#callers.add(ranges.thread[row] ?? HOST);
       const { added, stack } = this.#laneOf(ranges.thread[row] ?? HOST);
@@ -78,7 +78,7 @@ export class ThreadLanes {
   }
 
   #takeCalls(): void {
-    const { fromNs, toNs, thread, count } = this.#work.apiCalls;
+    const { fromNs, toNs, thread, count } = this.#gpu.apiCalls;
     for (let row = this.#taken.calls; row < count; row += 1) {
       const caller = thread[row] ?? HOST;
       this.#callers.add(caller);
@@ -90,7 +90,7 @@ export class ThreadLanes {
 
   /** Waits have no thread of their own; that of their call is known where calls were recorded. */
   #takeWaits(): void {
-    const { synchronizations, apiCalls } = this.#work;
+    const { synchronizations, apiCalls } = this.#gpu;
     const { kind, correlation, count } = synchronizations;
     for (const row of this.#early.splice(0)) {
       this.#addWait(row, apiCalls.byCorrelation.last(correlation[row] ?? 0));
@@ -109,7 +109,7 @@ export class ThreadLanes {
   }
 
   #addWait(row: number, call: number | undefined): void {
-    const { synchronizations, apiCalls } = this.#work;
+    const { synchronizations, apiCalls } = this.#gpu;
     const [only] = [...this.#callers].filter((thread) => thread !== HOST);
     const guessed = this.#threadCount === 1 ? (only ?? HOST) : HOST;
     this.#hasGuessed ||= call === undefined;
@@ -123,7 +123,7 @@ export class ThreadLanes {
   }
 
   #takeOverheads(): void {
-    const { fromNs, toNs, thread, count } = this.#work.overheads;
+    const { fromNs, toNs, thread, count } = this.#gpu.overheads;
     for (let row = this.#taken.overheads; row < count; row += 1) {
       const { added } = this.#laneOf(thread[row] ?? HOST);
       added.push(fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.overhead, row);
@@ -132,7 +132,7 @@ export class ThreadLanes {
   }
 
   #laneOf(thread: number): ThreadLane {
-    const { threads } = this.#work;
+    const { threads } = this.#gpu;
     const lane = this.#lanes.get(thread) ?? {
       get title(): string {
         const name = threads.get(thread);

@@ -94,7 +94,7 @@ function kindOfSpan(spanKind: number): SelectedKind {
 }
 
 function selectedIn(
-  { work, timeline, device }: ChartContext,
+  { gpu, timeline, device }: ChartContext,
   selected: Address["selected"],
 ): Selected | undefined {
   if (selected === undefined) {
@@ -107,19 +107,16 @@ function selectedIn(
     case "block":
       return row < timeline.blocks.count ? { kind: "block", block: row } : undefined;
     case "activity":
-      return span(spanKindOf(work.activities)(row), work.activities.device[row] === device);
+      return span(spanKindOf(gpu.activities)(row), gpu.activities.device[row] === device);
     case "range":
-      return span(
-        spanKindOfRange(work.ranges.kind[row] ?? RangeKind.range),
-        row < work.ranges.count,
-      );
+      return span(spanKindOfRange(gpu.ranges.kind[row] ?? RangeKind.range), row < gpu.ranges.count);
     case "wait":
-      return span(SpanKind.wait, row < work.synchronizations.count);
+      return span(SpanKind.wait, row < gpu.synchronizations.count);
     case "call":
-      return span(SpanKind.call, row < work.apiCalls.count);
+      return span(SpanKind.call, row < gpu.apiCalls.count);
     case "overhead":
-      return span(SpanKind.overhead, row < work.overheads.count);
+      return span(SpanKind.overhead, row < gpu.overheads.count);
     case "memory":
-      return span(work.memoryOperations.kindOf(row), work.memoryOperations.device[row] === device);
+      return span(gpu.memoryOperations.kindOf(row), gpu.memoryOperations.device[row] === device);
   }
 }

@@ -7,7 +7,7 @@ export function showNavigation(device: number): Scope {
   const bar = element("nav", "gpuviz-navigation");
   bar.setAttribute("aria-label", "Sections");
   for (const section of document.querySelectorAll<HTMLElement>(
-    `[data-charts="${device}"] .gpuviz-section, #gpuviz-environment`,
+    `[data-charts="${device}"] .gpuviz-section:not([hidden]), #gpuviz-environment`,
   )) {
     const heading = section.querySelector<HTMLElement>(":scope > h3");
     const title = heading?.textContent ?? "";

@@ -2,7 +2,7 @@ import { Scope } from "../base/scope.ts";
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
-import { tablesView } from "../view/tables_view.ts";
+import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
 import { showNavigation } from "./navigation.ts";
@@ -135,7 +135,7 @@ export class Report {
     const isOnly = this.#choice === null;
     this.#shown.use(followAddress(view.chart, isOnly ? undefined : device, remember));
     const delayed = window.setTimeout(() => {
-      this.#shown.use(tablesView(charts, view.chart));
+      this.#shown.use(tablesView(charts, view.chart, WHOLE_MEMORY));
       this.#shown.use(showNavigation(device));
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });

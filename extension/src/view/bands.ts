@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { Divisions } from "../model/divisions.ts";
-import type { WorkDescriptions } from "../model/work_description.ts";
+import type { GpuDescriptions } from "../model/gpu_description.ts";
 import { line } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { Drawing } from "./plot.ts";
@@ -13,9 +13,9 @@ const PADDING_PX = 4;
 /** The cells or ranges that a recording is divided by, through a chart. */
 export class Bands {
   readonly #divisions: Divisions;
-  readonly #describe: WorkDescriptions;
+  readonly #describe: GpuDescriptions;
 
-  constructor(divisions: Divisions, describe: WorkDescriptions) {
+  constructor(divisions: Divisions, describe: GpuDescriptions) {
     this.#divisions = divisions;
     this.#describe = describe;
   }

@@ -13,8 +13,8 @@ import type { Selected } from "../model/selected.ts";
 import { selectedTimes } from "../model/selected_times.ts";
 import type { RelatedContents } from "../model/related.ts";
 import type { Stacks } from "../model/stacks.ts";
-import type { Work } from "../model/work.ts";
-import { WorkDescriptions } from "../model/work_description.ts";
+import type { GpuActivities } from "../model/gpu_activities.ts";
+import { GpuDescriptions } from "../model/gpu_description.ts";
 import { Bands } from "./bands.ts";
 import { Grouping } from "./colour_switch.ts";
 import { element } from "./dom.ts";
@@ -27,16 +27,16 @@ import { Tooltip } from "./tooltip.ts";
 class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
-  readonly describeWork: WorkDescriptions;
+  readonly describeGpu: GpuDescriptions;
   readonly bands: Bands;
   readonly #divisions: Divisions;
 
-  constructor({ timeline, work, stacks, names }: DeviceContents) {
-    this.links = new Links(timeline, work);
+  constructor({ timeline, gpu, stacks, names }: DeviceContents) {
+    this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
-    this.describeWork = new WorkDescriptions(work, stacks, names);
-    this.#divisions = new Divisions(work.ranges);
-    this.bands = new Bands(this.#divisions, this.describeWork);
+    this.describeGpu = new GpuDescriptions(gpu, stacks, names);
+    this.#divisions = new Divisions(gpu.ranges);
+    this.bands = new Bands(this.#divisions, this.describeGpu);
   }
 
   extend(): void {
@@ -101,8 +101,8 @@ export class ChartContext implements RelatedContents {
     return this.#contents.timeline;
   }
 
-  get work(): Work {
-    return this.#contents.work;
+  get gpu(): GpuActivities {
+    return this.#contents.gpu;
   }
 
   get stacks(): Stacks {
@@ -114,8 +114,8 @@ export class ChartContext implements RelatedContents {
   }
 
   get lanes(): readonly Lane[] {
-    const { lanes, device, work } = this.#contents;
-    const memory = work.memoryOperations.laneOf(device);
+    const { lanes, device, gpu } = this.#contents;
+    const memory = gpu.memoryOperations.laneOf(device);
     return [...lanes.threads, ...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)];
   }
 
@@ -127,8 +127,8 @@ export class ChartContext implements RelatedContents {
     return this.#derived.describe;
   }
 
-  get describeWork(): WorkDescriptions {
-    return this.#derived.describeWork;
+  get describeGpu(): GpuDescriptions {
+    return this.#derived.describeGpu;
   }
 
   get bands(): Bands {
@@ -141,16 +141,16 @@ export class ChartContext implements RelatedContents {
   }
 
   get used(): UsedMemory | undefined {
-    return this.work.deviceMemory.ofDevice(this.device);
+    return this.gpu.deviceMemory.ofDevice(this.device);
   }
 
   /** When a stream had nothing to do, or all of the device. */
   idleOf(stream = 0): IdleLane | undefined {
-    return this.work.idleGaps.of(this.device, stream);
+    return this.gpu.idleGaps.of(this.device, stream);
   }
 
   timesOf(selected: Selected): TimeRange {
-    return selectedTimes(selected, this.timeline, this.work);
+    return selectedTimes(selected, this.timeline, this.gpu);
   }
 
   /** Tells a screen reader what has changed. */

@@ -1,6 +1,6 @@
 import { formatCount } from "../base/format.ts";
 import { Signal } from "../base/signal.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { button, element } from "./dom.ts";
 
 /** A column of a table: what it is called, what it sorts by and what it shows. */
@@ -12,8 +12,24 @@ export interface TableColumn<Row> {
   readonly text: (row: Row) => string;
   /** A second, smaller line. */
   readonly small?: (row: Row) => string;
-  /** What a cell holds in place of the text. */
-  readonly fill?: (row: Row, cell: HTMLTableCellElement, scope: Scope) => void;
+  /** Fills a cell with elements in place of the text; returns what takes in a newer row. */
+  readonly fill?: (row: () => Row, cell: HTMLTableCellElement, scope: Scope) => () => void;
+}
+
+/** What is said of a table as a whole. */
+interface TableOptions<Row> {
+  readonly label: string;
+  /** The column by which rows come sorted, largest first. */
+  readonly sortedBy: number;
+  /** What a row is about: the same before and after the numbers in it have changed. */
+  readonly keyOf: (row: Row) => string;
+  /** What is said in place of a table without rows. */
+  readonly none?: string;
+}
+
+interface ShownRow<Row> {
+  readonly element: HTMLTableRowElement;
+  readonly update: (row: Row) => void;
 }
 
 const FIRST_ROWS = 25;
@@ -21,38 +37,60 @@ const FIRST_ROWS = 25;
 /**
  * A table that sorts by any column; numbers are right of their columns, with units.
  *
- * Rows come sorted by the column `sortedBy`, largest first. Each cell has the exact value in
- * `data-sort`. Texts are taken literally.
+ * Returns what shows rows, and others later.
+ * Each cell has the exact value in `data-sort`. Texts are taken literally. What a reader did to it
+ * stays when newer rows are shown: the order, what is open, what has the focus.
  */
 export function dataTable<Row>(
+  scope: Scope,
   parent: HTMLElement,
-  label: string,
   columns: readonly TableColumn<Row>[],
-  rows: readonly Row[],
-  sortedBy: number,
-): Scope {
-  const scope = new Scope();
+  { label, sortedBy, keyOf, none = "" }: TableOptions<Row>,
+): (rows: readonly Row[]) => void {
   const frame = element("div", "gpuviz-scroll");
   frame.tabIndex = 0;
   frame.setAttribute("role", "region");
   frame.setAttribute("aria-label", label);
   const table = element("table", "gpuviz-table");
   const order = new Signal({ column: sortedBy, isDescending: true });
-  const isWhole = new Signal(rows.length <= FIRST_ROWS);
   addHead(scope, table, columns, order);
   const body = table.createTBody();
   frame.append(table);
-  scope.append(parent, frame);
-  if (!isWhole.value) {
-    addMore(scope, parent, rows.length, isWhole);
-  }
-  const show = (filled: Scope): void => {
-    const sorted = sortedRows(rows, columns[order.value.column], order.value.isDescending);
-    const shown = isWhole.value ? sorted : sorted.slice(0, FIRST_ROWS);
-    body.replaceChildren(...shown.map((row) => tableRow(row, columns, filled)));
+  const rest = element("p", "gpuviz-table__rest");
+  const more = button("Show all", "Show all rows of this table");
+  more.classList.add("gpuviz-table__more");
+  const nothing = element("p", "gpuviz-section__hint", none);
+  scope.append(parent, frame, rest, nothing);
+  const known = new Map<string, ShownRow<Row>>();
+  let rows: readonly Row[] = [];
+  let isWhole = false;
+  const show = (): void => {
+    const { column, isDescending } = order.value;
+    const sorted = sortedRows(rows, columns[column], isDescending);
+    const shown = (isWhole ? sorted : sorted.slice(0, FIRST_ROWS)).map((row) => {
+      const key = keyOf(row);
+      const there = known.get(key) ?? shownRow(row, columns, scope);
+      known.set(key, there);
+      there.update(row);
+      return there.element;
+    });
+    replaceRows(body, shown);
+    frame.hidden = rows.length === 0;
+    nothing.hidden = !frame.hidden;
+    rest.replaceChildren();
+    if (shown.length < rows.length) {
+      rest.append(`The first ${FIRST_ROWS} of ${formatCount(rows.length)} rows are shown. `, more);
+    }
   };
-  scope.follow(show, order, isWhole);
-  return scope;
+  scope.listen(more, "click", () => {
+    isWhole = true;
+    show();
+  });
+  scope.defer(order.subscribe(show));
+  return (newer) => {
+    rows = newer;
+    show();
+  };
 }
 
 interface Order {
@@ -93,40 +131,61 @@ function addHead<Row>(
   scope.follow(mark, order);
 }
 
-function addMore(scope: Scope, parent: HTMLElement, count: number, isWhole: Signal<boolean>): void {
-  const line = element("p", "gpuviz-table__rest");
-  line.textContent = `The first ${FIRST_ROWS} of ${formatCount(count)} rows are shown. `;
-  const more = button("Show all", "Show all rows of this table");
-  more.classList.add("gpuviz-table__more");
-  scope.listen(more, "click", () => {
-    isWhole.value = true;
-    line.remove();
-  });
-  line.append(more);
-  scope.append(parent, line);
-}
-
-function tableRow<Row>(
-  row: Row,
+function shownRow<Row>(
+  first: Row,
   columns: readonly TableColumn<Row>[],
   scope: Scope,
-): HTMLTableRowElement {
+): ShownRow<Row> {
   const created = element("tr", "");
-  for (const column of columns) {
+  let row = first;
+  const updates = columns.map((column) => {
     const cell = created.insertCell();
-    const value = column.value(row);
-    cell.dataset["sort"] = value === undefined ? "" : String(value);
-    if (column.fill !== undefined) {
-      column.fill(row, cell, scope);
-      continue;
-    }
-    cell.textContent = column.text(row);
-    const small = column.small?.(row) ?? "";
-    if (small !== "") {
-      cell.append(element("div", "gpuviz-table__small", small));
-    }
+    const fill = column.fill ?? fillWithText(column);
+    const update = fill(() => row, cell, scope);
+    return () => {
+      cell.dataset["sort"] = String(column.value(row) ?? "");
+      update();
+    };
+  });
+  return {
+    element: created,
+    update: (newer) => {
+      row = newer;
+      updates.forEach((update) => update());
+    },
+  };
+}
+
+/** Fills a cell with its text and the smaller line below; it is left alone while they are equal. */
+function fillWithText<Row>({
+  text,
+  small = () => "",
+}: TableColumn<Row>): NonNullable<TableColumn<Row>["fill"]> {
+  return (row, cell) => {
+    let shown = "";
+    return () => {
+      const [large, little] = [text(row()), small(row())];
+      if (shown !== large + little) {
+        shown = large + little;
+        cell.textContent = large;
+        if (little !== "") {
+          cell.append(element("div", "gpuviz-table__small", little));
+        }
+      }
+    };
+  };
+}
+
+/** Shows rows in an order; the focus stays in its row. */
+function replaceRows(body: HTMLTableSectionElement, rows: readonly HTMLElement[]): void {
+  if (rows.length === body.rows.length && rows.every((row, at) => row === body.rows[at])) {
+    return;
   }
-  return created;
+  const focused = document.activeElement;
+  body.replaceChildren(...rows);
+  if (focused instanceof HTMLElement && body.contains(focused)) {
+    focused.focus({ preventScroll: true });
+  }
 }
 
 function sortedRows<Row>(

@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration, formatExactBytes, formatShare } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import {
   fragmentationAfter,
   sizeClasses,
@@ -12,6 +12,7 @@ import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 import { freeView } from "./free_view.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
+import type { ShowWindow } from "./tables_view.ts";
 
 const PARTS = [
   ["requested", "requested", "Requested bytes in allocated blocks"],
@@ -24,16 +25,19 @@ const PARTS = [
 const UNKNOWN = "Unknown: this allocator does not expose its segments.";
 
 /** Where reserved memory goes that is not in use: over time, and at the moment shown. */
-export function fragmentationView(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function fragmentationView(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+): ShowWindow {
   if (!chart.timeline.knowsSegments) {
-    parent.append(element("p", "gpuviz-fragmentation__summary", UNKNOWN));
-    return scope;
+    scope.append(parent, element("p", "gpuviz-fragmentation__summary", UNKNOWN));
+    return () => undefined;
   }
   scope.use(freeView(parent, chart));
   const place = element("div", "gpuviz-fragmentation");
   scope.append(parent, place);
-  scope.follow((shown) => {
+  const show = (shown: Scope): void => {
     const row = chart.selection.momentRow.value;
     const found = fragmentationAfter(chart.timeline, row);
     const time = formatDuration(chart.timeline.events.timeNs[row] ?? 0);
@@ -42,15 +46,24 @@ export function fragmentationView(parent: HTMLElement, chart: ChartContext): Sco
       partsBar(found),
       partsList(found),
     );
-    shown.use(dataTable(place, "Fragmentation by pool", poolColumns(chart), found.pools, 1));
+    dataTable(shown, place, poolColumns(chart), {
+      label: "Fragmentation by pool",
+      sortedBy: 1,
+      keyOf: ({ pool, stream }) => `${pool} ${stream}`,
+    })(found.pools);
     if (found.freeBlocks.length > 0) {
       place.append(element("h4", "gpuviz-subtitle", `Sizes of the free blocks at ${time}`));
       const classes = sizeClasses(found.freeBlocks);
       const most = classes.reduce((high, { bytes }) => Math.max(high, bytes), 1);
-      shown.use(dataTable(place, "Free blocks by size", sizeColumns(most, found.free), classes, 0));
+      dataTable(shown, place, sizeColumns(most, found.free), {
+        label: "Free blocks by size",
+        sortedBy: 0,
+        keyOf: ({ fromBytes }) => String(fromBytes),
+      })(classes);
     }
-  }, chart.selection.momentRow);
-  return scope;
+  };
+  scope.follow(show, chart.selection.momentRow, chart.revision);
+  return () => undefined;
 }
 
 function summaryOf(found: Fragmentation, time: string): string {
@@ -114,13 +127,15 @@ function sizeColumns(most: number, free: number): TableColumn<SizeClass>[] {
       hint: "From a power of two up to the next",
       value: ({ fromBytes }) => fromBytes,
       text: ({ fromBytes }) => `${formatBytes(fromBytes)} to ${formatBytes(2 * fromBytes)}`,
-      fill: ({ fromBytes, bytes }, cell) => {
+      fill: (row, cell) => {
+        const { fromBytes, bytes } = row();
         const text = `${formatBytes(fromBytes)} up to ${formatBytes(2 * fromBytes)}`;
         const bar = element("div", "gpuviz-sizes__bar");
         bar.style.width = `${(100 * bytes) / most}%`;
-        const row = element("div", "gpuviz-sizes");
-        row.append(element("span", "gpuviz-sizes__name", text), bar);
-        cell.append(row);
+        const line = element("div", "gpuviz-sizes");
+        line.append(element("span", "gpuviz-sizes__name", text), bar);
+        cell.append(line);
+        return () => undefined;
       },
     },
     countColumn("Blocks", "Free blocks of such sizes", ({ count }) => count),

@@ -20,7 +20,7 @@ export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
   const show = (): void => {
     bar.hidden = !chart.lanes.some((lane) => lane.stream !== undefined);
     toggle.setAttribute("aria-pressed", String(chart.showsIdle.value));
-    older.hidden = !chart.showsIdle.value || !chart.work.lacksDerived;
+    older.hidden = !chart.showsIdle.value || !chart.gpu.lacksDerived;
   };
   scope.follow(show, chart.showsIdle, chart.revision);
   return scope;

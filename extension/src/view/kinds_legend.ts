@@ -20,7 +20,7 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
     drawn = contentsOf(chart);
     const kinds = [...kindsIn(chart.lanes), ...(chart.showsIdle.value ? [SpanKind.idle] : [])];
     list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
-    if (chart.work.streamWaits.count > 0) {
+    if (chart.gpu.streamWaits.count > 0) {
       const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
       const item = element("li", "gpuviz-legend__entry");
       item.append(arrow, "waited for an event");
@@ -40,8 +40,8 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
   return scope;
 }
 
-function contentsOf({ lanes, work }: ChartContext): string {
-  return `${kindsIn(lanes).join()} ${work.streamWaits.count > 0}`;
+function contentsOf({ lanes, gpu }: ChartContext): string {
+  return `${kindsIn(lanes).join()} ${gpu.streamWaits.count > 0}`;
 }
 
 function kindEntry(kind: number, host: HTMLElement): HTMLElement {

@@ -1,5 +1,5 @@
 import { isCopy, SpanKind } from "../model/span_kinds.ts";
-import type { WorkDescriptions } from "../model/work_description.ts";
+import type { GpuDescriptions } from "../model/gpu_description.ts";
 import type { Raster } from "../render/raster.ts";
 import { cutText } from "./lane_frames.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
@@ -16,7 +16,7 @@ export function drawSpanNames(
   drawing: Drawing,
   layout: LaneLayout,
   raster: Raster,
-  describe: WorkDescriptions,
+  describe: GpuDescriptions,
 ): void {
   drawing.context.font = "11px system-ui, sans-serif";
   drawing.context.textAlign = "left";
@@ -34,7 +34,7 @@ function drawRowNames(
   drawing: Drawing,
   placed: PlacedRow,
   raster: Raster,
-  describe: WorkDescriptions,
+  describe: GpuDescriptions,
 ): void {
   const { area, context, pixelRatio } = drawing;
   const middlePx = placed.topPx + placed.heightPx / 2;
@@ -69,7 +69,7 @@ function fittingName(
   { context }: Drawing,
   { row }: PlacedRow,
   span: number,
-  describe: WorkDescriptions,
+  describe: GpuDescriptions,
   widthPx: number,
 ): string {
   const name = describe.shortName(row, span);

@@ -22,7 +22,7 @@ export function addLaneWalk(
       chosen.value = Math.min(Math.max(next, 0), lanes.length - 1);
       const { fromNs, toNs } = chart.selection.window.range.value;
       const lane = lanes[chosen.value]?.lane;
-      chart.say(lane === undefined ? "" : chart.describeWork.lane(lane, fromNs, toNs).join(", "));
+      chart.say(lane === undefined ? "" : chart.describeGpu.lane(lane, fromNs, toNs).join(", "));
     }
   });
   plot.scope.listen(plot.host, "blur", () => {

@@ -5,7 +5,7 @@ import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
 import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
 import type { RowColumns, SpanRow } from "../model/span_row.ts";
-import { idleLines } from "../model/work_description.ts";
+import { idleLines } from "../model/gpu_description.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -54,9 +54,9 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     raster = rasterFor(drawing, raster);
     paintLanes(raster, layout, drawing, time);
     paintImage(drawing, raster);
-    drawSpanNames(drawing, layout, raster, chart.describeWork);
+    drawSpanNames(drawing, layout, raster, chart.describeGpu);
     drawLaneTitles(drawing, layout);
-    drawWaitArrows(drawing, layout, time, chart.work.streamWaits);
+    drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
   };
   const plot = timePlot(parent, chart, options, {
     draw,
@@ -107,7 +107,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     const selected = selectedSpan(found, layout);
     return found === undefined || selected?.kind === "gap"
       ? selected && linesAbout(selected, chart)
-      : chart.describeWork.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
+      : chart.describeGpu.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
   return plot;
 }
@@ -206,7 +206,7 @@ function gapOf({ row, span }: SpanInRow, { lanes }: LaneLayout): Gap {
 
 /** A lane, how full it is in a window, and why it is not fuller. */
 function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: number): string[] {
-  const lines = chart.describeWork.lane(lane, fromNs, toNs);
+  const lines = chart.describeGpu.lane(lane, fromNs, toNs);
   const isIdleShown = chart.showsIdle.value && lane.stream !== undefined;
   const idle = isIdleShown ? chart.idleOf(lane.stream) : undefined;
   if (idle === undefined) {

@@ -89,10 +89,10 @@ export function linesAbout(selected: Selected, chart: ChartContext): string[] {
       return chart.describe.block(selected.block);
     case "gap": {
       const { fromNs, toNs, stream } = selected.gap;
-      return chart.describeWork.gap(selected.gap, chart.idleOf(stream)?.causesIn(fromNs, toNs));
+      return chart.describeGpu.gap(selected.gap, chart.idleOf(stream)?.causesIn(fromNs, toNs));
     }
     case "span":
-      return chart.describeWork.span(selected.spanKind, selected.row);
+      return chart.describeGpu.span(selected.spanKind, selected.row);
   }
 }
 

@@ -1,5 +1,5 @@
 import { counted, formatBytes } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { siteText } from "../model/stacks.ts";
 import {
@@ -13,7 +13,9 @@ import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { button, element } from "./dom.ts";
 import { icicleView } from "./icicle_view.ts";
-import { appendPlace, bytesColumn, countColumn, showInCharts, showLink } from "./table_columns.ts";
+import { appendCallSite, bytesColumn, countColumn, showLink } from "./table_columns.ts";
+import type { ShowWindow } from "./tables_view.ts";
+import type { TimeRange } from "./time_window.ts";
 
 const AT_THE_PEAK = 1;
 const MOST_STACKS = 4;
@@ -22,13 +24,14 @@ const MEASURES: Readonly<Record<HoldingName, string>> = {
   atEnd: "still allocated at the end",
   inAll: "allocated in all",
 };
+type Holdings = ReadonlyMap<number, StackHoldings>;
+
 const SHAPES = ["Table", "Icicle"] as const;
 
 /** The lines that allocated, as a table or as an icicle of their call stacks. */
-export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
-  const holdings = stackHoldings(chart.timeline);
+export function sitesView(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const shape = new Signal<(typeof SHAPES)[number]>("Table");
+  let window: TimeRange | undefined;
   const bar = element("div", "gpuviz-controls");
   const place = element("div", "gpuviz-sites");
   scope.append(parent, bar, place);
@@ -40,22 +43,23 @@ export function sitesView(parent: HTMLElement, chart: ChartContext): Scope {
     bar.append(choice);
     return choice;
   });
+  let show: ShowWindow = () => undefined;
   scope.follow((shown) => {
     choices.forEach((choice, index) =>
       choice.setAttribute("aria-pressed", String(SHAPES[index] === shape.value)),
     );
-    const view = shape.value === "Table" ? sitesTable : sitesIcicle;
-    shown.use(view(place, chart, holdings));
+    show = (shape.value === "Table" ? sitesTable : sitesIcicle)(shown, place, chart);
+    show(window);
   }, shape);
-  return scope;
+  return (newer) => {
+    window = newer;
+    show(window);
+  };
 }
 
-function sitesTable(
-  parent: HTMLElement,
-  chart: ChartContext,
-  holdings: ReadonlyMap<number, StackHoldings>,
-): Scope {
-  const rows = siteRows(holdings, chart.stacks, chart.timeline.blocks);
+/** The lines that allocated. */
+export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
+  let holdings: Holdings = new Map();
   const held = (title: string, hint: string, name: HoldingName): TableColumn<SiteRow> =>
     bytesColumn(
       title,
@@ -64,46 +68,55 @@ function sitesTable(
       (row) => counted(row[name].count, "block"),
     );
   const columns: TableColumn<SiteRow>[] = [
-    lineColumn(chart, holdings),
+    lineColumn(chart, () => holdings),
     held("At the peak", "Bytes allocated at the peak", "atPeak"),
     held("At the end", "Bytes still allocated at the end", "atEnd"),
-    bytesColumn("In total", "Bytes allocated during the recording", (row) => row.inAll.bytes),
-    countColumn("Allocations", "Allocations during the recording", (row) => row.inAll.count),
+    bytesColumn("In total", "Bytes allocated from begin to end", (row) => row.inAll.bytes),
+    countColumn("Allocations", "Allocations from begin to end", (row) => row.inAll.count),
   ];
-  return dataTable(parent, "Call sites of allocations", columns, rows, AT_THE_PEAK);
+  const show = dataTable(scope, parent, columns, {
+    label: "Call sites of allocations",
+    sortedBy: AT_THE_PEAK,
+    keyOf: ({ callSite }) => callSite.site,
+    none: "No memory was allocated.",
+  });
+  return (window) => {
+    holdings = stackHoldings(chart.timeline, window);
+    show(siteRows(holdings, chart.stacks, chart.timeline.blocks));
+  };
 }
 
 /** A line with its source; opened, it shows the call stacks that lead to it. */
-function lineColumn(
-  chart: ChartContext,
-  holdings: ReadonlyMap<number, StackHoldings>,
-): TableColumn<SiteRow> {
+function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<SiteRow> {
   return {
     title: "Line",
     hint: "The innermost line outside installed packages",
-    value: (row) => row.place.site,
-    text: (row) => row.place.site,
+    value: (row) => row.callSite.site,
+    text: (row) => row.callSite.site,
     fill: (row, cell, scope) => {
+      const { callSite } = row();
       const details = element("details", "");
       const summary = element("summary", "");
-      appendPlace(summary, { ...row.place, source: row.place.source || "(source text unknown)" });
-      details.append(summary);
-      scope.listen(details, "toggle", () => {
-        if (details.open && details.childElementCount === 1) {
-          details.append(...stacksOf(row, chart, holdings, scope));
-        }
-      });
+      appendCallSite(summary, { ...callSite, source: callSite.source || "(source text unknown)" });
+      const link = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
+        kind: "block",
+        block: row().largest,
+      }));
+      const stacks = element("div", "");
+      details.append(summary, link, stacks);
       cell.append(details);
+      const update = (): void => {
+        if (details.open) {
+          stacks.replaceChildren(...stacksOf(row(), chart, holdings()));
+        }
+      };
+      scope.listen(details, "toggle", update);
+      return update;
     },
   };
 }
 
-function stacksOf(
-  { stacks, largest }: SiteRow,
-  chart: ChartContext,
-  holdings: ReadonlyMap<number, StackHoldings>,
-  scope: Scope,
-): HTMLElement[] {
+function stacksOf({ stacks }: SiteRow, chart: ChartContext, holdings: Holdings): HTMLElement[] {
   const shown = stacks.slice(0, MOST_STACKS).flatMap((stack, index) => {
     const frames = chart.stacks.framesOf(stack);
     if (frames.length === 0) {
@@ -114,25 +127,17 @@ function stacksOf(
     const list = element("ol", "gpuviz-stack");
     for (const frame of frames) {
       const item = element("li", "");
-      appendPlace(item, { source: frame.source, site: siteText(frame) });
+      appendCallSite(item, { source: frame.source, site: siteText(frame) });
       list.append(item);
     }
     return [element("p", "gpuviz-stack__title", title), list];
   });
   const hidden = stacks.length - MOST_STACKS;
   const more = `And ${counted(hidden, "more call stack")}.`;
-  const link = showLink(scope, "Show its largest block in the charts", "", () =>
-    showInCharts(chart, { kind: "block", block: largest }),
-  );
-  return [link, ...shown, ...(hidden > 0 ? [element("p", "", more)] : [])];
+  return [...shown, ...(hidden > 0 ? [element("p", "", more)] : [])];
 }
 
-function sitesIcicle(
-  parent: HTMLElement,
-  chart: ChartContext,
-  holdings: ReadonlyMap<number, StackHoldings>,
-): Scope {
-  const scope = new Scope();
+function sitesIcicle(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const bar = element("div", "gpuviz-controls");
   const label = element("label", "", "Bytes ");
   const choice = element("select", "gpuviz-select");
@@ -144,11 +149,15 @@ function sitesIcicle(
   label.append(choice);
   bar.append(label);
   scope.append(parent, bar);
+  let holdings: Holdings = new Map();
   const show = scope.follow((shown) => {
     const name = choice.value in MEASURES ? (choice.value as HoldingName) : "atPeak";
     const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name].bytes]));
     shown.use(icicleView(parent, chart, bytesOf, MEASURES[name]));
   });
   scope.listen(choice, "change", show);
-  return scope;
+  return (window) => {
+    holdings = stackHoldings(chart.timeline, window);
+    show();
+  };
 }

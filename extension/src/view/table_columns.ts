@@ -1,6 +1,6 @@
 import { formatBytes, formatCount, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Place } from "../model/stacks.ts";
+import type { CallSite } from "../model/stacks.ts";
 import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
@@ -45,37 +45,36 @@ export function shareColumn<Row>(
 }
 
 /** A line's source, where known, and where it stands; the whole path is in its title. */
-export function appendPlace(parent: HTMLElement, { source, site }: Place): void {
+export function appendCallSite(parent: HTMLElement, { source, site }: CallSite): void {
   const text = source.trim();
   if (text !== "") {
     parent.append(element("code", "gpuviz-code", text), " ");
   }
-  const place = element("span", "gpuviz-table__place", shortSite(site));
-  place.title = site;
-  parent.append(place);
+  const shown = element("span", "gpuviz-table__call-site", shortSite(site));
+  shown.title = site;
+  parent.append(shown);
 }
 
 /** A site with the last two parts of its path. */
-export function shortSite(site: string): string {
+function shortSite(site: string): string {
   return site.replace(/\((?:[^()]*[/\\])?([^()/\\]*[/\\][^()/\\]*:\d+)\)$/, "($1)");
 }
 
-/** Selects something in the charts, zooms to it and brings them into view. */
-export function showInCharts(chart: ChartContext, selected: Selected): void {
-  chart.selection.selected.value = selected;
-  zoomTo(selected, chart);
-  document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
-}
-
-/** A text that shows something in the charts when it is clicked. */
+/** A text that, when it is clicked, selects something in the charts and brings them into view. */
 export function showLink(
   scope: Scope,
+  chart: ChartContext,
   text: string,
   hint: string,
-  show: () => void,
+  selected: () => Selected,
 ): HTMLButtonElement {
   const link = button(text, hint);
   link.className = "gpuviz-link";
-  scope.listen(link, "click", show);
+  scope.listen(link, "click", () => {
+    chart.selection.selected.value = selected();
+    zoomTo(selected(), chart);
+    const page = link.closest(".gpuviz-widget") ?? document;
+    page.querySelector(".gpuviz-section--controls")?.scrollIntoView();
+  });
   return link;
 }

@@ -53,7 +53,7 @@ class Kernel {
   }
 
   get ranges(): number {
-    return this.follower.recording.work.ranges.count;
+    return this.follower.recording.gpu.ranges.count;
   }
 }
 

@@ -3,6 +3,7 @@ import "./reset.css";
 import "../view/charts.css";
 import "../view/controls.css";
 import "../view/selected.css";
+import "../view/tables.css";
 import "../view/host.css";
 
 import { LiveView } from "./live_view.ts";

@@ -5,11 +5,14 @@ import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { button, element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
+import { Pace } from "../view/pace.ts";
+import { LIVE_MEMORY, tablesView } from "../view/tables_view.ts";
 import { stateOf } from "./live_state.ts";
-import { Pace } from "./pace.ts";
 import type { Session } from "./session.ts";
 
 const STATE_EVERY_MS = 1000;
+/** A page that is fast enough draws ten times a second. */
+const PACE = { shortestMs: 95, rest: 6 };
 
 /** One view of a widget: a line about the recording, and the charts of one of its devices. */
 export class LiveView {
@@ -21,14 +24,19 @@ export class LiveView {
   readonly #devices = element("select", "gpuviz-select");
   readonly #follow = button("Follow the end", "Follow the recording again");
   readonly #charts = element("div", "gpuviz-live__charts");
+  readonly #tables = element("details", "gpuviz-live__tables");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   #view: DeviceView | undefined;
+  #hasTables = false;
 
   constructor(root: HTMLElement, session: Session) {
     this.#session = session;
     root.classList.add("gpuviz-theme", "gpuviz-widget");
     keepKeys(root, this.scope);
-    root.append(this.#header(), this.#charts);
+    this.#tables.append(element("summary", "", "Tables"));
+    this.#tables.hidden = true;
+    this.scope.listen(this.#tables, "toggle", () => this.#showTables());
+    root.append(this.#header(), this.#charts, this.#tables);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
       this.#view?.scope.dispose();
@@ -37,7 +45,7 @@ export class LiveView {
     });
     this.scope.use(followHostTheme([root, this.#tooltips], () => this.#frames.redrawAll()));
     root.tabIndex = -1;
-    const pace = new Pace(root, () => {
+    const pace = new Pace(root, PACE, () => {
       const hadFocus = root.contains(document.activeElement);
       this.#update();
       this.#frames.drawNow();
@@ -84,10 +92,23 @@ export class LiveView {
       const root = this.#charts.parentElement ?? this.#charts;
       this.#view = deviceView(this.#charts, this.#frames, contents, root, this.#tooltips);
       this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
+      this.#view.scope.defer(() => {
+        this.#hasTables = false;
+      });
+      this.#tables.hidden = false;
+      this.#showTables();
     } else {
       this.#view.update(contents);
     }
     this.#showFollow();
+  }
+
+  /** Adds the tables when they are opened first; closed ones are not seen, and so cost nothing. */
+  #showTables(): void {
+    if (this.#tables.open && !this.#hasTables && this.#view !== undefined) {
+      this.#hasTables = true;
+      this.#view.scope.use(tablesView(this.#tables, this.#view.chart, LIVE_MEMORY));
+    }
   }
 
   #listDevices(devices: readonly number[]): void {
@@ -109,11 +130,11 @@ export class LiveView {
     }
   }
 
-  #showCounts({ device, timeline, work }: DeviceContents): void {
+  #showCounts({ device, timeline, gpu }: DeviceContents): void {
     // What is drawn, which is ahead of the numbers; for those who measure how far.
     const { events } = timeline;
     this.#counts.dataset["events"] = String(events.count - events.initialCount);
-    this.#counts.dataset["activities"] = String(work.activities.count);
+    this.#counts.dataset["activities"] = String(gpu.activities.count);
     const { statistics } = this.#session.follower;
     if (statistics === undefined) {
       return;

@@ -1,110 +1,187 @@
-import { tableFromIPC, type Column, type Table as FlechetteTable } from "@uwdata/flechette";
+import type { RecordBatch } from "@uwdata/flechette";
+// What the package exports reads many types that no table of a recording has.
+import { decodeIPC } from "@uwdata/flechette/src/decode/decode-ipc.js";
 
 type Numbers = Float64Array<ArrayBuffer>;
+type Bytes = Uint8Array<ArrayBuffer>;
+type Values = ArrayLike<number> | BigInt64Array | BigUint64Array;
 
 /** The code of an unknown text, for example of a newer version. */
 export const UNKNOWN_CODE = 255;
+
+/** The type of a column: of numbers, texts, lists, or keys of a dictionary. */
+interface Type {
+  /** The array that holds numbers. */
+  readonly values?: new (buffer: ArrayBufferLike, from: number, length: number) => Values;
+  readonly children?: readonly { readonly type: Type }[];
+  readonly id?: number;
+  readonly indices?: Type;
+  readonly dictionary?: Type;
+}
+
+/** What a record batch has of a column. */
+interface Part {
+  readonly length: number;
+  readonly nullCount: number;
+  /** A bit for each value that is there. */
+  readonly validity: Uint8Array;
+  /** Where each text or list begins, and where the last one ends. */
+  readonly starts: Int32Array;
+  /** Numbers, keys of a dictionary, or the bytes of texts. */
+  readonly values: Values;
+  /** What lists are of. */
+  readonly child: Part | undefined;
+  /** The texts of the dictionary. */
+  readonly words: readonly string[] | undefined;
+}
 
 /** The columns of a table received as an Arrow stream. */
 export class ArrowTable {
   readonly name: string;
   /** Earlier rows that begin at this time or later are replaced by these. */
   readonly replaceFromNs: number | undefined;
-  readonly #table: FlechetteTable | undefined;
+  readonly rows: number;
+  readonly #columns: ReadonlyMap<string, readonly Part[]> | undefined;
 
   /** Without a stream, an empty table that has every column. */
-  constructor(name: string, stream?: Uint8Array<ArrayBuffer>, replaceFromNs?: number) {
+  constructor(name: string, stream?: Bytes, replaceFromNs?: number) {
     this.name = name;
     this.replaceFromNs = replaceFromNs;
-    this.#table = stream === undefined ? undefined : tableFromIPC(stream, { useBigInt: true });
-  }
-
-  get rows(): number {
-    return this.#table?.numRows ?? 0;
+    this.#columns = stream && columnsOf(stream);
+    const [first = []] = this.#columns?.values() ?? [];
+    this.rows = first.reduce((sum, { length }) => sum + length, 0);
   }
 
   has(column: string): boolean {
-    return this.#table === undefined || (this.#table.getChild(column) ?? null) !== null;
+    return this.#columns?.has(column) ?? true;
   }
 
   /** A numeric column; 64-bit integers are exact up to 2^53, null is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
     let start = 0;
-    for (const batch of this.#batches(column)) {
-      copyNumbers(result, start, batch.values, batch.length);
-      for (let index = 0; batch.nullCount > 0 && index < batch.length; index += 1) {
-        result[start + index] = batch.isValid(index) ? (result[start + index] ?? 0) : NaN;
+    for (const part of this.#parts(column)) {
+      copyNumbers(result, start, part);
+      for (let index = 0; part.nullCount > 0 && index < part.length; index += 1) {
+        result[start + index] = isThere(part, index) ? (result[start + index] ?? 0) : NaN;
       }
-      start += batch.length;
+      start += part.length;
     }
     return result;
   }
 
-  /** The column may be plain or dictionary-encoded. */
+  /** The column may be plain or dictionary-encoded; what is unknown is empty. */
   texts(column: string): readonly string[] {
-    return Array.from(this.#values(column), (value) => String(value ?? ""));
+    return this.#parts(column).flatMap(textsOf);
   }
 
   /** A column of lists of numbers. */
   lists(column: string): readonly (readonly number[])[] {
-    return Array.from(this.#values(column), (value) =>
-      value === null ? [] : Array.from(value as Iterable<number>, Number),
-    );
+    return this.#parts(column).flatMap(({ length, starts, child }) => {
+      const values = Array.from<number | bigint, number>(child?.values ?? [], Number);
+      return Array.from({ length }, (_, index) => values.slice(starts[index], starts[index + 1]));
+    });
   }
 
   /** The position in `texts` of each value of a dictionary-encoded column. */
-  codes(column: string, texts: readonly string[]): Uint8Array<ArrayBuffer> {
+  codes(column: string, texts: readonly string[]): Bytes {
     const codes = new Uint8Array(this.rows);
     let start = 0;
-    for (const batch of this.#batches(column)) {
-      codes.set(codesOfBatch(batch, texts), start);
-      start += batch.length;
+    for (const { length, values, words = [] } of this.#parts(column)) {
+      const codeOfKey = Uint8Array.from(words, (word) => {
+        const code = texts.indexOf(word);
+        return code < 0 ? UNKNOWN_CODE : code;
+      });
+      for (let index = 0; index < length; index += 1) {
+        codes[start + index] = codeOfKey[Number(values[index])] ?? UNKNOWN_CODE;
+      }
+      start += length;
     }
     return codes;
   }
 
-  #batches(column: string): Column<unknown>["data"] {
-    return this.#column(column)?.data ?? [];
-  }
-
-  #values(column: string): Iterable<unknown> {
-    return this.#column(column) ?? [];
-  }
-
-  #column(name: string): Column<unknown> | undefined {
-    if (this.#table === undefined) {
-      return undefined;
+  #parts(column: string): readonly Part[] {
+    const parts = this.#columns === undefined ? [] : this.#columns.get(column);
+    if (parts === undefined) {
+      throw new Error(`The table ${this.name} has no column ${column}.`);
     }
-    const column: Column<unknown> | null = this.#table.getChild(name);
-    if (column === null || column === undefined) {
-      throw new Error(`The table ${this.name} has no column ${name}.`);
-    }
-    return column;
+    return parts;
   }
 }
 
-/** The properties of flechette's dictionary batch used here. */
-interface DictionaryKeys {
-  readonly length: number;
-  readonly values: ArrayLike<number>;
-  readonly cache: readonly unknown[];
+/** The columns of a stream by name; a dictionary holds for the batches that follow it. */
+function columnsOf(stream: Bytes): ReadonlyMap<string, readonly Part[]> {
+  const { schema, records, dictionaries, dictsBeforeRecord } = decodeIPC(stream);
+  const fields = (schema?.fields ?? []) as readonly { name: string; type: Type }[];
+  const columns = fields.map(({ name }) => [name, [] as Part[]] as const);
+  const words = new Map<number, readonly string[]>();
+  let known = 0;
+  for (const [place, record] of (records ?? []).entries()) {
+    for (const each of (dictionaries ?? []).slice(known, dictsBeforeRecord?.[place])) {
+      const type = fields.find((field) => field.type.id === each.id)?.type.dictionary ?? {};
+      const parts = partsOf([type], { ...each.data, body: each.body ?? new Uint8Array() }, words);
+      const before = each.isDelta ? (words.get(each.id) ?? []) : [];
+      words.set(each.id, [...before, ...parts.flatMap(textsOf)]);
+      known += 1;
+    }
+    const types = fields.map(({ type }) => type);
+    partsOf(types, record, words).forEach((part, at) => columns[at]?.[1].push(part));
+  }
+  return new Map(columns);
 }
 
-function codesOfBatch(batch: unknown, texts: readonly string[]): Uint8Array<ArrayBuffer> {
-  const { length, values, cache } = batch as DictionaryKeys;
-  const codeOfKey = Uint8Array.from(cache, (text) => {
-    const code = texts.indexOf(String(text));
-    return code < 0 ? UNKNOWN_CODE : code;
+/** What a batch has of each type; nodes and regions follow one another as the types do. */
+function partsOf(
+  types: readonly Type[],
+  { nodes, regions, body = new Uint8Array() }: RecordBatch,
+  words: ReadonlyMap<number, readonly string[]>,
+): Part[] {
+  const [node, region] = [nodes.values(), regions.values()];
+  const bytes = (): Uint8Array => {
+    const { offset, length } = region.next().value ?? { offset: 0, length: 0 };
+    return body.subarray(offset, offset + length);
+  };
+  const partOf = (type: Type): Part => {
+    const { length, nullCount } = node.next().value ?? { length: 0, nullCount: 0 };
+    const validity = bytes();
+    const Numeric = type.values ?? type.indices?.values;
+    const starts = Numeric === undefined ? arrayOf(Int32Array, bytes()) : new Int32Array();
+    const [list] = type.children ?? [];
+    const child = list && partOf(list.type);
+    const values = child === undefined ? arrayOf(Numeric ?? Uint8Array, bytes()) : [];
+    const own = type.id === undefined ? undefined : (words.get(type.id) ?? []);
+    return { length, nullCount, validity, starts, values, child, words: own };
+  };
+  return types.map(partOf);
+}
+
+function arrayOf<T extends Values>(
+  kind: new (buffer: ArrayBufferLike, from: number, length: number) => T,
+  { buffer, byteOffset, byteLength }: Uint8Array,
+): T {
+  const { BYTES_PER_ELEMENT: size } = kind as unknown as { readonly BYTES_PER_ELEMENT: number };
+  return new kind(buffer, byteOffset, byteLength / size);
+}
+
+function isThere({ nullCount, validity }: Part, index: number): boolean {
+  return nullCount === 0 || ((validity[index >> 3] ?? 0) & (1 << (index & 7))) !== 0;
+}
+
+const decoder = new TextDecoder();
+
+function textsOf(part: Part): string[] {
+  const { length, words, starts, values } = part;
+  return Array.from({ length }, (_, index) => {
+    if (!isThere(part, index)) {
+      return "";
+    }
+    return words === undefined
+      ? decoder.decode((values as Bytes).subarray(starts[index], starts[index + 1]))
+      : (words[Number(values[index])] ?? "");
   });
-  const codes = new Uint8Array(length);
-  for (let index = 0; index < length; index += 1) {
-    codes[index] = codeOfKey[values[index] ?? 0] ?? UNKNOWN_CODE;
-  }
-  return codes;
 }
 
-function copyNumbers(result: Numbers, start: number, values: unknown, length: number): void {
+function copyNumbers(result: Numbers, start: number, { values, length }: Part): void {
   if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
     // Two 32-bit halves instead of a BigInt: no allocation, and four times as fast.
     const low = new Uint32Array(values.buffer, values.byteOffset, values.length * 2);
@@ -114,8 +191,7 @@ function copyNumbers(result: Numbers, start: number, values: unknown, length: nu
     }
     return;
   }
-  const numbers = values as ArrayLike<number>;
   for (let index = 0; index < length; index += 1) {
-    result[start + index] = numbers[index] ?? 0;
+    result[start + index] = Number(values[index] ?? 0);
   }
 }

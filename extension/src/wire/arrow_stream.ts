@@ -1,3 +1,5 @@
+import { readInt64, readObject, readUint8 } from "@uwdata/flechette/src/util/read.js";
+
 type Bytes = Uint8Array<ArrayBuffer>;
 
 // Layouts from Arrow's Message.fbs: fields by their positions in a table's vtable.
@@ -65,30 +67,17 @@ class Waiting {
       this.#needed = metadataBytes === 0 ? Infinity : bodyFrom;
       return undefined;
     }
-    const bodyLength = fieldOf(view, BODY_LENGTH_FIELD);
-    const end = bodyFrom + (bodyLength === undefined ? 0 : numberAt(view, bodyLength));
+    const field = readObject(bytes.subarray(PREFIX_BYTES), 0);
+    const end = bodyFrom + field(BODY_LENGTH_FIELD, readInt64, 0);
     this.#needed = bytes.byteLength < end ? end : PREFIX_BYTES;
     if (bytes.byteLength < end) {
       return undefined;
     }
     this.#pieces = [bytes.subarray(end)];
     this.#length = bytes.byteLength - end;
-    const headerType = fieldOf(view, HEADER_TYPE_FIELD);
-    const isBatch = headerType !== undefined && view.getUint8(headerType) === RECORD_BATCH;
+    const isBatch = field(HEADER_TYPE_FIELD, readUint8, 0) === RECORD_BATCH;
     return { bytes: bytes.subarray(0, end), isBatch };
   }
-}
-
-/** The offset of a field in a message's metadata; undefined if it has its default value. */
-function fieldOf(view: DataView, field: number): number | undefined {
-  const root = PREFIX_BYTES + view.getUint32(PREFIX_BYTES, true);
-  const vtable = root - view.getInt32(root, true);
-  const offset = field < view.getUint16(vtable, true) ? view.getUint16(vtable + field, true) : 0;
-  return offset === 0 ? undefined : root + offset;
-}
-
-function numberAt(view: DataView, offset: number): number {
-  return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
 }
 
 function joined(pieces: readonly Bytes[]): Bytes {

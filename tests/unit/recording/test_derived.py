@@ -176,10 +176,29 @@ def test_a_damaged_derived_table_is_an_error_that_names_it(tmp_path):
         load(path)
 
 
-def test_a_window_has_its_own_derived_tables(tmp_path):
-    window = load(timeline().recording().save(tmp_path / "run.gpuviz")).window(45, 100)
+def test_a_window_has_its_own_derived_tables_and_the_waits_of_the_whole(tmp_path):
+    whole = load(timeline().recording().save(tmp_path / "run.gpuviz"))
+    window = whole.window(45, 100)
 
-    assert dict(window.derived) == classify(window.tables)
+    own = dict(window.derived)
+    waits = own.pop("host_waits").to_pylist()
+    expected = classify(window.tables)
+    expected.pop("host_waits")
+    assert own == expected
+    rows = ("call", "synchronization")
+    touching = [
+        wait
+        for wait in whole.derived["host_waits"].to_pylist()
+        if wait["time"] <= 100 and wait["end"] > 45
+    ]
+    assert [{**wait, **dict.fromkeys(rows)} for wait in waits] == [
+        {**wait, **dict.fromkeys(rows)} for wait in touching
+    ]
+    for wait in waits:
+        if wait["call"] >= 0:
+            call = window.table("api_calls").slice(wait["call"], 1).to_pylist()[0]
+            assert (call["name"], call["thread"]) == (wait["name"], wait["thread"])
+    assert load(window.save(tmp_path / "part.gpuviz")).derived["host_waits"].to_pylist() == waits
 
 
 def test_only_marked_tables_are_taken_for_those_of_a_recording():

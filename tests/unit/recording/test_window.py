@@ -52,6 +52,20 @@ def test_what_lasts_into_a_window_is_in_it(times, bounds):
         assert part.table(table)["time"].to_pylist() == expected
 
 
+def test_what_launched_a_kernel_of_a_window_is_in_it_whenever_it_was_called():
+    timeline = Timeline()
+    timeline.call(1, 2, line=7, correlation=5)
+    timeline.call(3, 4, correlation=6)
+    timeline.kernel(30, 40, correlation=5)
+
+    part = timeline.recording().window(20, 50)
+
+    assert part.table("api_calls")["time"].to_pylist() == [1]
+    assert part.kernels().select(["launch_delay_ns", "source"]).to_pylist() == [
+        {"launch_delay_ns": 28, "source": "line 7"}
+    ]
+
+
 def test_the_busy_time_of_windows_side_by_side_adds_up():
     timeline = Timeline()
     timeline.kernel(10, 50)

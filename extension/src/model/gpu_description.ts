@@ -24,18 +24,18 @@ import {
 } from "./span_kinds.ts";
 import type { SpanRow } from "./span_row.ts";
 import { describeFrame, type Stacks } from "./stacks.ts";
-import type { Work } from "./work.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
 
 const LONGEST_NAME = 300;
 
 /** Turns what the GPU and the host did into lines of text for a reader. */
-export class WorkDescriptions {
-  readonly #work: Work;
+export class GpuDescriptions {
+  readonly #gpu: GpuActivities;
   readonly #stacks: Stacks;
   readonly #names: Names;
 
-  constructor(work: Work, stacks: Stacks, names: Names) {
-    this.#work = work;
+  constructor(gpu: GpuActivities, stacks: Stacks, names: Names) {
+    this.#gpu = gpu;
     this.#stacks = stacks;
     this.#names = names;
   }
@@ -86,7 +86,7 @@ export class WorkDescriptions {
 
   /** A time without work, and its causes. */
   gap({ fromNs, toNs, next, stream }: Gap, causes: IdleTimes | undefined): string[] {
-    const { activities } = this.#work;
+    const { activities } = this.#gpu;
     const kind = spanKindOf(activities)(next);
     const streamOfNext = this.#names.stream(activities.stream[next] ?? 0);
     return [
@@ -108,7 +108,7 @@ export class WorkDescriptions {
 
   /** What a span is called where there is little room. */
   name(kind: number, row: number): string {
-    const { activities, ranges, apiCalls, strings } = this.#work;
+    const { activities, ranges, apiCalls, strings } = this.#gpu;
     if (kind === SpanKind.kernel) {
       return shortKernelName(strings.get(activities.name[row] ?? 0)) || "kernel";
     }
@@ -121,16 +121,16 @@ export class WorkDescriptions {
       return strings.get(ranges.name[row] ?? 0) || shortKind(kind);
     }
     if (isMemoryOperation(kind)) {
-      return formatBytes(this.#work.memoryOperations.bytes[row] ?? 0);
+      return formatBytes(this.#gpu.memoryOperations.bytes[row] ?? 0);
     }
     if (kind === SpanKind.overhead) {
-      return this.#work.overheads.nameOf(row);
+      return this.#gpu.overheads.nameOf(row);
     }
     return kind === SpanKind.wait ? "waits" : strings.get(apiCalls.name[row] ?? 0);
   }
 
   #memoryOperation(kind: number, row: number): string[] {
-    const { memoryOperations, apiCalls, strings } = this.#work;
+    const { memoryOperations, apiCalls, strings } = this.#gpu;
     const call = apiCalls.byCorrelation.last(memoryOperations.correlation[row] ?? 0);
     const source = strings.get(memoryOperations.source[row] ?? 0);
     const bytes = formatExactBytes(memoryOperations.bytes[row] ?? 0);
@@ -145,7 +145,7 @@ export class WorkDescriptions {
   }
 
   #overhead(row: number): string[] {
-    const { overheads } = this.#work;
+    const { overheads } = this.#gpu;
     const fromNs = overheads.fromNs[row] ?? 0;
     const duration = (overheads.toNs[row] ?? 0) - fromNs;
     return [
@@ -155,7 +155,7 @@ export class WorkDescriptions {
   }
 
   #activity(kind: number, row: number): string[] {
-    const { activities, strings } = this.#work;
+    const { activities, strings } = this.#gpu;
     const fromNs = activities.fromNs[row] ?? 0;
     const duration = (activities.toNs[row] ?? 0) - fromNs;
     const name = cut(strings.get(activities.name[row] ?? 0));
@@ -170,7 +170,7 @@ export class WorkDescriptions {
   }
 
   #transfer(row: number, durationNs: number): string[] {
-    const { activities } = this.#work;
+    const { activities } = this.#gpu;
     const bytes = activities.bytes[row] ?? 0;
     if (bytes === 0) {
       return [];
@@ -182,7 +182,7 @@ export class WorkDescriptions {
   }
 
   #configuration(row: number): string[] {
-    const launch = this.#work.configurations.get(this.#work.activities.launch[row] ?? 0);
+    const launch = this.#gpu.configurations.get(this.#gpu.activities.launch[row] ?? 0);
     if (launch === undefined) {
       return [];
     }
@@ -194,7 +194,7 @@ export class WorkDescriptions {
   }
 
   #launchedFrom(correlation: number): string[] {
-    const { apiCalls } = this.#work;
+    const { apiCalls } = this.#gpu;
     const call = apiCalls.byCorrelation.last(correlation);
     return call === undefined ? [] : this.#site("launched", apiCalls.stack[call] ?? 0);
   }
@@ -209,7 +209,7 @@ export class WorkDescriptions {
   }
 
   #range(kind: number, row: number): string[] {
-    const { ranges, strings } = this.#work;
+    const { ranges, strings } = this.#gpu;
     const fromNs = ranges.fromNs[row] ?? 0;
     const toNs = ranges.toNs[row] ?? OPEN;
     const length = toNs === OPEN ? "still open" : `for ${formatDuration(toNs - fromNs)}`;
@@ -220,7 +220,7 @@ export class WorkDescriptions {
   }
 
   #wait(row: number): string[] {
-    const { synchronizations, apiCalls } = this.#work;
+    const { synchronizations, apiCalls } = this.#gpu;
     const fromNs = synchronizations.fromNs[row] ?? 0;
     const duration = (synchronizations.toNs[row] ?? 0) - fromNs;
     const stream = synchronizations.stream[row] ?? 0;
@@ -234,7 +234,7 @@ export class WorkDescriptions {
   }
 
   #call(row: number): string[] {
-    const { apiCalls, strings } = this.#work;
+    const { apiCalls, strings } = this.#gpu;
     const fromNs = apiCalls.fromNs[row] ?? 0;
     const duration = (apiCalls.toNs[row] ?? 0) - fromNs;
     return [

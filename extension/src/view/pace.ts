@@ -1,21 +1,25 @@
 import { Scope } from "../base/scope.ts";
 
-/** Between two updates there is at least this many times what one takes. */
-const REST = 6;
-/** From one update to the next, a page that is fast enough draws ten times a second. */
-const SHORTEST_MS = 95;
+/** How often an update runs on a page that is fast enough, and how much of its time it may take. */
+export interface Limits {
+  readonly shortestMs: number;
+  /** Between two updates there is at least this many times what one takes. */
+  readonly rest: number;
+}
 
 /** Runs an update before the next frame, not while it cannot be seen, and not all the time. */
 export class Pace {
   readonly scope = new Scope();
   readonly #update: () => void;
+  readonly #limits: Limits;
   #isSeen = true;
   #isWanted = false;
   #waiting: number | undefined;
   #restUntilMs = 0;
   #tookMs = 0;
 
-  constructor(seen: HTMLElement, update: () => void) {
+  constructor(seen: HTMLElement, limits: Limits, update: () => void) {
+    this.#limits = limits;
     this.#update = update;
     const observer = new IntersectionObserver((entries) => {
       this.#isSeen = entries.some((entry) => entry.isIntersecting);
@@ -54,9 +58,10 @@ export class Pace {
     const begin = performance.now();
     this.#update();
     const tookMs = performance.now() - begin;
+    const { rest, shortestMs } = this.#limits;
     // One that took long by chance, as the first one does, is no reason to wait.
     const usualMs = Math.min(tookMs, this.#tookMs);
     this.#tookMs = tookMs;
-    this.#restUntilMs = begin + Math.max(tookMs + REST * usualMs, SHORTEST_MS);
+    this.#restUntilMs = begin + Math.max(tookMs + rest * usualMs, shortestMs);
   }
 }

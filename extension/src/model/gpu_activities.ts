@@ -14,7 +14,7 @@ interface Appendable {
 }
 
 /** What the GPUs and the host's threads did. */
-export class Work {
+export class GpuActivities {
   readonly activities = new Activities();
   readonly apiCalls = new ApiCalls();
   readonly synchronizations = new Synchronizations();
@@ -34,7 +34,7 @@ export class Work {
   #endNs = 0;
   readonly #devices = new Set<number>();
 
-  /** Takes more rows of a table; tables that say nothing about work are passed over. */
+  /** Takes more rows of a table; other tables are passed over. */
   append(table: ArrowTable): void {
     const { activities, apiCalls } = this;
     const before = [activities.count, apiCalls.count] as const;

@@ -1,36 +1,38 @@
 import { formatBytes } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
+import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
-import type { Place } from "../model/stacks.ts";
+import { threadsOf } from "../model/launch_configurations.ts";
 import type { Selected } from "../model/selected.ts";
+import type { CallSite } from "../model/stacks.ts";
 import {
   copyRows,
   kernelRows,
   synchronizationRows,
   type CopyRow,
   type KernelRow,
+  type RowsUntilNow,
   type SynchronizationRow,
-} from "../model/work_rows.ts";
-import { threadsOf } from "../model/launch_configurations.ts";
+  type Window,
+} from "../model/gpu_rows.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 import { OLDER_FILE } from "./idle_switch.ts";
 import {
-  appendPlace,
+  appendCallSite,
   bytesColumn,
   countColumn,
   shareColumn,
-  showInCharts,
   showLink,
   timeColumn,
 } from "./table_columns.ts";
+import type { ShowWindow } from "./tables_view.ts";
 
 const TOTAL_TIME = 1;
 
 /** The kernels of the device by name. */
-export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = kernelRows(chart.work, chart.stacks, chart.device);
+export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<KernelRow>[] = [
     nameColumn("Kernel", (row) => row.name, chart, {
       short: (row) => shortKernelName(row.name),
@@ -48,12 +50,17 @@ export function kernelsTable(parent: HTMLElement, chart: ChartContext): Scope {
     ),
     shapeColumn(),
   ];
-  return tableOrNone(parent, "Kernels", columns, rows, "No kernels on this device.");
+  const show = dataTable(scope, parent, columns, {
+    label: "Kernels",
+    sortedBy: TOTAL_TIME,
+    keyOf: ({ name }) => name,
+    none: "No kernels on this device.",
+  });
+  return following(show, chart, kernelRows);
 }
 
 /** The copies of the device by kind. */
-export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = copyRows(chart.work, chart.stacks, chart.device);
+export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<CopyRow>[] = [
     nameColumn("Copy", copyName, chart),
     timeColumn("Total", "Time on the GPU, summed over concurrent copies", (row) => row.totalNs),
@@ -68,14 +75,23 @@ export function copiesTable(parent: HTMLElement, chart: ChartContext): Scope {
         bytesPerSecond === undefined ? "unknown" : `${formatBytes(bytesPerSecond)}/s`,
     },
   ];
-  return tableOrNone(parent, "Copies", columns, rows, "No copies on this device.");
+  const show = dataTable(scope, parent, columns, {
+    label: "Copies",
+    sortedBy: TOTAL_TIME,
+    keyOf: copyName,
+    none: "No copies on this device.",
+  });
+  return following(show, chart, copyRows);
 }
 
 /** What blocked the host, by line. */
-export function synchronizationsTable(parent: HTMLElement, chart: ChartContext): Scope {
-  const rows = synchronizationRows(chart.work, chart.stacks);
+export function synchronizationsTable(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+): ShowWindow {
   const columns: TableColumn<SynchronizationRow>[] = [
-    nameColumn("Waited for", waitName, chart, { small: callName }),
+    nameColumn("Waited for", waitName, chart, { small: ({ name }) => name }),
     timeColumn("Total", "Time in which the host was blocked", (row) => row.totalNs),
     timeColumn(
       "Waiting for earlier work",
@@ -91,24 +107,31 @@ export function synchronizationsTable(parent: HTMLElement, chart: ChartContext):
     timeColumn("Median", "Median time in which the host was blocked", (row) => row.medianNs),
     timeColumn("Longest", "The longest time", (row) => row.maxNs),
   ];
-  const none = chart.work.lacksDerived ? OLDER_FILE : "The host was never blocked.";
-  return tableOrNone(parent, "Synchronizations", columns, rows, none);
+  const show = dataTable(scope, parent, columns, {
+    label: "Synchronizations",
+    sortedBy: TOTAL_TIME,
+    keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
+    none: chart.gpu.lacksDerived ? OLDER_FILE : "The host was never blocked.",
+  });
+  return following(show, chart, synchronizationRows);
 }
 
-function tableOrNone<Row>(
-  parent: HTMLElement,
-  label: string,
-  columns: readonly TableColumn<Row>[],
-  rows: readonly Row[],
-  none: string,
-): Scope {
-  if (rows.length > 0) {
-    return dataTable(parent, label, columns, rows, TOTAL_TIME);
-  }
-  const scope = new Scope();
-  const text = element("p", "gpuviz-section__hint", none);
-  scope.append(parent, text);
-  return scope;
+/** Shows the rows of a window; they are summed up anew only where it is another one. */
+function following<Row>(
+  show: (rows: readonly Row[]) => void,
+  chart: ChartContext,
+  rowsOf: (contents: DeviceContents, window: Window) => RowsUntilNow<Row>,
+): ShowWindow {
+  let shown: readonly [contents: DeviceContents, window: Window] | undefined;
+  let rows: RowsUntilNow<Row> = () => [];
+  return (window) => {
+    const { contents } = chart;
+    if (shown?.[0] !== contents || shown[1] !== window) {
+      shown = [contents, window];
+      rows = rowsOf(contents, window);
+    }
+    show(rows());
+  };
 }
 
 interface Naming<Row> {
@@ -118,7 +141,7 @@ interface Naming<Row> {
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<Row extends { readonly place: Place; readonly longest: Selected }>(
+function nameColumn<Row extends { readonly callSite: CallSite; readonly longest: Selected }>(
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,
@@ -131,14 +154,19 @@ function nameColumn<Row extends { readonly place: Place; readonly longest: Selec
     text: name,
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
-      const link = showLink(scope, short(row), name(row), () => showInCharts(chart, row.longest));
-      cell.append(link);
-      if (small(row) !== "") {
-        cell.append(element("span", "gpuviz-table__small", ` ${small(row)}`));
+      cell.append(showLink(scope, chart, short(row()), name(row()), () => row().longest));
+      if (small(row()) !== "") {
+        cell.append(element("span", "gpuviz-table__small", ` ${small(row())}`));
       }
-      const place = element("div", "");
-      appendPlace(place, row.place);
-      cell.append(place);
+      const line = element("div", "");
+      cell.append(line);
+      return () => {
+        if (line.dataset["site"] !== row().callSite.site) {
+          line.dataset["site"] = row().callSite.site;
+          line.replaceChildren();
+          appendCallSite(line, row().callSite);
+        }
+      };
     },
   };
 }
@@ -173,8 +201,4 @@ const WAIT_NAMES: Readonly<Record<string, string>> = {
 
 function waitName({ kind }: SynchronizationRow): string {
   return WAIT_NAMES[kind] ?? kind;
-}
-
-function callName({ name }: SynchronizationRow): string {
-  return name;
 }

@@ -1,0 +1,252 @@
+import { ActivityKind, COPY_KINDS } from "./activities.ts";
+import type { DeviceContents } from "./device_contents.ts";
+import { Counts, Groups, joined, numbersOf, type Group, type KeyOf } from "./grouping.ts";
+import { HOST_WAIT_KINDS } from "./host_calls.ts";
+import type { LaunchConfiguration } from "./launch_configurations.ts";
+import { OPEN } from "./ranges.ts";
+import type { Selected } from "./selected.ts";
+import { SpanKind, spanKindOf } from "./span_kinds.ts";
+import type { CallSite } from "./stacks.ts";
+import type { GpuActivities } from "./gpu_activities.ts";
+
+/** What a row has in each table: how often and how long, where, and what took longest. */
+interface GpuRow extends Omit<Group, "longest"> {
+  readonly callSite: CallSite;
+  readonly longest: Selected;
+}
+
+/** What `Recording.kernels()` has in a row. */
+export interface KernelRow extends GpuRow {
+  readonly name: string;
+  readonly share: number;
+  readonly launchDelayNs: number | undefined;
+  /** That of the most frequent launch. */
+  readonly launch: LaunchConfiguration | undefined;
+}
+
+/** What `Recording.copies()` has in a row. */
+export interface CopyRow extends GpuRow {
+  readonly copyKind: string;
+  readonly hostMemory: string;
+  readonly bytes: number;
+  readonly bytesPerSecond: number | undefined;
+}
+
+/** What `Recording.synchronizations("line")` has in a row. */
+export interface SynchronizationRow extends GpuRow {
+  readonly kind: string;
+  readonly name: string;
+  /** Undefined where it is known of none of them. */
+  readonly waitingNs: number | undefined;
+  readonly transferNs: number | undefined;
+}
+
+/** Returns the rows of a table, from all that has come until it is called. */
+export type RowsUntilNow<Row> = () => readonly Row[];
+
+/** Of all times, or of those that overlap a window, as `Recording.window` has them. */
+export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
+
+/** The kernels of a device by name, most time first. */
+export function kernelRows(contents: DeviceContents, window: Window): RowsUntilNow<KernelRow> {
+  const { gpu, stacks } = contents;
+  const { activities, apiCalls, strings } = gpu;
+  const numbers = numbersOf((id) => strings.get(id));
+  const stackOf = stackOfLaunch(gpu);
+  const groups = new Groups(
+    activities,
+    (row) => numbers(activities.name[row] ?? 0),
+    joined(stackOf, (row) => activities.launch[row] ?? 0),
+    () => ({ delaysNs: new Counts() }),
+  );
+  const take = takeLaunched(
+    contents,
+    ActivityKind.kernel,
+    window,
+    groups,
+    ({ delaysNs }, row, call) => {
+      if (call >= 0) {
+        delaysNs.add(Math.max((activities.fromNs[row] ?? 0) - (apiCalls.toNs[call] ?? 0), 0));
+      }
+    },
+  );
+  return () => {
+    take();
+    const all = groups.all();
+    const allNs = all.reduce((sum, { totalNs }) => sum + totalNs, 0);
+    const kernels = all.map(({ delaysNs, ...group }) => ({
+      ...group,
+      name: strings.get(activities.name[group.typical] ?? 0),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      share: group.totalNs / Math.max(allNs, 1),
+      launchDelayNs: delaysNs.median,
+      launch: gpu.configurations.get(activities.launch[group.typical] ?? 0),
+      longest: activity(gpu, group.longest),
+    }));
+    return kernels.sort(
+      (left, right) =>
+        right.totalNs - left.totalNs ||
+        right.count - left.count ||
+        (left.name < right.name ? -1 : left.name > right.name ? 1 : 0),
+    );
+  };
+}
+
+/** The copies of a device by kind and the host's memory, most time first. */
+export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow<CopyRow> {
+  const { gpu, stacks } = contents;
+  const { activities } = gpu;
+  const stackOf = stackOfLaunch(gpu);
+  const keyOf = joined(
+    (row) => activities.copyKind[row] ?? 0,
+    (row) => activities.hostMemory[row] ?? 0,
+  );
+  const groups = new Groups(activities, keyOf, stackOf, () => ({ bytes: 0 }));
+  const take = takeLaunched(
+    contents,
+    ActivityKind.memcpy,
+    window,
+    groups,
+    (sums, row, _, isNew) => {
+      sums.bytes += isNew ? (activities.bytes[row] ?? 0) : 0;
+    },
+  );
+  return () => {
+    take();
+    return groups.all().map((group) => ({
+      ...group,
+      copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
+      hostMemory: activities.hostMemoryOf(group.typical),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      bytesPerSecond: group.totalNs === 0 ? undefined : (group.bytes * 1e9) / group.totalNs,
+      longest: activity(gpu, group.longest),
+    }));
+  };
+}
+
+/** What blocked the host, by line, most time first. */
+export function synchronizationRows(
+  { gpu, stacks }: DeviceContents,
+  window: Window,
+): RowsUntilNow<SynchronizationRow> {
+  const { hostWaits, strings } = gpu;
+  const lines = numbersOf((id) => stacks.callSiteOf(id).site);
+  const names = numbersOf((id) => strings.get(id));
+  const stackOf: KeyOf = (row) => hostWaits.stack[row] ?? 0;
+  const keyOf = joined(
+    (row) => lines(stackOf(row)),
+    (row) => hostWaits.kind[row] ?? 0,
+    (row) => names(hostWaits.name[row] ?? 0),
+  );
+  // Rows of waits are replaced by later ones, so that none may be kept from call to call.
+  return () => {
+    const groups = new Groups(hostWaits, keyOf, stackOf, () => ({
+      waiting: 0,
+      transfer: 0,
+      known: 0,
+    }));
+    for (let row = 0; row < hostWaits.count; row += 1) {
+      if (isIn(window, hostWaits, row)) {
+        const sums = groups.add(row);
+        const waitingNs = hostWaits.waitingNs[row] ?? NaN;
+        if (!Number.isNaN(waitingNs)) {
+          sums.waiting += waitingNs;
+          sums.transfer += hostWaits.transferNs[row] ?? 0;
+          sums.known += 1;
+        }
+      }
+    }
+    return groups.all().map(({ waiting, transfer, known, ...group }) => ({
+      ...group,
+      kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
+      name: strings.get(hostWaits.name[group.typical] ?? 0),
+      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      waitingNs: known === 0 ? undefined : waiting,
+      transferNs: known === 0 ? undefined : transfer,
+      longest: wait(gpu, group.longest),
+    }));
+  };
+}
+
+/**
+ * Returns what groups the activities that have come, whose calls may come later than they.
+ *
+ * `sum` sums up more: of each activity when it comes, and once more if its call comes later.
+ */
+function takeLaunched<More>(
+  { gpu, device }: DeviceContents,
+  wanted: number,
+  window: Window,
+  groups: Groups<More>,
+  sum: (more: More, row: number, call: number, isNew: boolean) => void,
+): () => void {
+  const { activities, apiCalls } = gpu;
+  let taken = 0;
+  let calls = 0;
+  // By turns a row and its kind; objects for millions of them would take too much room.
+  let withoutCall: number[] = [];
+  const takeLate = (): void => {
+    const waiting = withoutCall;
+    withoutCall = [];
+    for (let at = 0; at < waiting.length; at += 2) {
+      const [row = 0, kind = 0] = [waiting[at], waiting[at + 1]];
+      const call = callOf(gpu, row);
+      if (call < 0) {
+        withoutCall.push(row, kind);
+      } else {
+        sum(groups.changeKind(row, kind), row, call, false);
+      }
+    }
+  };
+  return () => {
+    if (apiCalls.count > calls) {
+      takeLate();
+      calls = apiCalls.count;
+    }
+    for (; taken < activities.count; taken += 1) {
+      const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
+      if (isWanted && isIn(window, activities, taken)) {
+        const call = callOf(gpu, taken);
+        sum(groups.add(taken), taken, call, true);
+        if (call < 0) {
+          withoutCall.push(taken, groups.kindOf(taken));
+        }
+      }
+    }
+  };
+}
+
+/** Rows without times are in every window. */
+function isIn(
+  window: Window,
+  { fromNs, toNs }: Pick<GpuActivities["hostWaits"], "fromNs" | "toNs">,
+  row: number,
+): boolean {
+  const [from, to] = [fromNs[row] ?? 0, toNs[row] ?? 0];
+  return (
+    window === undefined ||
+    (from <= window.toNs && (to > window.fromNs || to === OPEN)) ||
+    (from === 0 && to === 0)
+  );
+}
+
+/** The call stack of what launched an activity, 0 while it is not known. */
+function stackOfLaunch(gpu: GpuActivities): KeyOf {
+  return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
+}
+
+/** The row of `ApiCalls` that launched an activity, the first of several; -1 if it is unknown. */
+function callOf({ activities, apiCalls }: GpuActivities, row: number): number {
+  return apiCalls.byCorrelation.first(activities.correlation[row] ?? 0);
+}
+
+function activity({ activities }: GpuActivities, row: number): Selected {
+  return { kind: "span", spanKind: spanKindOf(activities)(row), row };
+}
+
+function wait({ hostWaits }: GpuActivities, row: number): Selected {
+  const synchronization = hostWaits.synchronization[row] ?? -1;
+  return synchronization >= 0
+    ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }
+    : { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 };
+}
