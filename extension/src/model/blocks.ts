@@ -48,7 +48,7 @@ export class Blocks extends columnsOf({
 
   #take(events: MemoryEvents, row: number): number {
     const action = events.action[row] ?? NO_EVENT;
-    if (action > Action.freeCompleted) {
+    if (action > Action.free_completed) {
       return NO_EVENT;
     }
     const at = events.address[row] ?? 0;
@@ -62,7 +62,7 @@ export class Blocks extends columnsOf({
     const known = this.#live.get(at);
     const block = known === NOTHING ? this.#begin(at, size, 0) : known;
     this.unannounced += known === NOTHING ? 1 : 0;
-    if (action === Action.freeRequested) {
+    if (action === Action.free_requested) {
       this.#request(block, row, timeNs);
     } else {
       this.#complete(block, row, timeNs);

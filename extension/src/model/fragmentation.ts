@@ -61,7 +61,7 @@ export function fragmentationAfter(timeline: DeviceTimeline, row: number): Fragm
       }
     }
     const gaps = gapsOf(timeline, segment);
-    const isExpandable = events.action[segment.origin] === Action.segmentMap;
+    const isExpandable = events.action[segment.origin] === Action.segment_map;
     if (segment.blocks.length > 0 && !isExpandable) {
       sums.inactiveSplit += totalBytes(gaps);
     }

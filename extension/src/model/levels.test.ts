@@ -24,17 +24,17 @@ function totalsAfter(rows: readonly EventRow[], count: number): Record<string, n
         requested: requestedSize ?? 0,
         pending: false,
       });
-    } else if (action === Action.freeRequested) {
+    } else if (action === Action.free_requested) {
       const block = live.get(address);
       live.set(address, {
         size,
         requested: block?.requested ?? 0,
         pending: true,
       });
-    } else if (action === Action.freeCompleted) {
+    } else if (action === Action.free_completed) {
       live.delete(address);
     } else {
-      reserved += action === Action.segmentAlloc ? size : -size;
+      reserved += action === Action.segment_alloc ? size : -size;
     }
   }
   const blocks = [...live.values()];
@@ -68,7 +68,7 @@ test("the peak is the first of the largest totals once the recording has begun",
   const sizes = [9, -5, 2, 1, -1, 1, -5];
   const rows = sizes.map((size, row) => ({
     timeNs: row,
-    action: size > 0 ? Action.alloc : Action.freeCompleted,
+    action: size > 0 ? Action.alloc : Action.free_completed,
     address: Math.abs(size),
     size: Math.abs(size),
   }));

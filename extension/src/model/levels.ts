@@ -53,9 +53,9 @@ export class Levels implements ByName<Wholes> {
   #count(events: MemoryEvents, row: number, blocks: Blocks, block: number): void {
     const now = this.#now;
     const action = events.action[row];
-    if (action === Action.segmentAlloc || action === Action.segmentMap) {
+    if (action === Action.segment_alloc || action === Action.segment_map) {
       now.reserved += events.size[row] ?? 0;
-    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
+    } else if (action === Action.segment_free || action === Action.segment_unmap) {
       now.reserved -= events.size[row] ?? 0;
     }
     const begun = blocks.allocated[block] ?? NO_EVENT;
@@ -68,7 +68,7 @@ export class Levels implements ByName<Wholes> {
       now.active += size;
       now.allocated += size;
       now.requested += requested;
-    } else if (action === Action.freeCompleted) {
+    } else if (action === Action.free_completed) {
       now.active -= size;
       now.requested -= requested;
       now.allocated -= blocks.freeRequested[block] === NO_EVENT ? size : 0;

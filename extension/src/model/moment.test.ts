@@ -18,11 +18,11 @@ function stateAfter(rows: readonly EventRow[], count: number): State {
   const segments = new Map<number, number>();
   const blocks = new Map<number, "inUse" | "pending">();
   for (const { action, address, size } of rows.slice(0, count)) {
-    if (action === Action.segmentAlloc) segments.set(address, address + size);
-    if (action === Action.segmentFree) segments.delete(address);
+    if (action === Action.segment_alloc) segments.set(address, address + size);
+    if (action === Action.segment_free) segments.delete(address);
     if (action === Action.alloc) blocks.set(address, "inUse");
-    if (action === Action.freeRequested) blocks.set(address, "pending");
-    if (action === Action.freeCompleted) blocks.delete(address);
+    if (action === Action.free_requested) blocks.set(address, "pending");
+    if (action === Action.free_completed) blocks.delete(address);
   }
   return { segments, blocks };
 }
@@ -75,11 +75,11 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
 
 test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {
   const events = eventsOf([
-    { timeNs: 0, action: Action.segmentMap, address: 1000, size: 100 },
-    { timeNs: 1, action: Action.segmentMap, address: 1100, size: 100 },
-    { timeNs: 2, action: Action.segmentAlloc, address: 5000, size: 100 },
-    { timeNs: 3, action: Action.segmentAlloc, address: 5100, size: 100 },
-    { timeNs: 4, action: Action.segmentUnmap, address: 1050, size: 50 },
+    { timeNs: 0, action: Action.segment_map, address: 1000, size: 100 },
+    { timeNs: 1, action: Action.segment_map, address: 1100, size: 100 },
+    { timeNs: 2, action: Action.segment_alloc, address: 5000, size: 100 },
+    { timeNs: 3, action: Action.segment_alloc, address: 5100, size: 100 },
+    { timeNs: 4, action: Action.segment_unmap, address: 1050, size: 50 },
   ]);
   const segments = new DeviceTimeline(events).segments;
   const ranges = (row: number): number[][] =>

@@ -29,10 +29,10 @@ export class Segments extends columnsOf({
   extend(events: MemoryEvents): void {
     for (let row = this.#taken; row < events.count; row += 1) {
       const action = events.action[row] ?? 0;
-      if (action >= Action.segmentAlloc && action <= Action.segmentUnmap) {
+      if (action >= Action.segment_alloc && action <= Action.segment_unmap) {
         const from = events.address[row] ?? 0;
         const to = from + (events.size[row] ?? 0);
-        if (action === Action.segmentAlloc || action === Action.segmentMap) {
+        if (action === Action.segment_alloc || action === Action.segment_map) {
           const place = this.#push(from, to, row);
           this.#open.splice(firstEndingAfter(this.#open, from), 0, { from, to, place });
         } else {

@@ -96,7 +96,7 @@ export class ThreadLanes {
       this.#addWait(row, apiCalls.byCorrelation.last(correlation[row] ?? 0));
     }
     for (let row = this.#taken.waits; row < count; row += 1) {
-      if ((kind[row] ?? 0) >= SynchronizationKind.eventSynchronize) {
+      if ((kind[row] ?? 0) >= SynchronizationKind.event_synchronize) {
         const call = apiCalls.byCorrelation.last(correlation[row] ?? 0);
         if (call === undefined && apiCalls.count > 0) {
           this.#early.push(row);

@@ -50,9 +50,9 @@ test("a peak of one event among ten million is seen when all of them are shown",
   const count = 10_000_000;
   const at = 7_654_321;
   const timeNs = new Float64Array(count).map((_, row) => row);
-  const action = new Uint8Array(count).fill(Action.outOfMemory + 1);
+  const action = new Uint8Array(count).fill(Action.oom + 1);
   const bytes = new Float64Array(count);
-  action.set([Action.alloc, Action.freeCompleted], at);
+  action.set([Action.alloc, Action.free_completed], at);
   bytes.fill(512, at, at + 2);
   const ids = new Uint32Array(count);
   const columns = { timeNs, action, address: bytes, size: bytes, requestedSize: bytes };
