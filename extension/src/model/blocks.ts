@@ -42,7 +42,7 @@ export class Blocks extends columnsOf({
     this.#taken = events.count;
     this.show();
     this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
-    this.pending.show();
+    this.pending.settle();
     return blocks;
   }
 

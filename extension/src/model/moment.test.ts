@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
-import { barPieces } from "./bar_rects.ts";
 import { packBars } from "./bars.ts";
 import { isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
@@ -60,8 +59,7 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
     blocks,
     rows.length - 1,
   );
-  const layout = packBars(segments);
-  const pieces = barPieces(segments, layout, blocks);
+  const { pieces, widthBytes, rows: barRows } = packBars(segments, blocks);
   const bytes = (isFree: boolean): number =>
     pieces
       .filter((piece) => (piece.block === undefined) === isFree)
@@ -70,7 +68,7 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
 
   assert.equal(bytes(true) + bytes(false), reserved);
   assert.equal(bytes(true), freeBytes(segments, blocks).total);
-  assert.ok(pieces.every((piece) => piece.to <= layout.widthBytes && piece.row < layout.rows));
+  assert.ok(pieces.every((piece) => piece.to <= widthBytes && piece.row < barRows));
 });
 
 test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {

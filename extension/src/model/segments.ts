@@ -1,4 +1,5 @@
 import { columnsOf } from "../base/growing.ts";
+import { countLeading } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import { Action, type MemoryEvents } from "./events.ts";
 
@@ -85,15 +86,5 @@ export class Segments extends columnsOf({
 
 /** The place of the first range that ends after an address; ranges are apart and ascend. */
 function firstEndingAfter(open: readonly OpenRange[], address: number): number {
-  let low = 0;
-  let high = open.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((open[middle]?.to ?? Infinity) <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return countLeading(open.length, (place) => (open[place]?.to ?? Infinity) <= address);
 }
