@@ -126,6 +126,12 @@ export function isPendingAfter(blocks: Blocks, block: number, row: number): bool
   return request !== NO_EVENT && request <= row && isActiveAfter(blocks, block, row);
 }
 
+/** Whether the program holds the block after the event at `row`; a pending free is not held. */
+export function isAllocatedAfter(blocks: Blocks, block: number, row: number): boolean {
+  const request = blocks.freeRequested[block] ?? NO_EVENT;
+  return isActiveAfter(blocks, block, row) && (request === NO_EVENT || request > row);
+}
+
 /** The row whose stack, stream and pool describe the block. */
 export function originOf(blocks: Blocks, block: number): number {
   const allocated = blocks.allocated[block] ?? NO_EVENT;
