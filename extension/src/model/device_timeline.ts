@@ -3,7 +3,8 @@ import { GrowingWholes, type Wholes } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
 import { Blocks } from "./blocks.ts";
 import type { LevelLine } from "./decimation.ts";
-import { noMemoryEvents, type MemoryEvents } from "./events.ts";
+import { noMemoryEvents } from "./event_log.ts";
+import type { MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
 import { Levels, type LevelName } from "./levels.ts";
 import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
@@ -21,10 +22,11 @@ export class DeviceTimeline {
   readonly blocks = new Blocks();
   readonly segments = new Segments();
   readonly levels = new Levels();
+  readonly lines: Readonly<Record<LevelName, LevelLine>> = this.levels.lines;
   readonly layout = new AddressLayout();
-  #events = noMemoryEvents();
+  events = noMemoryEvents();
+  endNs = 1;
   #moment: Moment | undefined;
-  #endNs = 1;
   readonly #regions = new GrowingWholes();
   #placedSegments = 0;
 
@@ -34,8 +36,8 @@ export class DeviceTimeline {
 
   /** Takes events that begin with those known; the cost is that of those that are new. */
   extend(events: MemoryEvents, durationNs: number): void {
-    this.#events = events;
-    this.#endNs = Math.max(durationNs, this.#endNs, events.timeNs[events.count - 1] ?? 0);
+    this.events = events;
+    this.endNs = Math.max(durationNs, this.endNs, events.timeNs[events.count - 1] ?? 0);
     const blockOfRow = this.blocks.extend(events);
     this.segments.extend(events);
     this.levels.extend(events, this.blocks, blockOfRow);
@@ -47,18 +49,6 @@ export class DeviceTimeline {
     this.levels.reserve(events);
     this.blocks.reserve(events >>> 1);
     this.#regions.reserve(events >>> 1);
-  }
-
-  get events(): MemoryEvents {
-    return this.#events;
-  }
-
-  get endNs(): number {
-    return this.#endNs;
-  }
-
-  get lines(): Readonly<Record<LevelName, LevelLine>> {
-    return this.levels.lines;
   }
 
   /** The row after which the most bytes were allocated. */
@@ -110,7 +100,7 @@ export class DeviceTimeline {
   segmentsAfter(row: number): readonly SegmentAtMoment[] {
     const { unannounced } = this.blocks;
     if (this.#moment?.row !== row || this.#moment.unannounced !== unannounced) {
-      const segments = segmentsAfter(this.#events, this.segments, this.blocks, row);
+      const segments = segmentsAfter(this.events, this.segments, this.blocks, row);
       this.#moment = { row, unannounced, segments };
     }
     return this.#moment.segments;

@@ -37,19 +37,3 @@ export interface MemoryEvents {
   readonly pool: Wholes;
   readonly stack: Wholes;
 }
-
-export function noMemoryEvents(): MemoryEvents {
-  const none = new Float64Array();
-  return {
-    count: 0,
-    initialCount: 0,
-    timeNs: none,
-    action: new Uint8Array(),
-    address: none,
-    size: none,
-    requestedSize: none,
-    stream: new Uint32Array(),
-    pool: new Uint32Array(),
-    stack: new Uint32Array(),
-  };
-}
