@@ -1,7 +1,7 @@
 import { formatCount } from "../base/format.ts";
 import { GrowingWholes, type Wholes } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
-import { Blocks } from "./blocks.ts";
+import { Blocks, NO_EVENT } from "./blocks.ts";
 import type { LevelLine } from "./decimation.ts";
 import { noMemoryEvents } from "./event_log.ts";
 import type { MemoryEvents } from "./events.ts";
@@ -21,8 +21,8 @@ interface Moment {
 export class DeviceTimeline {
   readonly blocks = new Blocks();
   readonly segments = new Segments();
-  readonly levels = new Levels();
-  readonly lines: Readonly<Record<LevelName, LevelLine>> = this.levels.lines;
+  readonly #levels = new Levels();
+  readonly lines: Readonly<Record<LevelName, LevelLine>> = this.#levels.lines;
   readonly layout = new AddressLayout();
   events = noMemoryEvents();
   endNs = 1;
@@ -40,20 +40,20 @@ export class DeviceTimeline {
     this.endNs = Math.max(durationNs, this.endNs, events.timeNs[events.count - 1] ?? 0);
     const blockOfRow = this.blocks.extend(events);
     this.segments.extend(events);
-    this.levels.extend(events, this.blocks, blockOfRow);
+    this.#levels.extend(events, this.blocks, blockOfRow);
     this.#place();
   }
 
   /** Makes room for events that will come, half of which are allocations. */
   reserve(events: number): void {
-    this.levels.reserve(events);
+    this.#levels.reserve(events);
     this.blocks.reserve(events >>> 1);
     this.#regions.reserve(events >>> 1);
   }
 
   /** The row after which the most bytes were allocated. */
   get peak(): number {
-    return this.levels.peak;
+    return this.#levels.peak;
   }
 
   /** The region of the layout that each block lies in. */
@@ -89,6 +89,16 @@ export class DeviceTimeline {
     return row < initialCount
       ? `before the first of ${formatCount(recorded)} events`
       : `after event ${formatCount(row + 1 - initialCount)} of ${formatCount(recorded)}`;
+  }
+
+  /** From when to when a block existed; from 0 if it did before the first event. */
+  lifeOf(block: number): { readonly fromNs: number; readonly toNs: number } {
+    const { timeNs } = this.events;
+    const { allocated, freeCompleted } = this.blocks;
+    return {
+      fromNs: timeNs[allocated[block] ?? NO_EVENT] ?? 0,
+      toNs: timeNs[freeCompleted[block] ?? NO_EVENT] ?? this.endNs,
+    };
   }
 
   /** The last event at or before a time. */

@@ -15,8 +15,8 @@ test("the parts of reserved memory add up to it after every event", () => {
     const found = fragmentationAfter(timeline, row);
     const { requested, rounding, pendingFree, inactiveSplit, cachedWhole } = found;
     assert.equal(requested + rounding + pendingFree + inactiveSplit + cachedWhole, found.reserved);
-    assert.equal(found.reserved, timeline.levels.reserved[row]);
-    assert.equal(requested + rounding, timeline.levels.allocated[row]);
+    assert.equal(found.reserved, timeline.lines.reserved.values[row]);
+    assert.equal(requested + rounding, timeline.lines.allocated.values[row]);
     assert.equal(found.free, inactiveSplit + cachedWhole);
     const free = found.pools.reduce((sum, pool) => sum + pool.free, 0);
     assert.equal(free, found.free);

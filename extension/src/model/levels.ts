@@ -1,4 +1,4 @@
-import { GrowingWholes, type Wholes } from "../base/growing.ts";
+import { GrowingWholes } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
 import { Action, type Indices, type MemoryEvents } from "./events.ts";
@@ -14,11 +14,7 @@ type ByName<T> = Readonly<Record<LevelName, T>>;
  * Exact running sums, with the rules of torch.cuda.memory_stats: a requested free ends `allocated`,
  * a completed one ends `active` and `requested`.
  */
-export class Levels implements ByName<Wholes> {
-  reserved: Wholes = new Uint8Array();
-  active: Wholes = new Uint8Array();
-  allocated: Wholes = new Uint8Array();
-  requested: Wholes = new Uint8Array();
+export class Levels {
   readonly lines: ByName<LevelLine> = each(() => new LevelLine());
   /** The first row with the most bytes allocated, from the start of the recording on. */
   peak = 0;
@@ -39,8 +35,7 @@ export class Levels implements ByName<Wholes> {
     }
     for (const name of LEVEL_NAMES) {
       this.#columns[name].append(added[name]);
-      this[name] = this.#columns[name].view();
-      this.lines[name].extend(this[name]);
+      this.lines[name].extend(this.#columns[name].view());
     }
   }
 

@@ -12,7 +12,7 @@ import { Action } from "../model/events.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function columnsOf(timeline: DeviceTimeline): unknown {
-  const { blocks, segments, levels, layout, regions } = timeline;
+  const { blocks, segments, lines, layout, regions } = timeline;
   const offsets = Array.from(regions, (region, block) => {
     return (blocks.address[block] ?? 0) + (layout.shifts[region] ?? 0);
   });
@@ -24,7 +24,7 @@ function columnsOf(timeline: DeviceTimeline): unknown {
     blocks: [blocks.address, blocks.size, blocks.allocated, blocks.freeCompleted].map(String),
     times: [blocks.fromNs, blocks.inUseUntilNs].map(String),
     segments: [segments.from, segments.to, segments.begun, segments.ended].map(String),
-    levels: [levels.reserved, levels.active, levels.allocated, levels.requested].map(String),
+    levels: Object.values(lines).map(({ values }) => String(values)),
     pending,
     offsets,
     peak: timeline.peak,

@@ -44,7 +44,7 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
         value.textContent = "unknown";
         continue;
       }
-      value.replaceChildren(...exactly(timeline.levels[name][row] ?? 0));
+      value.replaceChildren(...exactly(timeline.lines[name].values[row] ?? 0));
     }
   };
   scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
