@@ -1,6 +1,6 @@
 import { ArrowTable } from "./arrow.ts";
 
-/** The statistics of the recorder at one time, which all views show. */
+/** The statistics of the recorder at one time, which all views show; memory is in bytes. */
 export interface LiveStatistics {
   readonly elapsedNs: number;
   readonly counts: string;
