@@ -11,7 +11,7 @@ import { INotebookTracker } from "@jupyterlab/notebook";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 
 import { actionsIn } from "./actions.ts";
-import { DashboardTabs } from "./dashboard_tab.ts";
+import { dashboardTabs } from "./dashboard_tab.ts";
 import { gpuIcon } from "./icon.ts";
 import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
 import { type AddCommand, addNotebookCommands } from "./notebook_commands.ts";
@@ -51,12 +51,9 @@ export const commands: JupyterFrontEndPlugin<void> = {
     };
     palette?.addItem({ command: "gpuviz:open-panel", category });
     if (notebooks !== null) {
-      const dashboards = new DashboardTabs(app, links, words);
+      const showDashboard = dashboardTabs(app, links, notebooks, restorer, words);
       const actions = actionsIn(app, settings);
-      addNotebookCommands(add, app, actions, links, notebooks, dashboards, words);
-      if (restorer !== null) {
-        dashboards.restore(restorer, notebooks);
-      }
+      addNotebookCommands(add, app, actions, links, notebooks, showDashboard, words);
     }
     if (documents !== null) {
       addOpenRecording(add, documents, words);

@@ -5,7 +5,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import type { CommandRegistry } from "@lumino/commands";
 
 import type { Actions, Outcome } from "./actions.ts";
-import { DASHBOARD_COMMAND, type DashboardTabs } from "./dashboard_tab.ts";
+import { DASHBOARD_COMMAND, type ShowDashboard } from "./dashboard_tab.ts";
 import { gpuIcon } from "./icon.ts";
 import type { KernelLinks, LinkedKernel } from "./kernel_links.ts";
 import { profileCell } from "./profile_cell.ts";
@@ -27,7 +27,7 @@ export function addNotebookCommands(
   { start, stop, snapshot, report, open }: Actions,
   links: KernelLinks,
   notebooks: INotebookTracker,
-  dashboards: DashboardTabs,
+  showDashboard: ShowDashboard,
   words: TranslationBundle,
 ): void {
   const __ = words.__.bind(words);
@@ -90,14 +90,9 @@ export function addNotebookCommands(
   addForKernel("gpuviz:profile-cell", __("Profile This Cell on the GPU"), (_, panel) =>
     profileCell(panel.content, panel.sessionContext),
   );
-  add(
-    DASHBOARD_COMMAND,
-    __("GPU Dashboard"),
-    command((panel) => dashboards.show(panel)),
-    {
-      ...enabled,
-      icon: gpuIcon,
-      caption: __("Show GPU memory and streams beside the notebook"),
-    },
-  );
+  add(DASHBOARD_COMMAND, __("GPU Dashboard"), command(showDashboard), {
+    ...enabled,
+    icon: gpuIcon,
+    caption: __("Show GPU memory and streams beside the notebook"),
+  });
 }
