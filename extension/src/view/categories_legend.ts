@@ -1,12 +1,17 @@
+import type { Scope } from "../base/scope.ts";
 import type { Signal } from "../base/signal.ts";
 import { COLOURED, type Categories } from "../model/categories.ts";
 import { element } from "./dom.ts";
 
 /** Names the colours of the blocks. */
-export function categoriesLegend(parent: HTMLElement, categories: Signal<Categories>): () => void {
+export function categoriesLegend(
+  scope: Scope,
+  parent: HTMLElement,
+  categories: Signal<Categories>,
+): void {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
-  const show = (): void => {
+  scope.follow(() => {
     const { labels, isOrdered } = categories.value;
     const groups = labels.map((label, index) => {
       const item = legendEntry("gpuviz-key--group", label);
@@ -17,9 +22,7 @@ export function categoriesLegend(parent: HTMLElement, categories: Signal<Categor
     const cached = legendEntry("gpuviz-key--cached", "free");
     const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
     list.replaceChildren(...groups, cached, pending);
-  };
-  show();
-  return categories.subscribe(show);
+  }, categories);
 }
 
 export function legendEntry(key: string, label: string): HTMLLIElement {

@@ -1,5 +1,5 @@
 import { formatBytes, formatDuration } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
 import { categorize, grade, isSame, type Categories } from "../model/categories.ts";
@@ -95,8 +95,7 @@ const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
 ];
 
 /** Lets the reader choose what the colours of blocks mean. */
-export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const label = element("label", "gpuviz-controls", "Colour by ");
   const choice = element("select", "gpuviz-select");
   choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
@@ -109,5 +108,4 @@ export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
     const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
     chart.grouping.choose(by ?? "stack", chart.contents);
   });
-  return scope;
 }

@@ -34,7 +34,7 @@ export function fragmentationView(
     scope.append(parent, element("p", "gpuviz-fragmentation__summary", UNKNOWN));
     return () => undefined;
   }
-  scope.use(freeView(parent, chart));
+  freeView(scope, parent, chart);
   const place = element("div", "gpuviz-fragmentation");
   scope.append(parent, place);
   const show = (shown: Scope): void => {

@@ -1,5 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { fragmentationSeries, type FragmentationSeries } from "../model/fragmentation_series.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -18,16 +18,14 @@ const OPTIONS = {
 };
 
 /** Free bytes over time, and the largest free block: what lies between them is in pieces. */
-export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
-  const legend = freeLegend();
-  scope.append(parent, legend);
+export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  scope.append(parent, freeLegend());
   const seriesOf = (): FragmentationSeries => {
     const { fromNs, toNs } = chart.selection.window.range.value;
     return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
   };
   let series = seriesOf();
-  const plot = timePlot(parent, chart, OPTIONS, {
+  const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw: (drawing, time) => drawFree(drawing, time, series, chart.timeline.endNs),
   });
   let settling: number | undefined;
@@ -38,10 +36,8 @@ export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
       plot.redraw();
     }, SETTLED_MS);
   };
-  scope.defer(chart.selection.window.range.subscribe(refresh));
-  scope.use(plot.scope);
+  scope.watch(refresh, chart.selection.window.range);
   scope.defer(() => window.clearTimeout(settling));
-  return scope;
 }
 
 function freeLegend(): HTMLElement {

@@ -1,4 +1,4 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
 import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
@@ -11,8 +11,7 @@ const KEY_WIDTH_PX = 26;
 const KEY_HEIGHT_PX = 14;
 
 /** Names the colours and signs of the kinds of spans that there are. */
-export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   let drawn = "";
@@ -27,17 +26,13 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
       list.append(item);
     }
   };
-  draw();
+  scope.follow(draw, chart.showsIdle);
   scope.defer(chart.frames.add(draw));
-  scope.defer(chart.showsIdle.subscribe(draw));
-  scope.defer(
-    chart.revision.subscribe(() => {
-      if (contentsOf(chart) !== drawn) {
-        draw();
-      }
-    }),
-  );
-  return scope;
+  scope.watch(() => {
+    if (contentsOf(chart) !== drawn) {
+      draw();
+    }
+  }, chart.revision);
 }
 
 function contentsOf({ lanes, gpu }: ChartContext): string {

@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
 import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
@@ -33,7 +34,7 @@ const MARGINS_PX = { ...TIME_MARGINS_PX, top: 6, bottom: 42 };
 const POINTER_SLACK_PX = 2;
 
 /** What each stream and each host thread did over time. */
-export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
+export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const layOut = (): LaneLayout =>
     layOutLanes(chart.lanes, (stream) =>
       chart.showsIdle.value ? chart.idleOf(stream)?.gaps : undefined,
@@ -48,7 +49,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   const { selection } = chart;
   let highlighted: HighlightedSpans = new Map();
   const cut = element("p", "gpuviz-section__hint");
-  parent.append(cut);
+  scope.append(parent, cut);
   const draw = (drawing: Drawing, time: Scale): void => {
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing, raster);
@@ -58,7 +59,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLaneTitles(drawing, layout);
     drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
   };
-  const plot = timePlot(parent, chart, options, {
+  const plot = timePlot(scope, parent, chart, options, {
     draw,
     drawHighlighted: (drawing, time) =>
       drawHighlighted(drawing, highlightedBoxes(drawing, time, highlighted)),
@@ -76,7 +77,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
       chart.timesOf(span),
     );
   };
-  plot.scope.defer(selection.highlighted.subscribe(light));
+  scope.watch(light, selection.highlighted);
   const refresh = (): void => {
     layout = layOut();
     light();
@@ -84,9 +85,8 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     plot.setHeight(heightOf(layout));
     plot.redraw();
   };
-  plot.scope.defer(chart.revision.subscribe(refresh));
-  plot.scope.defer(chart.showsIdle.subscribe(refresh));
-  plot.scope.defer(walk.subscribe(() => plot.redrawOverlay()));
+  scope.watch(refresh, chart.revision, chart.showsIdle);
+  scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   const tell = (): void => {
@@ -96,7 +96,6 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     cut.textContent = `Of ${formatCount(all)} lanes the ${MOST_LANES} with most spans are shown, streams first.`;
   };
   tell();
-  plot.scope.defer(() => cut.remove());
   addHover(plot, chart.tooltip, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
@@ -109,7 +108,6 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
       ? selected && linesAbout(selected, chart)
       : chart.describeGpu.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
-  return plot;
 }
 
 function heightOf(layout: LaneLayout): number {

@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { sampleAt, usedAt } from "../model/device_memory.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -14,9 +14,8 @@ const MEANINGS = {
 } as const;
 
 /** The legend of the levels; it also reads out the exact values at the cursor or the moment. */
-export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
+export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
-  const scope = new Scope();
   const where = element("p", "gpuviz-readout__where");
   const list = element("dl", "gpuviz-readout");
   const values = LEVEL_STYLES.map(({ name }) => ({ name, value: addEntry(list, name) }));
@@ -48,7 +47,6 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
     }
   };
   scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
-  return scope;
 }
 
 function exactly(bytes: number): (string | HTMLElement)[] {

@@ -1,12 +1,13 @@
 import { formatBytes, formatTime } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import { describeMark } from "../model/marks.ts";
 import { drawByteAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawMarks, drawPeak, markNear } from "./level_marks.ts";
 import { addHover } from "./hover.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Drawing, Plot } from "./plot.ts";
+import type { Drawing } from "./plot.ts";
 import { drawLevels, drawUsed } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
@@ -18,7 +19,7 @@ const OPTIONS = {
 };
 
 /** The totals over time. */
-export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
+export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   let shown: Scale | undefined;
   const draw = (drawing: Drawing, time: Scale): void => {
     const { area } = drawing;
@@ -44,9 +45,9 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
     drawMarks(drawing, chart.marks, time);
     shown = time;
   };
-  const plot = timePlot(parent, chart, OPTIONS, { draw });
-  plot.scope.defer(chart.showsUsed.subscribe(() => plot.redraw()));
-  plot.scope.listen(plot.host, "keydown", () => {
+  const plot = timePlot(scope, parent, chart, OPTIONS, { draw });
+  scope.watch(() => plot.redraw(), chart.showsUsed);
+  scope.listen(plot.host, "keydown", () => {
     const { cursorNs } = chart.selection;
     if (cursorNs.value !== undefined) {
       const { timeline } = chart;
@@ -58,5 +59,4 @@ export function levelsView(parent: HTMLElement, chart: ChartContext): Plot {
     const mark = shown && markNear(chart.marks, shown, x);
     return mark && describeMark(mark, chart.timeline, chart.stacks);
   });
-  return plot;
 }

@@ -1,4 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { createRaster, findRect, paintRects, type Viewport } from "../render/raster.ts";
 import { drawByteAxis } from "./axes.ts";
@@ -9,7 +10,7 @@ import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { MapPlaces, type MapLayers } from "./map_layers.ts";
 import { drawBlockNames } from "./map_names.ts";
 import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Drawing, Plot, PlotArea } from "./plot.ts";
+import type { Drawing, PlotArea } from "./plot.ts";
 import { blockPalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 
@@ -25,7 +26,7 @@ type MapPlace =
   | { readonly kind: "segment"; readonly segment: number };
 
 /** Blocks over time at their addresses. */
-export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
+export function mapView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { categories } = chart.grouping;
   const totalBytes = (): number => Math.max(chart.timeline.layout.totalBytes, 1);
   const places = new MapPlaces();
@@ -61,7 +62,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       findRect(rects, viewport, raster.width, column, row),
     );
   };
-  const plot = timePlot(parent, chart, OPTIONS, {
+  const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw,
     drawHighlighted: (drawing, time) =>
       drawHighlighted(drawing, highlightedBlocks(chart, time, bytesIn(drawing.area))),
@@ -74,8 +75,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
     const place = placeAt(x, y);
     return place && linesAbout(place, chart);
   });
-  plot.scope.defer(categories.subscribe(() => plot.redraw()));
-  return plot;
+  scope.watch(() => plot.redraw(), categories);
 }
 
 /** What is in front at a place, given a search in one layer. */

@@ -1,4 +1,5 @@
 import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -15,9 +16,9 @@ const OUTSIDE = 0.6;
 const KEY_PAN = 0.2;
 
 /** The whole recording, with the part that the charts show. */
-export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
+export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
-  const plot = new Plot(parent, chart.frames, OPTIONS);
+  const plot = new Plot(scope, parent, chart.frames, OPTIONS);
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.full;
     const { left, width } = plot.area;
@@ -32,9 +33,8 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
     (drawing) => drawWindow(drawing, chart, time()),
   );
   addMoves(plot, chart, time);
-  plot.scope.defer(selection.window.range.subscribe(() => plot.redrawOverlay()));
-  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
-  return plot;
+  scope.watch(() => plot.redrawOverlay(), selection.window.range);
+  scope.watch(() => plot.redraw(), chart.revision);
 }
 
 function drawGround({ context, area, theme }: Drawing): void {

@@ -1,4 +1,4 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { context2d, element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { themeOf, type Theme } from "./theme.ts";
@@ -36,7 +36,7 @@ const LEAST_LEFT_PX = 66;
 /** A canvas for the drawing and one above it for what follows the pointer. */
 export class Plot {
   readonly host: HTMLElement;
-  readonly scope = new Scope();
+  readonly scope: Scope;
   readonly #base: HTMLCanvasElement;
   readonly #overlay: HTMLCanvasElement;
   readonly #frames: Frames;
@@ -45,11 +45,10 @@ export class Plot {
   #drawBase: (drawing: Drawing) => void = () => undefined;
   #drawOverlay: (drawing: Drawing) => void = () => undefined;
 
-  constructor(parent: HTMLElement, frames: Frames, options: PlotOptions) {
-    this.host = element("div", "gpuviz-plot");
-    this.host.tabIndex = 0;
-    this.host.setAttribute("role", "application");
-    this.host.setAttribute("aria-label", options.label);
+  constructor(scope: Scope, parent: HTMLElement, frames: Frames, options: PlotOptions) {
+    this.scope = scope;
+    const properties = { tabIndex: 0, role: "application", ariaLabel: options.label };
+    this.host = element("div", "gpuviz-plot", properties);
     this.#base = element("canvas", "gpuviz-plot__canvas");
     this.#overlay = element("canvas", "gpuviz-plot__canvas gpuviz-plot__canvas--overlay");
     this.host.append(this.#base, this.#overlay);
@@ -57,15 +56,12 @@ export class Plot {
     this.#margins = options.marginsPx;
     this.#heightPx = options.heightPx;
     this.host.style.height = `${options.heightPx}px`;
-    parent.append(this.host);
+    scope.append(parent, this.host);
     const observer = new ResizeObserver(() => this.redraw());
     observer.observe(this.host);
-    this.scope.defer(() => {
-      observer.disconnect();
-      this.host.remove();
-    });
-    this.scope.defer(frames.add(this.#paintBase));
-    this.scope.defer(frames.add(this.#paintOverlay));
+    scope.defer(() => observer.disconnect());
+    scope.defer(frames.add(this.#paintBase));
+    scope.defer(frames.add(this.#paintOverlay));
   }
 
   onDraw(drawBase: (drawing: Drawing) => void, drawOverlay: (drawing: Drawing) => void): void {

@@ -4,7 +4,7 @@ import type { CallSite } from "../model/stacks.ts";
 import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import { zoomTo } from "./selected_panel.ts";
 
 export function countColumn<Row>(
@@ -68,13 +68,12 @@ export function showLink(
   hint: string,
   selected: () => Selected,
 ): HTMLButtonElement {
-  const link = button(text, hint);
-  link.className = "gpuviz-link";
-  scope.listen(link, "click", () => {
+  const link = actionButton(scope, text, hint, () => {
     chart.selection.selected.value = selected();
     zoomTo(selected(), chart);
     const page = link.closest(".gpuviz-widget") ?? document;
     page.querySelector(".gpuviz-section--controls")?.scrollIntoView();
   });
+  link.className = "gpuviz-link";
   return link;
 }

@@ -1,4 +1,5 @@
 import type { Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { drawTimeAxis } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -21,13 +22,14 @@ export interface TimePlotParts {
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
+  scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
   options: PlotOptions,
   { draw, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
-  const plot = new Plot(parent, chart.frames, options);
+  const plot = new Plot(scope, parent, chart.frames, options);
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.range.value;
     const { left, width } = plot.area;
@@ -61,16 +63,14 @@ export function timePlot(
       drawMark(drawing, gestures.marked.value);
     },
   );
-  plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
-  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
-  for (const changed of [
+  scope.watch(() => plot.redraw(), selection.window.range, chart.revision);
+  scope.watch(
+    () => plot.redrawOverlay(),
     selection.cursorNs,
     selection.momentRow,
     selection.highlighted,
     selection.measured,
     gestures.marked,
-  ]) {
-    plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
-  }
+  );
   return plot;
 }
