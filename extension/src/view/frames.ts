@@ -22,9 +22,7 @@ export class Frames {
 
   request(draw: () => void): void {
     this.#waiting.add(draw);
-    this.#handle ??= requestAnimationFrame(() => {
-      this.drawNow();
-    });
+    this.#handle ??= requestAnimationFrame(() => this.drawNow());
   }
 
   /** Runs what is requested now, so that the caller knows what it costs. */

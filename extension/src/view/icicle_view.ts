@@ -129,18 +129,13 @@ function addTips(
   { tooltip }: ChartContext,
   lines: () => string[],
 ): void {
-  scope.listen(target, "pointermove", ({ clientX, clientY }) =>
-    tooltip.show(lines(), clientX, clientY),
-  );
+  tooltip.attach(scope, target, lines);
   scope.listen(target, "focus", () => {
     if (target.matches(":focus-visible")) {
       const { left, bottom } = target.getBoundingClientRect();
       tooltip.show(lines(), left, bottom);
     }
   });
-  for (const leave of ["pointerleave", "blur"] as const) {
-    scope.listen(target, leave, () => tooltip.hide());
-  }
 }
 
 /** Up goes to the caller, down to the largest call, left and right to the neighbours. */

@@ -2,13 +2,14 @@ import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
+import { scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { TIME_MARGINS_PX } from "./margins.ts";
 import { Plot, type Drawing } from "./plot.ts";
+import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const OPTIONS = {
   label: "Overview of the whole recording. Arrow keys move the part that is shown.",
-  heightPx: 58,
+  heightPx: 52,
   marginsPx: { ...TIME_MARGINS_PX, top: 3, bottom: 3 },
 };
 const BUSY_PX = 10;
@@ -21,8 +22,7 @@ export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext):
   const plot = new Plot(scope, parent, chart.frames, OPTIONS);
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.full;
-    const { left, width } = plot.area;
-    return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
+    return scaleAcross(plot.area, fromNs, toNs);
   };
   plot.onDraw(
     (drawing) => {

@@ -8,9 +8,8 @@ import type { Highlighted } from "../model/selected.ts";
 import type { SegmentAtMoment } from "../model/moment.ts";
 import { PlacedRows } from "../render/placed_rows.ts";
 import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
-import { drawBytesAcross } from "./bytes_across.ts";
+import { drawBytesAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
@@ -70,7 +69,7 @@ export function momentView(scope: Scope, parent: HTMLElement, chart: ChartContex
     const piece = rects === undefined ? undefined : findRect(rects, viewport, raster.width, x, y);
     return moment.pieces[piece ?? -1];
   };
-  addHover(plot, chart.tooltip, (x, y) => {
+  chart.tooltip.attach(scope, plot.host, (x, y) => {
     const piece = pieceAt(x, y);
     return piece && linesOf(chart, moment, piece);
   });
@@ -92,7 +91,7 @@ export function momentView(scope: Scope, parent: HTMLElement, chart: ChartContex
 
 function heightOf(rows: number): number {
   const rowPx = Math.min(Math.max(COMFORTABLE_HEIGHT_PX / rows, SHORTEST_ROW_PX), TALLEST_ROW_PX);
-  return Math.round(rowPx * rows) + OPTIONS.marginsPx.top + OPTIONS.marginsPx.bottom;
+  return Math.round(rowPx * rows);
 }
 
 function momentAfter(timeline: DeviceTimeline, row: number): Moment {

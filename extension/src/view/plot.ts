@@ -20,6 +20,7 @@ export interface Drawing {
 
 export interface PlotOptions {
   readonly label: string;
+  /** Of the plot area. */
   readonly heightPx: number;
   readonly marginsPx: {
     left: number;
@@ -27,6 +28,14 @@ export interface PlotOptions {
     top: number;
     bottom: number;
   };
+}
+
+/** Lets only what lies in the plot area be drawn, or so far above and below, until `restore`. */
+export function saveAndClip({ context, area }: Drawing, slackPx = 0): void {
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top - slackPx, area.width, area.height + 2 * slackPx);
+  context.clip();
 }
 
 /** How much of a narrow plot may lie left of its area. */
@@ -41,7 +50,8 @@ export class Plot {
   readonly #overlay: HTMLCanvasElement;
   readonly #frames: Frames;
   readonly #margins: PlotOptions["marginsPx"];
-  #heightPx: number;
+  /** Of the plot area with its margins. */
+  #heightPx = 0;
   #drawBase: (drawing: Drawing) => void = () => undefined;
   #drawOverlay: (drawing: Drawing) => void = () => undefined;
 
@@ -54,8 +64,7 @@ export class Plot {
     this.host.append(this.#base, this.#overlay);
     this.#frames = frames;
     this.#margins = options.marginsPx;
-    this.#heightPx = options.heightPx;
-    this.host.style.height = `${options.heightPx}px`;
+    this.setHeight(options.heightPx);
     scope.append(parent, this.host);
     const observer = new ResizeObserver(() => this.redraw());
     observer.observe(this.host);
@@ -82,9 +91,10 @@ export class Plot {
     };
   }
 
+  /** Sets the height of the plot area. */
   setHeight(heightPx: number): void {
-    this.#heightPx = heightPx;
-    this.host.style.height = `${heightPx}px`;
+    this.#heightPx = heightPx + this.#margins.top + this.#margins.bottom;
+    this.host.style.height = `${this.#heightPx}px`;
   }
 
   redraw(): void {
