@@ -1,9 +1,8 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { actionButton, element } from "../view/dom.ts";
 
 /** Buttons that lead to the sections of the page, made from their headings. */
-export function showNavigation(device: number): Scope {
-  const scope = new Scope();
+export function showNavigation(scope: Scope, device: number): void {
   const bar = element("nav", "gpuviz-navigation", { ariaLabel: "Sections" });
   for (const section of document.querySelectorAll<HTMLElement>(
     `[data-charts="${device}"] .gpuviz-section:not([hidden]), #gpuviz-environment`,
@@ -21,5 +20,4 @@ export function showNavigation(device: number): Scope {
   }
   document.querySelector("header")?.append(bar);
   scope.defer(() => bar.remove());
-  return scope;
 }

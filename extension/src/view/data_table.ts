@@ -1,7 +1,7 @@
 import { formatCount } from "../base/format.ts";
 import { Signal } from "../base/signal.ts";
 import type { Scope } from "../base/scope.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 
 /** A column of a table: what it is called, what it sorts by and what it shows. */
 export interface TableColumn<Row> {
@@ -47,17 +47,17 @@ export function dataTable<Row>(
   columns: readonly TableColumn<Row>[],
   { label, sortedBy, keyOf, none = "" }: TableOptions<Row>,
 ): (rows: readonly Row[]) => void {
-  const frame = element("div", "gpuviz-scroll");
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", label);
+  const frame = element("div", "gpuviz-scroll", { tabIndex: 0, role: "region", ariaLabel: label });
   const table = element("table", "gpuviz-table");
   const order = new Signal({ column: sortedBy, isDescending: true });
   addHead(scope, table, columns, order);
   const body = table.createTBody();
   frame.append(table);
   const rest = element("p", "gpuviz-table__rest");
-  const more = button("Show all", "Show all rows of this table");
+  const more = actionButton(scope, "Show all", "Show all rows of this table", () => {
+    isWhole = true;
+    show();
+  });
   more.classList.add("gpuviz-table__more");
   const nothing = element("p", "gpuviz-section__hint", none);
   scope.append(parent, frame, rest, nothing);
@@ -82,11 +82,7 @@ export function dataTable<Row>(
       rest.append(`The first ${FIRST_ROWS} of ${formatCount(rows.length)} rows are shown. `, more);
     }
   };
-  scope.listen(more, "click", () => {
-    isWhole = true;
-    show();
-  });
-  scope.defer(order.subscribe(show));
+  scope.watch(show, order);
   return (newer) => {
     rows = newer;
     show();
@@ -106,11 +102,8 @@ function addHead<Row>(
 ): void {
   const head = table.createTHead().insertRow();
   const headings = columns.map(({ title, hint }, column) => {
-    const heading = element("th", "");
-    heading.scope = "col";
-    const choose = element("button", "", title);
-    choose.type = "button";
-    choose.title = hint;
+    const heading = element("th", "", { scope: "col" });
+    const choose = element("button", "", { textContent: title, type: "button", title: hint });
     scope.listen(choose, "click", () => {
       const { value } = order;
       order.value = { column, isDescending: value.column !== column || !value.isDescending };
@@ -119,16 +112,12 @@ function addHead<Row>(
     head.append(heading);
     return heading;
   });
-  const mark = (): void => {
+  scope.follow(() => {
+    const direction = order.value.isDescending ? "descending" : "ascending";
     headings.forEach((heading, column) => {
-      if (column === order.value.column) {
-        heading.setAttribute("aria-sort", order.value.isDescending ? "descending" : "ascending");
-      } else {
-        heading.removeAttribute("aria-sort");
-      }
+      heading.ariaSort = column === order.value.column ? direction : null;
     });
-  };
-  scope.follow(mark, order);
+  }, order);
 }
 
 function shownRow<Row>(

@@ -18,7 +18,10 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
   const { selection } = chart;
   const where = element("p", "gpuviz-readout__where");
   const list = element("dl", "gpuviz-readout");
-  const values = LEVEL_STYLES.map(({ name }) => ({ name, value: addEntry(list, name) }));
+  const values = LEVEL_STYLES.map(({ name }) => {
+    const key = element("span", `gpuviz-key gpuviz-key--${name}`);
+    return { name, value: addEntry(list, name, MEANINGS[name], key, name) };
+  });
   parent.append(where, list);
   const used = addUsed(list, chart, scope);
   const show = (): void => {
@@ -56,32 +59,27 @@ function exactly(bytes: number): (string | HTMLElement)[] {
 
 /** Drawn only when asked for: other processes may use far more than this program. */
 function addUsed(list: HTMLElement, { showsUsed }: ChartContext, scope: Scope): HTMLElement {
-  const entry = element("div", "gpuviz-readout__entry");
-  const term = element("dt", "gpuviz-readout__name");
-  term.title = "by all processes, as sampled; check it to draw it";
   const label = element("label", "");
-  const check = element("input", "gpuviz-check");
-  check.type = "checkbox";
-  check.checked = showsUsed.value;
+  const check = element("input", "gpuviz-check", { type: "checkbox", checked: showsUsed.value });
   label.append(check, element("span", "gpuviz-key gpuviz-key--used"), "device used");
   scope.listen(check, "change", () => {
     showsUsed.value = check.checked;
   });
-  term.append(label);
-  const value = element("dd", "gpuviz-readout__value");
-  value.dataset["level"] = "used";
-  entry.append(term, value);
-  list.append(entry);
-  return value;
+  return addEntry(list, "used", "by all processes, as sampled; check it to draw it", label);
 }
 
-function addEntry(list: HTMLElement, name: LevelName): HTMLElement {
+/** Adds a level with what names it; returns the place of its value. */
+function addEntry(
+  list: HTMLElement,
+  level: LevelName | "used",
+  meaning: string,
+  ...name: readonly (HTMLElement | string)[]
+): HTMLElement {
   const entry = element("div", "gpuviz-readout__entry");
-  const term = element("dt", "gpuviz-readout__name");
-  term.title = MEANINGS[name];
-  term.append(element("span", `gpuviz-key gpuviz-key--${name}`), name);
+  const term = element("dt", "gpuviz-readout__name", { title: meaning });
+  term.append(...name);
   const value = element("dd", "gpuviz-readout__value");
-  value.dataset["level"] = name;
+  value.dataset["level"] = level;
   entry.append(term, value);
   list.append(entry);
   return value;
