@@ -1,7 +1,7 @@
 import type { Scope } from "../base/scope.ts";
 import { element } from "../view/dom.ts";
 
-/** Shows above the charts how much of the recording has been read; returns what changes that. */
+/** Shows a progress bar above the charts; returns a function that sets the share read, 0 to 1. */
 export function showProgress(scope: Scope): (share: number) => void {
   const label = element("label", "gpuviz-reading");
   const bar = element("progress", "", { max: 1 });

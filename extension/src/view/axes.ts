@@ -6,12 +6,12 @@ const TICK_SPACING_X_PX = 110;
 const TICK_SPACING_ACROSS_PX = 130;
 const TICK_SPACING_Y_PX = 36;
 
-/** Values from the left to the right of a plot area. */
+/** A scale from the left to the right edge of a plot area. */
 export function scaleAcross({ left, width }: PlotArea, from: number, to: number): Scale {
   return { from, to, fromPx: left, toPx: left + width };
 }
 
-/** Values from 0 at the bottom of a plot area to the top. */
+/** A scale from 0 at the bottom edge of a plot area to its top edge. */
 export function scaleUp({ top, height }: PlotArea, to: number): Scale {
   return { from: 0, to, fromPx: top + height, toPx: top };
 }
@@ -65,7 +65,7 @@ export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): voi
   context.fillText(title, 8, area.top - 8);
 }
 
-/** A scale below bars that tells how many bytes a length stands for. */
+/** A byte scale below bars: how many bytes a length stands for. */
 export function drawBytesAcross(drawing: Drawing, widthBytes: number): void {
   const { context, area, theme } = drawing;
   const scale = scaleAcross(area, 0, widthBytes);

@@ -1,3 +1,4 @@
+import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
@@ -55,10 +56,10 @@ export class ChartContext implements RelatedContents {
   #contents: DeviceContents;
   #derived: Derived;
 
-  constructor(frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
+  constructor(scope: Scope, frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
     this.frames = frames;
-    this.tooltip = new Tooltip(tooltipIn);
-    tooltipIn.append(this.#spoken);
+    this.tooltip = new Tooltip(scope, tooltipIn);
+    scope.append(tooltipIn, this.#spoken);
     this.#contents = contents;
     this.#derived = new Derived(contents);
     this.grouping = new Grouping(contents);
@@ -148,10 +149,5 @@ export class ChartContext implements RelatedContents {
   /** Tells a screen reader what has changed. */
   say(text: string): void {
     this.#spoken.textContent = text;
-  }
-
-  dispose(): void {
-    this.tooltip.dispose();
-    this.#spoken.remove();
   }
 }

@@ -9,7 +9,8 @@ export interface TableColumn<Row> {
   readonly hint: string;
   /** The exact value; undefined, which is unknown, comes last. */
   readonly value: (row: Row) => number | string | undefined;
-  readonly text: (row: Row) => string;
+  /** The text shown; the value itself if omitted. */
+  readonly text?: (row: Row) => string;
   /** A second, smaller line. */
   readonly small?: (row: Row) => string;
   /** Fills a cell with elements in place of the text; returns what takes in a newer row. */
@@ -147,7 +148,8 @@ function shownRow<Row>(
 
 /** Fills a cell with its text and the smaller line below; it is left alone while they are equal. */
 function fillWithText<Row>({
-  text,
+  value,
+  text = (row) => String(value(row) ?? ""),
   small = () => "",
 }: TableColumn<Row>): NonNullable<TableColumn<Row>["fill"]> {
   return (row, cell) => {

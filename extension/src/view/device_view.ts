@@ -1,8 +1,7 @@
 import { Scope } from "../base/scope.ts";
-import { categoriesLegend } from "./categories_legend.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { ChartContext } from "./chart_context.ts";
-import { colourSwitch } from "./colour_switch.ts";
+import { categoriesLegend, colourSwitch } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
@@ -46,10 +45,9 @@ export function deviceView(
   tooltipIn: HTMLElement = document.body,
 ): DeviceView {
   const scope = new Scope();
-  const chart = new ChartContext(frames, contents, tooltipIn);
+  const chart = new ChartContext(scope, frames, contents, tooltipIn);
   const shown = new Scope();
   let kinds = "";
-  scope.use(chart);
   const show = (): void => {
     if (kindsOfCharts(chart) !== kinds) {
       kinds = kindsOfCharts(chart);

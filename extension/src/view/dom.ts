@@ -1,6 +1,6 @@
 import type { Scope } from "../base/scope.ts";
 
-/** A new element with a class, and its text, which is taken literally, or more of its properties. */
+/** Creates an element with a class and either a text, taken literally, or properties. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className: string,
@@ -21,7 +21,7 @@ export function button(label: string, title: string): HTMLButtonElement {
   });
 }
 
-/** A button that does something while a scope lasts. */
+/** A button that calls `act` when it is clicked, until the scope is disposed of. */
 export function actionButton(
   scope: Scope,
   label: string,
@@ -31,6 +31,14 @@ export function actionButton(
   const created = button(label, title);
   scope.listen(created, "click", act);
   return created;
+}
+
+/** An entry of a legend: a key with a colour or sign, and what it means. */
+export function legendEntry(key: string, label: string): HTMLLIElement {
+  const item = element("li", "gpuviz-legend__entry");
+  item.title = label;
+  item.append(element("span", `gpuviz-key ${key}`), label);
+  return item;
 }
 
 export function context2d(

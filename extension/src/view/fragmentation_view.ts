@@ -126,7 +126,6 @@ function sizeColumns(most: number, free: number): TableColumn<SizeClass>[] {
       title: "Size",
       hint: "From a power of two up to the next",
       value: ({ fromBytes }) => fromBytes,
-      text: ({ fromBytes }) => `${formatBytes(fromBytes)} to ${formatBytes(2 * fromBytes)}`,
       fill: (row, cell) => {
         const { fromBytes, bytes } = row();
         const text = `${formatBytes(fromBytes)} up to ${formatBytes(2 * fromBytes)}`;

@@ -15,9 +15,7 @@ export class Frames {
 
   /** Draws everything now, as when the colours have changed. */
   redrawAll(): void {
-    for (const draw of this.#all) {
-      draw();
-    }
+    this.#all.forEach((draw) => draw());
   }
 
   request(draw: () => void): void {
@@ -33,8 +31,6 @@ export class Frames {
     }
     const draws = [...this.#waiting];
     this.#waiting.clear();
-    for (const draw of draws) {
-      draw();
-    }
+    draws.forEach((draw) => draw());
   }
 }

@@ -2,9 +2,8 @@ import { toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import { fragmentationSeries, type FragmentationSeries } from "../model/fragmentation_series.ts";
 import { drawByteAxis, scaleUp } from "./axes.ts";
-import { legendEntry } from "./categories_legend.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { element } from "./dom.ts";
+import { element, legendEntry } from "./dom.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
 import { timePlot } from "./time_plot.ts";
 

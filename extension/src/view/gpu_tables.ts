@@ -145,7 +145,6 @@ function nameColumn<Row extends { readonly callSite: CallSite; readonly longest:
     title,
     hint: "And the line behind it most often; a click shows the longest of a row in the charts",
     value: name,
-    text: name,
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
       cell.append(showLink(scope, chart, short(row()), name(row()), () => row().longest));

@@ -20,7 +20,7 @@ const KEYS = [
   ["?", "this help"],
 ] as const;
 
-/** A list of keys and gestures over the page; returns what opens and closes it. */
+/** A dialog of keys and gestures; returns a function that opens or closes it. */
 export function helpDialog(scope: Scope, parent: HTMLElement): () => void {
   const dialog = element("dialog", "gpuviz-help", { ariaLabel: "Keys and gestures" });
   const list = element("dl", "gpuviz-help__keys");

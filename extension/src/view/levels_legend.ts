@@ -42,11 +42,9 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
       );
     }
     for (const { name, value } of values) {
-      if (name === "reserved" && !timeline.knowsSegments) {
-        value.textContent = "unknown";
-        continue;
-      }
-      value.replaceChildren(...exactly(timeline.levels[name][row] ?? 0));
+      const isKnown = name !== "reserved" || timeline.knowsSegments;
+      const bytes = timeline.levels[name][row] ?? 0;
+      value.replaceChildren(...(isKnown ? exactly(bytes) : ["unknown"]));
     }
   };
   scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
@@ -68,7 +66,7 @@ function addUsed(list: HTMLElement, { showsUsed }: ChartContext, scope: Scope): 
   return addEntry(list, "used", "by all processes, as sampled; check it to draw it", label);
 }
 
-/** Adds a level with what names it; returns the place of its value. */
+/** Adds a level to the list and returns the element that shows its value. */
 function addEntry(
   list: HTMLElement,
   level: LevelName | "used",

@@ -3,8 +3,7 @@ import type { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { ACTIONS } from "../model/events.ts";
 import { freeBytes } from "../model/moment.ts";
-import { legendEntry } from "./categories_legend.ts";
-import { actionButton, element } from "./dom.ts";
+import { actionButton, element, legendEntry } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
 /** Says which moment is shown, with its totals, and moves it. */

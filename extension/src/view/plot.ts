@@ -30,7 +30,7 @@ export interface PlotOptions {
   };
 }
 
-/** Lets only what lies in the plot area be drawn, or so far above and below, until `restore`. */
+/** Clips drawing to the plot area, and `slackPx` above and below it, until `context.restore()`. */
 export function saveAndClip({ context, area }: Drawing, slackPx = 0): void {
   context.save();
   context.beginPath();

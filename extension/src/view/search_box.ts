@@ -10,7 +10,7 @@ const MOST_HITS = 50;
 /**
  * A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen.
  *
- * Returns what brings the keyboard to it.
+ * Returns a function that focuses the field.
  */
 export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
   const box = element("div", "gpuviz-search");

@@ -91,7 +91,6 @@ function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<
     title: "Line",
     hint: "The innermost line outside installed packages",
     value: (row) => row.callSite.site,
-    text: (row) => row.callSite.site,
     fill: (row, cell, scope) => {
       const { callSite } = row();
       const details = element("details", "");

@@ -19,7 +19,7 @@ interface LevelStyle {
   readonly fill?: "reservedFill" | "allocatedFill";
 }
 
-/** What is drawn of a line at the edges of the plot area. */
+/** How far a line may be drawn beyond the top and bottom of the plot area. */
 const LINE_SLACK_PX = 2;
 
 /** In the order of painting; dashes keep lines apart that lie on each other. */
@@ -87,8 +87,7 @@ export function drawUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes:
   context.restore();
 }
 
-function fillBelow(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
-  const { context, area } = drawing;
+function fillBelow({ context, area }: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const step = area.width / extremes.largest.length;
   context.beginPath();
   context.moveTo(area.left, area.top + area.height);
@@ -101,8 +100,7 @@ function fillBelow(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): vo
   context.fill();
 }
 
-function strokeSteps(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
-  const { context, area } = drawing;
+function strokeSteps({ context, area }: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const step = area.width / extremes.last.length;
   context.beginPath();
   extremes.last.forEach((last, column) => {

@@ -14,7 +14,7 @@ type NumberColumn = <Row>(
   small?: (row: Row) => string,
 ) => TableColumn<Row>;
 
-/** Makes columns of numbers in one format, some of which may be unknown. */
+/** Makes a column function for numbers in one format; undefined is shown as unknown. */
 function columnsIn(format: (value: number) => string): NumberColumn {
   return (title, hint, value, small = () => "") => ({
     title,

@@ -3,7 +3,7 @@ import { luminance, pixelOf, shade } from "../render/colour.ts";
 import { Pattern, type LanePalette } from "../render/lane_raster.ts";
 import type { Palette } from "../render/raster.ts";
 
-/** Colours and the names of their custom properties, which begin with `--gpuviz-`. */
+/** Single colours by name, with the rest of the custom property `--gpuviz-...` of each. */
 const COLOURS = {
   text: "text",
   muted: "muted",

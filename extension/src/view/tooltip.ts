@@ -7,11 +7,11 @@ const DISTANCE_PX = 14;
 export class Tooltip {
   readonly #box = element("div", "gpuviz-tooltip", { hidden: true, role: "status" });
 
-  constructor(parent: HTMLElement) {
-    parent.append(this.#box);
+  constructor(scope: Scope, parent: HTMLElement) {
+    scope.append(parent, this.#box);
   }
 
-  /** Shows the lines about what the pointer is at, until it leaves `host` or the focus does. */
+  /** Shows lines about what is under the pointer until the pointer or the focus leaves `host`. */
   attach(
     scope: Scope,
     host: HTMLElement,
@@ -48,9 +48,5 @@ export class Tooltip {
 
   hide(): void {
     this.#box.hidden = true;
-  }
-
-  dispose(): void {
-    this.#box.remove();
   }
 }
