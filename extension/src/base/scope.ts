@@ -19,6 +19,11 @@ export class Scope {
     this.defer(() => elements.forEach((each) => each.remove()));
   }
 
+  /** Calls `changed` after each change of a signal. */
+  watch(changed: () => void, ...signals: readonly Signal<unknown>[]): void {
+    signals.forEach((signal) => this.defer(signal.subscribe(changed)));
+  }
+
   /**
    * Calls `show` now and after each change of a signal, with a scope that ends before the next
    * call.
@@ -33,7 +38,7 @@ export class Scope {
       show(shown);
     };
     again();
-    signals.forEach((signal) => this.defer(signal.subscribe(again)));
+    this.watch(again, ...signals);
     this.defer(() => shown.dispose());
     return again;
   }

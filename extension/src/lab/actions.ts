@@ -13,53 +13,34 @@ export interface Outcome {
   readonly path?: string | undefined;
 }
 
-/** The actions of buttons and commands on a kernel. */
-export class Actions {
-  readonly #app: JupyterFrontEnd;
-  readonly #settings: Settings;
+/** An action of a button or a command on a kernel. */
+export type Action = (kernel: LinkedKernel) => Promise<Outcome>;
 
-  constructor(app: JupyterFrontEnd, settings: Settings) {
-    this.#app = app;
-    this.#settings = settings;
-  }
-
-  readonly start = async ({ link }: LinkedKernel): Promise<Outcome> => {
-    return { text: await link.request("start", this.#settings.recordingOptions()) };
-  };
-
-  readonly stop = async ({ link }: LinkedKernel): Promise<Outcome> => {
-    return { text: await link.request("stop") };
-  };
-
-  readonly snapshot = (kernel: LinkedKernel): Promise<Outcome> => {
-    return this.#write(kernel, "snapshot", "gpuviz", {});
-  };
-
-  readonly report = (kernel: LinkedKernel): Promise<Outcome> => {
-    return this.#write(kernel, "report", "html", this.#settings.reportOptions());
-  };
-
-  readonly dashboard = async ({ path }: LinkedKernel): Promise<Outcome> => {
-    await this.#app.commands.execute("gpuviz:dashboard", { path });
-    return { text: "" };
-  };
-
+/** The actions of buttons and commands. */
+export interface Actions {
+  readonly start: Action;
+  readonly stop: Action;
+  readonly snapshot: Action;
+  readonly report: Action;
+  readonly dashboard: Action;
   /** Shows a recording or a report in a new tab. */
-  readonly open = async (path: string): Promise<void> => {
-    await this.#app.commands.execute("docmanager:open", { path, factory: FACTORY });
-  };
+  readonly open: (path: string) => Promise<void>;
+}
 
-  async #write(
+export function actionsIn(
+  { commands, serviceManager }: JupyterFrontEnd,
+  settings: Settings,
+): Actions {
+  const write = async (
     { link, path }: LinkedKernel,
     kind: "snapshot" | "report",
     suffix: string,
     options: JSONObject,
-  ): Promise<Outcome> {
+  ): Promise<Outcome> => {
     const name = fileName(path, suffix);
     const text = await link.request(kind, { ...options, path: name });
     const written = PathExt.join(PathExt.dirname(path), name);
     // A kernel on another machine writes its files there.
-    const { serviceManager, commands } = this.#app;
     const isHere = await serviceManager.contents.get(written, { content: false }).then(
       () => true,
       () => false,
@@ -68,7 +49,20 @@ export class Actions {
       void commands.execute("filebrowser:refresh");
     }
     return { text, path: isHere ? written : undefined };
-  }
+  };
+  return {
+    start: async ({ link }) => ({ text: await link.request("start", settings.recordingOptions()) }),
+    stop: async ({ link }) => ({ text: await link.request("stop") }),
+    snapshot: (kernel) => write(kernel, "snapshot", "gpuviz", {}),
+    report: (kernel) => write(kernel, "report", "html", settings.reportOptions()),
+    dashboard: async ({ path }) => {
+      await commands.execute("gpuviz:dashboard", { path });
+      return { text: "" };
+    },
+    open: async (path) => {
+      await commands.execute("docmanager:open", { path, factory: FACTORY });
+    },
+  };
 }
 
 /** A name for a file beside the notebook. */

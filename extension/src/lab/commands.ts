@@ -10,15 +10,13 @@ import { ILauncher } from "@jupyterlab/launcher";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 
-import { Actions } from "./actions.ts";
+import { actionsIn } from "./actions.ts";
+import { dashboardTabs } from "./dashboard_tab.ts";
 import { gpuIcon } from "./icon.ts";
-import type { KernelLinks } from "./kernel_links.ts";
-import { IKernelLinks } from "./kernels.ts";
-import { type AddCommand, NotebookCommands } from "./notebook_commands.ts";
+import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
+import { type AddCommand, addNotebookCommands } from "./notebook_commands.ts";
 import { FACTORY } from "./recordings.ts";
 import { ISettings, type Settings } from "./settings.ts";
-
-const CATEGORY = "GPU";
 
 /** gpuviz's commands in the palette, the menus and the toolbar. */
 export const commands: JupyterFrontEndPlugin<void> = {
@@ -46,18 +44,16 @@ export const commands: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
   ): void => {
     const words = (translator ?? nullTranslator).load("gpuviz");
-    const added = new Set<string>(["gpuviz:open-panel"]);
-    const add: AddCommand = (id, label, execute, more = {}) => {
-      app.commands.addCommand(id, { label, execute, ...more });
-      added.add(id);
+    const category = words.__("GPU");
+    const add: AddCommand = (command, label, execute, more = {}) => {
+      app.commands.addCommand(command, { label, execute, ...more });
+      palette?.addItem({ command, category });
     };
+    palette?.addItem({ command: "gpuviz:open-panel", category });
     if (notebooks !== null) {
-      const actions = new Actions(app, settings);
-      const commands = new NotebookCommands(app, actions, links, notebooks, words);
-      commands.addTo(add);
-      if (restorer !== null) {
-        commands.restore(restorer);
-      }
+      const showDashboard = dashboardTabs(app, links, notebooks, restorer, words);
+      const actions = actionsIn(app, settings);
+      addNotebookCommands(add, app, actions, links, notebooks, showDashboard, words);
     }
     if (documents !== null) {
       addOpenRecording(add, documents, words);
@@ -69,9 +65,6 @@ export const commands: JupyterFrontEndPlugin<void> = {
       () => app.commands.execute("settingeditor:open", { query: "gpuviz" }),
       { isVisible: () => app.commands.hasCommand("settingeditor:open") },
     );
-    for (const command of added) {
-      palette?.addItem({ command, category: words.__(CATEGORY) });
-    }
   },
 };
 

@@ -16,43 +16,41 @@ const NAMESPACE = "gpuviz-dashboards";
 /** Shows the dashboard of the current notebook, or of the argument `path`. */
 export const DASHBOARD_COMMAND = "gpuviz:dashboard";
 
-/** The dashboards of notebooks, each in a tab beside its notebook. */
-export class DashboardTabs {
-  readonly #app: JupyterFrontEnd;
-  readonly #links: KernelLinks;
-  readonly #words: TranslationBundle;
-  readonly #tracker = new WidgetTracker<DashboardTab>({ namespace: NAMESPACE });
+export type ShowDashboard = (panel: NotebookPanel) => Promise<void>;
 
-  constructor(app: JupyterFrontEnd, links: KernelLinks, words: TranslationBundle) {
-    this.#app = app;
-    this.#links = links;
-    this.#words = words;
-  }
-
-  /** Restores the tabs after a reload of the page, as soon as their notebooks are open. */
-  restore(restorer: ILayoutRestorer, notebooks: INotebookTracker): void {
-    void restorer.restore(this.#tracker, {
-      command: DASHBOARD_COMMAND,
-      args: ({ path }) => ({ path }),
-      name: ({ path }) => path,
-      when: notebooks.restored,
-    });
-  }
-
-  /** Opens a notebook's dashboard, or activates it if it is open. */
-  async show(panel: NotebookPanel): Promise<void> {
-    const open = this.#tracker.find((tab) => tab.panel === panel);
+/**
+ * Returns a function that opens a notebook's dashboard in a tab beside the notebook, or activates
+ * the tab if it is open.
+ *
+ * Restores the tabs after a reload of the page, as soon as their notebooks are open.
+ */
+export function dashboardTabs(
+  { shell }: JupyterFrontEnd,
+  links: KernelLinks,
+  notebooks: INotebookTracker,
+  restorer: ILayoutRestorer | null,
+  words: TranslationBundle,
+): ShowDashboard {
+  const tracker = new WidgetTracker<DashboardTab>({ namespace: NAMESPACE });
+  void restorer?.restore(tracker, {
+    command: DASHBOARD_COMMAND,
+    args: ({ path }) => ({ path }),
+    name: ({ path }) => path,
+    when: notebooks.restored,
+  });
+  return async (panel) => {
+    const open = tracker.find((tab) => tab.panel === panel);
     if (open !== undefined) {
-      this.#app.shell.activateById(open.id);
+      shell.activateById(open.id);
       return;
     }
-    const tab = new DashboardTab(panel, this.#links, this.#words);
-    await this.#tracker.add(tab);
-    panel.context.pathChanged.connect(() => void this.#tracker.save(tab));
-    this.#app.shell.add(tab, "main", { mode: "split-right", ref: panel.id });
+    const tab = new DashboardTab(panel, links, words);
+    await tracker.add(tab);
+    panel.context.pathChanged.connect(() => void tracker.save(tab));
+    shell.add(tab, "main", { mode: "split-right", ref: panel.id });
     // Not awaited, because restoring a page must not wait for kernels.
     void tab.fill();
-  }
+  };
 }
 
 /** The output of `gpuviz.dashboard()`, which is run again for each new kernel. */

@@ -1,7 +1,7 @@
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 
 import { commands } from "./commands.ts";
-import { kernels } from "./kernels.ts";
+import { kernels } from "./kernel_links.ts";
 import { panel } from "./panel.ts";
 import { recordings } from "./recordings.ts";
 import { settings } from "./settings.ts";

@@ -1,7 +1,7 @@
 import { showErrorMessage } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
-import type { Actions, Outcome } from "./actions.ts";
+import type { Action, Actions, Outcome } from "./actions.ts";
 import { formatDuration } from "../base/format.ts";
 import { element } from "../view/dom.ts";
 import type { KernelLink } from "./kernel_link.ts";
@@ -11,30 +11,26 @@ import { sparkline } from "./sparkline.ts";
 
 /** The panel's card of one kernel. */
 export class KernelCard {
-  readonly node = document.createElement("section");
+  readonly node = element("section", "gpuviz-card");
   #kernel: LinkedKernel;
   readonly #title = document.createElement("h3");
   readonly #words: TranslationBundle;
   readonly #status = element("p", "gpuviz-card__status");
-  readonly #numbers = document.createElement("dl");
+  readonly #numbers = element("dl", "gpuviz-card__numbers");
   readonly #said = element("p", "gpuviz-card__said");
   readonly #spark;
-  readonly #buttons = document.createElement("div");
+  readonly #buttons = element("div", "gpuviz-card__buttons");
   readonly #actions: Actions;
-  readonly #redraw = (): void => this.#draw();
 
   constructor(kernel: LinkedKernel, actions: Actions, words: TranslationBundle) {
     this.#kernel = kernel;
     this.#actions = actions;
     this.#words = words;
     this.#spark = sparkline(words.__("Allocated memory over the last two minutes"));
-    this.node.className = "gpuviz-card";
     this.#status.setAttribute("role", "status");
-    this.#numbers.className = "gpuviz-card__numbers";
-    this.#buttons.className = "gpuviz-card__buttons";
     this.node.append(this.#title, this.#status, this.#numbers, this.#spark.node);
     this.node.append(this.#buttons, this.#said);
-    kernel.link.changed.connect(this.#redraw);
+    kernel.link.changed.connect(this.#draw, this);
     this.rename(kernel);
     this.#draw();
   }
@@ -48,7 +44,7 @@ export class KernelCard {
   }
 
   dispose(): void {
-    this.#kernel.link.changed.disconnect(this.#redraw);
+    this.#kernel.link.changed.disconnect(this.#draw, this);
     this.node.remove();
   }
 
@@ -68,7 +64,7 @@ export class KernelCard {
     const { link } = this.#kernel;
     const __ = this.#words.__.bind(this.#words);
     const { start, stop, snapshot, report, dashboard } = this.#actions;
-    let offered: [string, string, (kernel: LinkedKernel) => Promise<Outcome>, boolean][] = [];
+    let offered: [string, string, Action, boolean][] = [];
     if (link.status === "absent") {
       offered = [["load", __("Load gpuviz in this kernel"), load, true]];
     } else if (link.status === "present") {
@@ -96,7 +92,7 @@ export class KernelCard {
     );
   }
 
-  async #run(action: (kernel: LinkedKernel) => Promise<Outcome>): Promise<void> {
+  async #run(action: Action): Promise<void> {
     const { link } = this.#kernel;
     if (link.isBusy && !link.answersWhileBusy) {
       this.#said.textContent = this.#words.__("Waiting for the running cell to end.");

@@ -39,12 +39,11 @@ export class KernelLink {
   readonly #words: TranslationBundle;
   readonly #comm: PanelComm;
   #status: LinkStatus = "waiting";
-  #answersWhileBusy = false;
   #state: KernelState | undefined;
   #complaint = "";
   /** Identifies the kernel's process, to detect restarts. */
   #process = "";
-  readonly #watchers = new Set<symbol>();
+  readonly #viewers = new Set<object>();
   #isShown = false;
   readonly #repeating: number[] = [];
   #askAfter: string | undefined;
@@ -71,7 +70,7 @@ export class KernelLink {
 
   /** Whether requests are answered while a cell runs. */
   get answersWhileBusy(): boolean {
-    return this.#answersWhileBusy;
+    return Boolean(this.#connection.subshellId);
   }
 
   /** Whether the kernel runs a cell. */
@@ -89,24 +88,22 @@ export class KernelLink {
     return this.#state;
   }
 
-  /** Receives the kernel's state until the returned function is called. */
-  watch(): () => void {
-    const watcher = Symbol("watcher");
-    this.#watchers.add(watcher);
+  /** Receives the kernel's state while at least one viewer is seen. */
+  look(viewer: object, isSeen: boolean): void {
+    if (isSeen) {
+      this.#viewers.add(viewer);
+    } else {
+      this.#viewers.delete(viewer);
+    }
     this.#lookOrNot();
-    return () => {
-      this.#watchers.delete(watcher);
-      this.#lookOrNot();
-    };
   }
 
   /** Sends a request and returns the kernel's reply; rejects with its error message. */
-  request(kind: PanelRequest, options: JSONObject = {}): Promise<string> {
-    return this.#comm.request(
-      kind,
-      options,
-      this.#words.__("gpuviz is not loaded in this kernel."),
-    );
+  async request(kind: PanelRequest, options: JSONObject = {}): Promise<string> {
+    if (!this.#comm.isOpen) {
+      throw new Error(this.#words.__("gpuviz is not loaded in this kernel."));
+    }
+    return this.#comm.request(kind, options);
   }
 
   /** Runs `%load_ext gpuviz`, after the running cell, unless gpuviz is already imported. */
@@ -130,7 +127,7 @@ export class KernelLink {
   }
 
   dispose(): void {
-    this.#watchers.clear();
+    this.#viewers.clear();
     this.#lookOrNot();
     this.#comm.close();
     Signal.clearData(this);
@@ -138,7 +135,7 @@ export class KernelLink {
   }
 
   #lookOrNot(): void {
-    const isShown = this.#watchers.size > 0;
+    const isShown = this.#viewers.size > 0;
     if (isShown === this.#isShown) {
       return;
     }
@@ -177,14 +174,12 @@ export class KernelLink {
     }
     const future = connection.requestCreateSubshell({});
     const reply = await within(SUBSHELL_MS, future.done);
-    const id = reply?.content.subshell_id;
-    connection.subshellId = id ?? null;
-    this.#answersWhileBusy = id !== undefined;
+    connection.subshellId = reply?.content.subshell_id ?? null;
   }
 
   /** A long-running cell may import gpuviz and start recording. */
   #askWhileBusy(): void {
-    if (this.#status === "absent" && this.isBusy && this.#answersWhileBusy) {
+    if (this.#status === "absent" && this.isBusy && this.answersWhileBusy) {
       void this.#ask();
     }
   }
@@ -289,7 +284,6 @@ export class KernelLink {
   #forget(status: LinkStatus): void {
     // The subshell has ended with its kernel, so it cannot be deleted.
     this.#connection.subshellId = null;
-    this.#answersWhileBusy = false;
     this.#comm.forget(this.#words.__("The kernel has ended."));
     this.#state = undefined;
     this.history.length = 0;

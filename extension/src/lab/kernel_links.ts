@@ -1,5 +1,7 @@
-import type { Kernel, ServiceManager, Session } from "@jupyterlab/services";
-import type { TranslationBundle } from "@jupyterlab/translation";
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import type { ServiceManager, Session } from "@jupyterlab/services";
+import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
+import { Token } from "@lumino/coreutils";
 import { Signal, type ISignal } from "@lumino/signaling";
 
 import { KernelLink } from "./kernel_link.ts";
@@ -55,14 +57,11 @@ export class KernelLinks {
     if (known !== undefined || !model) {
       return known;
     }
-    const link = new KernelLink(this.#connect(model), this.#words);
+    // Other comms are left to the notebook's own connection.
+    const connection = this.#manager.kernels.connectTo({ model, handleComms: false });
+    const link = new KernelLink(connection, this.#words);
     this.#links.set(model.id, link);
     return link;
-  }
-
-  #connect(model: Kernel.IModel): Kernel.IKernelConnection {
-    // Other comms are left to the notebook's own connection.
-    return this.#manager.kernels.connectTo({ model, handleComms: false });
   }
 
   #update(sessions: readonly Session.IModel[]): void {
@@ -77,3 +76,18 @@ export class KernelLinks {
     this.#changed.emit();
   }
 }
+
+/** The links to gpuviz in kernels, shared by all plugins. */
+export const IKernelLinks = new Token<KernelLinks>("gpuviz:IKernelLinks");
+
+export const kernels: JupyterFrontEndPlugin<KernelLinks> = {
+  id: "gpuviz:kernels",
+  description: "Connects to gpuviz in running kernels.",
+  autoStart: true,
+  provides: IKernelLinks,
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, translator: ITranslator | null): KernelLinks => {
+    const words = (translator ?? nullTranslator).load("gpuviz");
+    return new KernelLinks(app.serviceManager, words);
+  },
+};

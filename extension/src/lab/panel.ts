@@ -3,15 +3,13 @@ import {
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin,
 } from "@jupyterlab/application";
-import type { ServerConnection } from "@jupyterlab/services";
-import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
+import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 
-import { Actions } from "./actions.ts";
+import { actionsIn } from "./actions.ts";
 import { gpuIcon } from "./icon.ts";
-import type { KernelLinks } from "./kernel_links.ts";
-import { IKernelLinks } from "./kernels.ts";
+import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
 import type { PanelView } from "./panel_view.ts";
 import { ISettings, type Settings } from "./settings.ts";
 
@@ -30,8 +28,12 @@ export const panel: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
   ): void => {
     const words = (translator ?? nullTranslator).load("gpuviz");
+    const actions = actionsIn(app, settings);
     const { serverSettings } = app.serviceManager;
-    const side = new SidePanel(links, new Actions(app, settings), words, serverSettings);
+    const side = new SidePanel(words.__("GPU memory and streams"), async (parent) => {
+      const { PanelView } = await import("./panel_view.ts");
+      return new PanelView(parent, links, actions, words, serverSettings);
+    });
     app.shell.add(side, "left", { rank: 450, type: "GPU" });
     restorer?.add(side, side.id);
     app.commands.addCommand("gpuviz:open-panel", {
@@ -44,29 +46,18 @@ export const panel: JupyterFrontEndPlugin<void> = {
 
 /** A side panel that loads its contents when it is first shown. */
 class SidePanel extends Widget {
-  readonly #links: KernelLinks;
-  readonly #actions: Actions;
-  readonly #words: TranslationBundle;
-  readonly #server: ServerConnection.ISettings;
+  readonly #load: (parent: HTMLElement) => Promise<PanelView>;
   #view: Promise<PanelView> | undefined;
 
-  constructor(
-    links: KernelLinks,
-    actions: Actions,
-    words: TranslationBundle,
-    server: ServerConnection.ISettings,
-  ) {
+  constructor(caption: string, load: (parent: HTMLElement) => Promise<PanelView>) {
     super();
-    this.#server = server;
-    this.#links = links;
-    this.#actions = actions;
-    this.#words = words;
+    this.#load = load;
     this.id = "gpuviz-panel";
     this.addClass("gpuviz-panel");
     this.title.icon = gpuIcon;
-    this.title.caption = words.__("GPU memory and streams");
+    this.title.caption = caption;
     this.node.setAttribute("role", "region");
-    this.node.setAttribute("aria-label", this.title.caption);
+    this.node.setAttribute("aria-label", caption);
   }
 
   protected override onAfterShow(message: Message): void {
@@ -88,10 +79,7 @@ class SidePanel extends Widget {
     if (!isShown && this.#view === undefined) {
       return;
     }
-    this.#view ??= import("./panel_view.ts").then(
-      ({ PanelView }) =>
-        new PanelView(this.node, this.#links, this.#actions, this.#words, this.#server),
-    );
+    this.#view ??= this.#load(this.node);
     (await this.#view).show(isShown);
   }
 }

@@ -9,7 +9,7 @@ const TARGET = "gpuviz.notebook";
 export class PanelComm {
   readonly #connection: Kernel.IKernelConnection;
   readonly #viewer = UUID.uuid4();
-  readonly #pending = new Map<string, (answer: Answer) => void>();
+  readonly #pending = new Map<string, (answer: Pick<Done, "text" | "failed">) => void>();
   #id = "";
 
   constructor(connection: Kernel.IKernelConnection) {
@@ -36,11 +36,8 @@ export class PanelComm {
     this.#say(isShown ? "show" : "hide", {});
   }
 
-  /** Sends a request and returns the kernel's reply; rejects with its error message. */
-  request(kind: PanelRequest, options: JSONObject, nobody: string): Promise<string> {
-    if (!this.isOpen) {
-      return Promise.reject(new Error(nobody));
-    }
+  /** Sends a request over the open comm and returns the kernel's reply, or rejects with its error. */
+  request(kind: PanelRequest, options: JSONObject): Promise<string> {
     return new Promise((resolve, reject) => {
       const id = UUID.uuid4();
       this.#pending.set(id, ({ text, failed }) => {
@@ -89,5 +86,3 @@ export class PanelComm {
     this.#connection.sendShellMessage(message, false, true);
   }
 }
-
-type Answer = Pick<Done, "text" | "failed">;

@@ -1,11 +1,6 @@
 import type { JSONObject } from "@lumino/coreutils";
 
-/** The memory of one device of a recorder, in bytes. */
-export interface DeviceStatistics {
-  readonly device: number;
-  readonly allocated: number;
-  readonly peak: number;
-}
+import type { LiveStatistics } from "../wire/batches.ts";
 
 /** A process that uses a device. */
 export interface ProcessUse {
@@ -14,18 +9,13 @@ export interface ProcessUse {
   readonly used: number | null;
 }
 
-/** NVML's information on a device, for all processes. */
-export interface DeviceTotals {
+/** NVML's information on a device, for all processes; `More` is what a source adds on each. */
+export interface DeviceTotals<More = unknown> {
   readonly uuid: string;
   readonly name: string;
   readonly total: number;
   readonly used: number;
-  readonly processes: readonly ProcessUse[];
-}
-
-/** The same, from a kernel. */
-export interface KernelTotals extends DeviceTotals {
-  readonly processes: readonly (ProcessUse & { readonly own: boolean })[];
+  readonly processes: readonly (ProcessUse & More)[];
 }
 
 /** The state that `gpuviz.notebook.panel` sends about once a second. */
@@ -33,8 +23,9 @@ export interface KernelState {
   readonly recording: boolean;
   /** The name of the kernel's machine. */
   readonly machine: string;
-  readonly devices: readonly DeviceStatistics[];
-  readonly totals: readonly KernelTotals[];
+  readonly devices: LiveStatistics["devices"];
+  /** `own` marks the processes of the kernel. */
+  readonly totals: readonly DeviceTotals<{ readonly own: boolean }>[];
   readonly elapsedNs?: number;
   /** Name, value and detail of each number of the recorder, as the dashboard shows them. */
   readonly numbers?: readonly (readonly [name: string, value: string, detail: string])[];
@@ -48,7 +39,7 @@ export interface Done {
   readonly failed: boolean;
 }
 
-export type PanelRequest = "start" | "stop" | "clear" | "snapshot" | "report";
+export type PanelRequest = "start" | "stop" | "snapshot" | "report";
 
 /** The content of a comm message; undefined if it is not one of the panel's. */
 export function readPanelMessage(

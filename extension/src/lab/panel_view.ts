@@ -7,7 +7,6 @@ import { element } from "../view/dom.ts";
 import type { Actions } from "./actions.ts";
 import { type Teller, unionOf } from "./device_union.ts";
 import { KernelCard } from "./kernel_card.ts";
-import type { KernelLink } from "./kernel_link.ts";
 import type { KernelLinks, LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
 import { ServerDevices } from "./server_devices.ts";
@@ -25,7 +24,6 @@ export class PanelView {
   readonly #kernels = document.createElement("section");
   readonly #devices = document.createElement("section");
   readonly #cards = new Map<string, KernelCard>();
-  readonly #watches = new Map<string, () => void>();
   readonly #toldMs = new WeakMap<KernelState, number>();
   #isShown = false;
 
@@ -60,7 +58,7 @@ export class PanelView {
     const running = this.#links.all();
     for (const kernel of running) {
       const { link } = kernel;
-      this.#watch(link, isSeen);
+      link.look(this, isSeen);
       const known = this.#cards.get(link.kernelId);
       known?.rename(kernel);
       if (known === undefined) {
@@ -73,7 +71,6 @@ export class PanelView {
     for (const [id, card] of this.#cards) {
       if (!ids.has(id)) {
         this.#cards.delete(id);
-        this.#watches.delete(id);
         card.dispose();
       }
     }
@@ -82,16 +79,6 @@ export class PanelView {
     const title = element("h2", "", this.#words.__("Kernels"));
     this.#kernels.replaceChildren(title, ...(cards.length > 0 ? cards : none));
     this.#showDevices();
-  }
-
-  #watch(link: KernelLink, isSeen: boolean): void {
-    const end = this.#watches.get(link.kernelId);
-    if (isSeen && end === undefined) {
-      this.#watches.set(link.kernelId, link.watch());
-    } else if (!isSeen && end !== undefined) {
-      this.#watches.delete(link.kernelId);
-      end();
-    }
   }
 
   #showDevices(): void {

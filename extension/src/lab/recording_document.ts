@@ -1,4 +1,9 @@
-import { ABCWidgetFactory, DocumentWidget, type DocumentRegistry } from "@jupyterlab/docregistry";
+import {
+  ABCWidgetFactory,
+  DocumentWidget,
+  type DocumentRegistry,
+  TextModelFactory,
+} from "@jupyterlab/docregistry";
 import type { Contents, ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
@@ -11,8 +16,6 @@ import { openRemote } from "./remote_file.ts";
 import type { Settings } from "./settings.ts";
 import { Waiting } from "./waiting.ts";
 
-type Context = DocumentRegistry.Context;
-
 /** A tab that shows a recording. */
 export type RecordingDocument = DocumentWidget<RecordingPanel>;
 
@@ -23,6 +26,21 @@ interface Services {
   readonly words: TranslationBundle;
 }
 
+/** A document whose content JupyterLab does not fetch, because the view streams the file itself. */
+export class UnfetchedModelFactory extends TextModelFactory {
+  override get name(): string {
+    return "gpuviz-unfetched";
+  }
+
+  override get contentType(): Contents.ContentType {
+    return "file";
+  }
+
+  override get fileFormat(): Contents.FileFormat {
+    return null;
+  }
+}
+
 export class RecordingDocumentFactory extends ABCWidgetFactory<RecordingDocument> {
   readonly #services: Services;
 
@@ -31,7 +49,7 @@ export class RecordingDocumentFactory extends ABCWidgetFactory<RecordingDocument
     this.#services = options;
   }
 
-  protected override createNewWidget(context: Context): RecordingDocument {
+  protected override createNewWidget(context: DocumentRegistry.Context): RecordingDocument {
     const content = new RecordingPanel(context, this.#services);
     const document = new DocumentWidget({ content, context });
     document.title.icon = gpuIcon;
@@ -40,13 +58,13 @@ export class RecordingDocumentFactory extends ABCWidgetFactory<RecordingDocument
 }
 
 /** Streams a file into the page and shows its timeline, or the reason why it cannot be read. */
-export class RecordingPanel extends Widget {
-  readonly #context: Context;
+class RecordingPanel extends Widget {
+  readonly #context: DocumentRegistry.Context;
   readonly #services: Services;
   readonly #stop = new AbortController();
   readonly #shown = new Scope();
 
-  constructor(context: Context, services: Services) {
+  constructor(context: DocumentRegistry.Context, services: Services) {
     super();
     this.#context = context;
     this.#services = services;
@@ -62,7 +80,7 @@ export class RecordingPanel extends Widget {
   }
 
   async #show(): Promise<void> {
-    const { contents, server, words } = this.#services;
+    const { contents, server, settings, words } = this.#services;
     const waiting = new Waiting(this.node, words);
     try {
       const [{ RecordingView }, url] = await Promise.all([
@@ -79,9 +97,9 @@ export class RecordingPanel extends Widget {
       if (this.isDisposed) {
         return;
       }
-      const view = new RecordingView(this.node, words, this.#services.settings.colourBy());
+      const view = new RecordingView(this.node, words, settings.colourBy());
       this.#shown.use(view.scope);
-      await view.read(source, convert, (share) => waiting.reading(share));
+      await view.read(source, convert, waiting.reading.bind(waiting));
       waiting.end();
     } catch (error) {
       this.#shown.dispose();

@@ -13,8 +13,12 @@ import { followHostTheme } from "../view/host_theme.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
-import { type Convert, openRecording } from "./open_recording.ts";
-import { factsOf } from "./recording_facts.ts";
+import { archiveIn, isPickle } from "../wire/file_bytes.ts";
+import { RecordingFile } from "../wire/recording_file.ts";
+import { canConvert } from "./conversion.ts";
+
+/** Converts a recording that the browser cannot read, on the server. */
+type Convert = () => Promise<ByteSource>;
 
 /** A view of a file's recording, shown as soon as the first part is read. */
 export class RecordingView {
@@ -113,4 +117,45 @@ export class RecordingView {
       this.#shown.use(tablesView(this.#charts, view.chart, WHOLE_MEMORY));
     }
   }
+}
+
+/**
+ * The recording in a file, whose format is detected from its first bytes.
+ *
+ * If the server cannot convert files, a file of an older gpuviz is shown without conversion.
+ */
+async function openRecording(file: ByteSource, convert: Convert): Promise<RecordingFile> {
+  if (await isPickle(file)) {
+    return RecordingFile.open(await convert());
+  }
+  const recording = await RecordingFile.open(await archiveIn(file));
+  return recording.isClassified || !canConvert ? recording : RecordingFile.open(await convert());
+}
+
+/** The main facts of a recording: the program, the time, and anything unusual. */
+function factsOf(
+  manifest: Readonly<Record<string, unknown>>,
+  words: TranslationBundle,
+): HTMLElement[] {
+  const facts: HTMLElement[] = [];
+  const { program, created, label, notes, complete, dropped } = manifest;
+  const texts = Array.isArray(program) ? program.map(String) : [];
+  const what = [texts.join(" "), typeof created === "string" ? when(created) : ""].filter(Boolean);
+  if (what.length > 0) {
+    facts.push(element("p", "gpuviz-recording__program", what.join(" · ")));
+  }
+  const warnings = [
+    ...(typeof label === "string" && label !== "" ? [label] : []),
+    ...(typeof dropped === "number" && dropped > 0
+      ? [words.__("%1 events were dropped because buffers were full.", dropped)]
+      : []),
+    ...(complete === false ? [words.__("The recording was not stopped properly.")] : []),
+    ...(Array.isArray(notes) ? notes.map(String) : []),
+  ];
+  return [...facts, ...warnings.map((text) => element("p", "gpuviz-recording__note", text))];
+}
+
+function when(created: string): string {
+  const date = new Date(created);
+  return Number.isNaN(date.getTime()) ? created : date.toLocaleString();
 }

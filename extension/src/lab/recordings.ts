@@ -7,9 +7,12 @@ import { WidgetTracker } from "@jupyterlab/apputils";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 
 import { gpuIcon } from "./icon.ts";
-import { UnfetchedModelFactory } from "./model_factory.ts";
 import { ISettings, type Settings } from "./settings.ts";
-import { RecordingDocumentFactory, type RecordingDocument } from "./recording_document.ts";
+import {
+  type RecordingDocument,
+  RecordingDocumentFactory,
+  UnfetchedModelFactory,
+} from "./recording_document.ts";
 
 /** The name of the widget factory, which JupyterLab stores in workspaces. */
 export const FACTORY = "GPU timeline";

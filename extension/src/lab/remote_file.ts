@@ -1,8 +1,12 @@
 import { ServerConnection } from "@jupyterlab/services";
 
-import { type ByteSource, sourceOfBytes } from "../wire/byte_source.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import {
+  type Bytes,
+  type ByteSource,
+  joined,
+  piecesOf,
+  sourceOfBytes,
+} from "../wire/byte_source.ts";
 
 /** Size of a range request. */
 const CHUNK_BYTES = 4 << 20;
@@ -59,7 +63,7 @@ class RemoteFile implements ByteSource {
       const start = index * CHUNK_BYTES;
       parts.push(chunk.subarray(Math.max(from - start, 0), to - start));
     }
-    return parts.length === 1 && parts[0] !== undefined ? parts[0] : joined(parts);
+    return joined(parts);
   }
 
   #chunk(index: number): Promise<Bytes> {
@@ -90,10 +94,9 @@ async function whole(
   const parts: Bytes[] = [];
   let done = 0;
   let toldMs = 0;
-  const reader = response.body?.getReader();
-  for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
-    parts.push(read.value);
-    done += read.value.length;
+  for await (const part of response.body === null ? [] : piecesOf(response.body)) {
+    parts.push(part);
+    done += part.length;
     const nowMs = performance.now();
     if (nowMs - toldMs >= LEAST_BETWEEN_NEWS_MS) {
       toldMs = nowMs;
@@ -101,14 +104,4 @@ async function whole(
     }
   }
   return joined(parts);
-}
-
-function joined(parts: readonly Bytes[]): Bytes {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    bytes.set(part, offset);
-    offset += part.length;
-  }
-  return bytes;
 }

@@ -1,7 +1,7 @@
 import { PageConfig, URLExt } from "@jupyterlab/coreutils";
 import { ServerConnection } from "@jupyterlab/services";
 
-import type { DeviceTotals, ProcessUse } from "./panel_messages.ts";
+import type { DeviceTotals } from "./panel_messages.ts";
 
 /** URL of the server's devices, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
 const PATH = PageConfig.getOption("gpuvizDevices");
@@ -13,14 +13,8 @@ const LATE_MS = 10_000;
 /** NVML's information on the Jupyter server's machine, from `gpuviz/server/devices.py`. */
 export interface ServerReading {
   readonly machine: string;
-  readonly devices: readonly ServerDevice[];
-}
-
-export interface ServerDevice extends DeviceTotals {
-  readonly processes: readonly (ProcessUse & {
-    /** The id of the kernel that the process belongs to. */
-    readonly kernel: string | null;
-  })[];
+  /** `kernel` is the id of the kernel that a process belongs to. */
+  readonly devices: readonly DeviceTotals<{ readonly kernel: string | null }>[];
 }
 
 /** The devices of the Jupyter server's machine, polled while they are visible. */
@@ -61,7 +55,7 @@ export class ServerDevices {
       this.#reading = reading;
       this.#changed();
       pauseMs = reading === undefined ? Math.min(2 * pauseMs, SLOWEST_MS) : ASK_AGAIN_MS;
-      await pause(pauseMs, end);
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 
@@ -75,14 +69,4 @@ export class ServerDevices {
       return undefined;
     }
   }
-}
-
-function pause(milliseconds: number, end: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    end.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

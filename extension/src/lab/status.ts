@@ -6,9 +6,9 @@ import { Signal } from "@lumino/signaling";
 import { Widget } from "@lumino/widgets";
 
 import { formatBytes } from "../base/format.ts";
+import { element } from "../view/dom.ts";
 import type { KernelLink } from "./kernel_link.ts";
-import type { KernelLinks } from "./kernel_links.ts";
-import { IKernelLinks } from "./kernels.ts";
+import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
 
 /** The status bar's `1.2 / 3.4 GiB` for the kernel of the current notebook. */
 export const status: JupyterFrontEndPlugin<void> = {
@@ -51,15 +51,13 @@ export const status: JupyterFrontEndPlugin<void> = {
 class MemoryItem extends Widget {
   readonly activity = new Signal<this, void>(this);
   readonly #words: TranslationBundle;
-  readonly #button = document.createElement("button");
+  readonly #button = element("button", "gpuviz-status jp-StatusBar-TextItem");
   #link: KernelLink | undefined;
-  #endWatch: (() => void) | undefined;
 
   constructor(words: TranslationBundle, open: () => void) {
     super();
     this.#words = words;
     this.#button.type = "button";
-    this.#button.className = "gpuviz-status jp-StatusBar-TextItem";
     this.#button.addEventListener("click", open);
     this.node.append(this.#button);
   }
@@ -74,22 +72,16 @@ class MemoryItem extends Widget {
       return;
     }
     this.#link?.changed.disconnect(this.#draw, this);
+    this.#link?.look(this, false);
     this.#link = link;
     link?.changed.connect(this.#draw, this);
-    this.#endWatch?.();
-    this.#endWatch = undefined;
     this.look();
     this.#draw();
   }
 
   /** Queries the kernel only while the page is visible. */
   look(): void {
-    if (!document.hidden && this.#link !== undefined) {
-      this.#endWatch ??= this.#link.watch();
-    } else {
-      this.#endWatch?.();
-      this.#endWatch = undefined;
-    }
+    this.#link?.look(this, !document.hidden);
   }
 
   #draw(): void {

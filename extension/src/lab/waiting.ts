@@ -1,17 +1,17 @@
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatBytes } from "../base/format.ts";
+import { element } from "../view/dom.ts";
 
 /** The message of a tab while its recording is loading, or if that fails. */
 export class Waiting {
-  readonly #box = document.createElement("div");
+  readonly #box = element("div", "gpuviz-waiting");
   readonly #text = document.createElement("p");
   readonly #bar = document.createElement("progress");
   readonly #words: TranslationBundle;
 
   constructor(parent: HTMLElement, words: TranslationBundle) {
     this.#words = words;
-    this.#box.className = "gpuviz-waiting";
     this.#text.textContent = words.__("Reading the recording …");
     this.#text.setAttribute("role", "status");
     this.#box.append(this.#text, this.#bar);

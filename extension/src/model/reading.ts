@@ -35,7 +35,7 @@ export async function* readInto(
 ): AsyncGenerator<number> {
   const small = recording.gpu.tableNames.filter((name) => !LARGE.some((large) => large === name));
   for (const name of [...NAMED_FIRST, ...small]) {
-    recording.append(await file.tableIfAny(name));
+    recording.append(await file.table(name));
   }
   recording.extend(file.durationNs);
   let started: Started[] = LARGE.map((name) => {

@@ -6,6 +6,7 @@ import "../view/tables.css";
 import "./report.css";
 import "./print.css";
 
+import { Scope } from "../base/scope.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { makeSortable } from "../view/sortable_table.ts";
@@ -23,14 +24,15 @@ async function readAll(
   recording: GrowingRecording,
   report: Report,
 ): Promise<void> {
-  const progress = showProgress();
+  const reading = new Scope();
+  const showShare = showProgress(reading);
   await readShowing(file, recording, (share) => {
     report.follow(false);
-    progress.value = share;
+    showShare(share);
     document.documentElement.dataset["gpuviz"] = "reading";
   });
   report.follow(true);
-  progress.done();
+  reading.dispose();
 }
 
 async function start(): Promise<void> {

@@ -1,4 +1,4 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { RangeKind } from "../model/ranges.ts";
 import {
@@ -40,11 +40,11 @@ export function showAddress(chart: ChartContext, address: Address): string[] {
 
 /** Calls `changed` with the address of what is shown, when it has not changed for a while. */
 export function followAddress(
+  scope: Scope,
   chart: ChartContext,
   device: number | undefined,
   changed: (address: Address) => void,
-): Scope {
-  const scope = new Scope();
+): void {
   const { selection, timeline } = chart;
   let settling: number | undefined;
   const follow = (): void => {
@@ -60,11 +60,8 @@ export function followAddress(
       });
     }, SETTLED_MS);
   };
-  for (const signal of [selection.window.range, selection.selected, selection.momentRow]) {
-    scope.defer(signal.subscribe(follow));
-  }
+  scope.watch(follow, selection.window.range, selection.selected, selection.momentRow);
   scope.defer(() => window.clearTimeout(settling));
-  return scope;
 }
 
 function addressOf(selected: Selected | undefined): Address["selected"] {

@@ -1,19 +1,16 @@
-import { Scope } from "../base/scope.ts";
-import { button, element } from "../view/dom.ts";
+import type { Scope } from "../base/scope.ts";
+import { actionButton, element } from "../view/dom.ts";
 
 /** Buttons that lead to the sections of the page, made from their headings. */
-export function showNavigation(device: number): Scope {
-  const scope = new Scope();
-  const bar = element("nav", "gpuviz-navigation");
-  bar.setAttribute("aria-label", "Sections");
+export function showNavigation(scope: Scope, device: number): void {
+  const bar = element("nav", "gpuviz-navigation", { ariaLabel: "Sections" });
   for (const section of document.querySelectorAll<HTMLElement>(
     `[data-charts="${device}"] .gpuviz-section:not([hidden]), #gpuviz-environment`,
   )) {
     const heading = section.querySelector<HTMLElement>(":scope > h3");
     const title = heading?.textContent ?? "";
     if (title !== "" && title !== "Selected") {
-      const go = button(title, `Go to: ${title}`);
-      scope.listen(go, "click", () => {
+      const go = actionButton(scope, title, `Go to: ${title}`, () => {
         section.scrollIntoView();
         section.tabIndex = -1;
         section.focus({ preventScroll: true });
@@ -23,5 +20,4 @@ export function showNavigation(device: number): Scope {
   }
   document.querySelector("header")?.append(bar);
   scope.defer(() => bar.remove());
-  return scope;
 }

@@ -1,26 +1,16 @@
-/** How much of the recording has been read, shown above the charts. */
-export interface Progress {
-  /** From 0 to 1. */
-  value: number;
-  readonly done: () => void;
-}
+import type { Scope } from "../base/scope.ts";
+import { element } from "../view/dom.ts";
 
-export function showProgress(): Progress {
-  const label = document.createElement("label");
-  label.className = "gpuviz-reading";
-  const bar = document.createElement("progress");
-  bar.max = 1;
-  const text = document.createElement("span");
+/** Shows a progress bar above the charts; returns a function that sets the share read, 0 to 1. */
+export function showProgress(scope: Scope): (share: number) => void {
+  const label = element("label", "gpuviz-reading");
+  const bar = element("progress", "", { max: 1 });
+  const text = element("span", "");
   label.append("Reading the recording: ", bar, text);
   document.querySelector("main")?.prepend(label);
-  return {
-    get value(): number {
-      return bar.value;
-    },
-    set value(share: number) {
-      bar.value = share;
-      text.textContent = ` ${Math.floor(share * 100)} %`;
-    },
-    done: () => label.remove(),
+  scope.defer(() => label.remove());
+  return (share) => {
+    bar.value = share;
+    text.textContent = ` ${Math.floor(share * 100)} %`;
   };
 }

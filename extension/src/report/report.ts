@@ -14,7 +14,7 @@ export class Report {
   readonly #recording: GrowingRecording;
   readonly #choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
   readonly #initial: Address;
-  #shown = new Scope();
+  readonly #shown = new Scope();
   #view: DeviceView | undefined;
   #device: number | undefined;
   #isWhole = false;
@@ -91,7 +91,6 @@ export class Report {
     }
     this.#device = device;
     this.#shown.dispose();
-    this.#shown = new Scope();
     this.#view = undefined;
     for (const part of document.querySelectorAll<HTMLElement>("[data-device]")) {
       part.hidden = Number(part.dataset["device"]) !== device;
@@ -133,10 +132,10 @@ export class Report {
       return;
     }
     const isOnly = this.#choice === null;
-    this.#shown.use(followAddress(view.chart, isOnly ? undefined : device, remember));
+    followAddress(this.#shown, view.chart, isOnly ? undefined : device, remember);
     const delayed = window.setTimeout(() => {
       this.#shown.use(tablesView(charts, view.chart, WHOLE_MEMORY));
-      this.#shown.use(showNavigation(device));
+      showNavigation(this.#shown, device);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => window.clearTimeout(delayed));

@@ -1,9 +1,20 @@
 import { CLOCK_FROM_NS, formatBytes, formatClock, TIME_UNITS } from "../base/format.ts";
 import { binaryTicks, clockTicks, decimalTicks, toPixel, type Scale } from "../base/scale.ts";
-import type { Drawing } from "./plot.ts";
+import type { Drawing, PlotArea } from "./plot.ts";
 
 const TICK_SPACING_X_PX = 110;
+const TICK_SPACING_ACROSS_PX = 130;
 const TICK_SPACING_Y_PX = 36;
+
+/** A scale from the left to the right edge of a plot area. */
+export function scaleAcross({ left, width }: PlotArea, from: number, to: number): Scale {
+  return { from, to, fromPx: left, toPx: left + width };
+}
+
+/** A scale from 0 at the bottom edge of a plot area to its top edge. */
+export function scaleUp({ top, height }: PlotArea, to: number): Scale {
+  return { from: 0, to, fromPx: top + height, toPx: top };
+}
 
 /** Labelled time ticks below the plot area, with vertical grid lines. */
 export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): void {
@@ -52,6 +63,25 @@ export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): voi
   context.textBaseline = "bottom";
   context.fillStyle = theme.muted;
   context.fillText(title, 8, area.top - 8);
+}
+
+/** A byte scale below bars: how many bytes a length stands for. */
+export function drawBytesAcross(drawing: Drawing, widthBytes: number): void {
+  const { context, area, theme } = drawing;
+  const scale = scaleAcross(area, 0, widthBytes);
+  const bottom = area.top + area.height;
+  context.strokeStyle = theme.muted;
+  context.fillStyle = theme.muted;
+  context.textBaseline = "top";
+  line(context, area.left, bottom + 4.5, area.left + area.width, bottom + 4.5);
+  for (const tick of binaryTicks(0, widthBytes, area.width / TICK_SPACING_ACROSS_PX)) {
+    const x = Math.round(toPixel(scale, tick)) + 0.5;
+    context.textAlign = tick === 0 ? "left" : x > scale.toPx - 30 ? "right" : "center";
+    line(context, x, bottom + 1, x, bottom + 8);
+    context.fillText(formatBytes(tick), x, bottom + 10);
+  }
+  context.textAlign = "left";
+  context.fillText("length of a bar, in bytes", area.left, bottom + 26);
 }
 
 /** Ticks are round, so `2.00 GiB` reads better as `2 GiB`. */

@@ -1,6 +1,7 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import type { Divisions } from "../model/divisions.ts";
+import { Divisions } from "../model/divisions.ts";
 import type { GpuDescriptions } from "../model/gpu_description.ts";
+import type { Ranges } from "../model/ranges.ts";
 import { line } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { Drawing } from "./plot.ts";
@@ -12,11 +13,11 @@ const PADDING_PX = 4;
 
 /** The cells or ranges that a recording is divided by, through a chart. */
 export class Bands {
-  readonly #divisions: Divisions;
+  readonly divisions: Divisions;
   readonly #describe: GpuDescriptions;
 
-  constructor(divisions: Divisions, describe: GpuDescriptions) {
-    this.#divisions = divisions;
+  constructor(ranges: Ranges, describe: GpuDescriptions) {
+    this.divisions = new Divisions(ranges);
     this.#describe = describe;
   }
 
@@ -56,7 +57,7 @@ export class Bands {
     context.textAlign = "left";
     context.textBaseline = "top";
     for (const { fromPx, toPx, span } of this.#wide(drawing, time)) {
-      const { row } = this.#divisions;
+      const { row } = this.divisions;
       if (row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {
         const name = this.#describe.shortName(row, span);
         const text = cutText(context, name, toPx - fromPx - 2 * PADDING_PX);
@@ -69,7 +70,7 @@ export class Bands {
 
   /** Those wide enough to be told apart, cut where the plot ends. */
   #wide({ area }: Drawing, time: Scale): { fromPx: number; toPx: number; span: number }[] {
-    const { row } = this.#divisions;
+    const { row } = this.divisions;
     if (row === undefined) {
       return [];
     }

@@ -1,9 +1,9 @@
+import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { Divisions } from "../model/divisions.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
@@ -29,18 +29,12 @@ class Derived {
   readonly describe: Descriptions;
   readonly describeGpu: GpuDescriptions;
   readonly bands: Bands;
-  readonly #divisions: Divisions;
 
   constructor({ timeline, gpu, stacks, names }: DeviceContents) {
     this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
-    this.#divisions = new Divisions(gpu.ranges);
-    this.bands = new Bands(this.#divisions, this.describeGpu);
-  }
-
-  extend(): void {
-    this.#divisions.extend();
+    this.bands = new Bands(gpu.ranges, this.describeGpu);
   }
 }
 
@@ -58,15 +52,14 @@ export class ChartContext implements RelatedContents {
   #marks: readonly Mark[] | undefined;
   /** Brings the keyboard to what is selected. */
   focusSelected: () => void = () => undefined;
-  readonly #spoken = element("div", "gpuviz-unseen");
+  readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });
   #contents: DeviceContents;
   #derived: Derived;
 
-  constructor(frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
+  constructor(scope: Scope, frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
     this.frames = frames;
-    this.tooltip = new Tooltip(tooltipIn);
-    this.#spoken.setAttribute("role", "status");
-    tooltipIn.append(this.#spoken);
+    this.tooltip = new Tooltip(scope, tooltipIn);
+    scope.append(tooltipIn, this.#spoken);
     this.#contents = contents;
     this.#derived = new Derived(contents);
     this.grouping = new Grouping(contents);
@@ -78,7 +71,7 @@ export class ChartContext implements RelatedContents {
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
     if (contents === this.#contents) {
-      this.#derived.extend();
+      this.bands.divisions.extend();
     } else {
       this.#contents = contents;
       this.#derived = new Derived(contents);
@@ -156,10 +149,5 @@ export class ChartContext implements RelatedContents {
   /** Tells a screen reader what has changed. */
   say(text: string): void {
     this.#spoken.textContent = text;
-  }
-
-  dispose(): void {
-    this.tooltip.dispose();
-    this.#spoken.remove();
   }
 }

@@ -1,14 +1,14 @@
 import { formatBytes, formatDuration } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
-import { categorize, grade, isSame, type Categories } from "../model/categories.ts";
+import { categorize, COLOURED, grade, isSame, type Categories } from "../model/categories.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { element } from "./dom.ts";
+import { element, legendEntry } from "./dom.ts";
 
 /** The ways to group blocks by colour, and the one in force. */
 export class Grouping {
@@ -94,9 +94,30 @@ const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["age", "lifetime"],
 ];
 
+/** Names the colours of the blocks. */
+export function categoriesLegend(
+  scope: Scope,
+  parent: HTMLElement,
+  categories: Signal<Categories>,
+): void {
+  const list = element("ul", "gpuviz-legend");
+  parent.append(list);
+  scope.follow(() => {
+    const { labels, isOrdered } = categories.value;
+    const groups = labels.map((label, index) => {
+      const item = legendEntry("gpuviz-key--group", label);
+      const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
+      item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
+      return item;
+    });
+    const cached = legendEntry("gpuviz-key--cached", "free");
+    const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
+    list.replaceChildren(...groups, cached, pending);
+  }, categories);
+}
+
 /** Lets the reader choose what the colours of blocks mean. */
-export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const label = element("label", "gpuviz-controls", "Colour by ");
   const choice = element("select", "gpuviz-select");
   choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
@@ -109,5 +130,4 @@ export function colourSwitch(parent: HTMLElement, chart: ChartContext): Scope {
     const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
     chart.grouping.choose(by ?? "stack", chart.contents);
   });
-  return scope;
 }

@@ -1,7 +1,7 @@
 import { formatCount } from "../base/format.ts";
 import { Signal } from "../base/signal.ts";
 import type { Scope } from "../base/scope.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 
 /** A column of a table: what it is called, what it sorts by and what it shows. */
 export interface TableColumn<Row> {
@@ -9,7 +9,8 @@ export interface TableColumn<Row> {
   readonly hint: string;
   /** The exact value; undefined, which is unknown, comes last. */
   readonly value: (row: Row) => number | string | undefined;
-  readonly text: (row: Row) => string;
+  /** The text shown; the value itself if omitted. */
+  readonly text?: (row: Row) => string;
   /** A second, smaller line. */
   readonly small?: (row: Row) => string;
   /** Fills a cell with elements in place of the text; returns what takes in a newer row. */
@@ -47,17 +48,17 @@ export function dataTable<Row>(
   columns: readonly TableColumn<Row>[],
   { label, sortedBy, keyOf, none = "" }: TableOptions<Row>,
 ): (rows: readonly Row[]) => void {
-  const frame = element("div", "gpuviz-scroll");
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", label);
+  const frame = element("div", "gpuviz-scroll", { tabIndex: 0, role: "region", ariaLabel: label });
   const table = element("table", "gpuviz-table");
   const order = new Signal({ column: sortedBy, isDescending: true });
   addHead(scope, table, columns, order);
   const body = table.createTBody();
   frame.append(table);
   const rest = element("p", "gpuviz-table__rest");
-  const more = button("Show all", "Show all rows of this table");
+  const more = actionButton(scope, "Show all", "Show all rows of this table", () => {
+    isWhole = true;
+    show();
+  });
   more.classList.add("gpuviz-table__more");
   const nothing = element("p", "gpuviz-section__hint", none);
   scope.append(parent, frame, rest, nothing);
@@ -82,11 +83,7 @@ export function dataTable<Row>(
       rest.append(`The first ${FIRST_ROWS} of ${formatCount(rows.length)} rows are shown. `, more);
     }
   };
-  scope.listen(more, "click", () => {
-    isWhole = true;
-    show();
-  });
-  scope.defer(order.subscribe(show));
+  scope.watch(show, order);
   return (newer) => {
     rows = newer;
     show();
@@ -106,11 +103,8 @@ function addHead<Row>(
 ): void {
   const head = table.createTHead().insertRow();
   const headings = columns.map(({ title, hint }, column) => {
-    const heading = element("th", "");
-    heading.scope = "col";
-    const choose = element("button", "", title);
-    choose.type = "button";
-    choose.title = hint;
+    const heading = element("th", "", { scope: "col" });
+    const choose = element("button", "", { textContent: title, type: "button", title: hint });
     scope.listen(choose, "click", () => {
       const { value } = order;
       order.value = { column, isDescending: value.column !== column || !value.isDescending };
@@ -119,16 +113,12 @@ function addHead<Row>(
     head.append(heading);
     return heading;
   });
-  const mark = (): void => {
+  scope.follow(() => {
+    const direction = order.value.isDescending ? "descending" : "ascending";
     headings.forEach((heading, column) => {
-      if (column === order.value.column) {
-        heading.setAttribute("aria-sort", order.value.isDescending ? "descending" : "ascending");
-      } else {
-        heading.removeAttribute("aria-sort");
-      }
+      heading.ariaSort = column === order.value.column ? direction : null;
     });
-  };
-  scope.follow(mark, order);
+  }, order);
 }
 
 function shownRow<Row>(
@@ -158,7 +148,8 @@ function shownRow<Row>(
 
 /** Fills a cell with its text and the smaller line below; it is left alone while they are equal. */
 function fillWithText<Row>({
-  text,
+  value,
+  text = (row) => String(value(row) ?? ""),
   small = () => "",
 }: TableColumn<Row>): NonNullable<TableColumn<Row>["fill"]> {
   return (row, cell) => {

@@ -1,8 +1,7 @@
 import { Scope } from "../base/scope.ts";
-import { categoriesLegend } from "./categories_legend.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { ChartContext } from "./chart_context.ts";
-import { colourSwitch } from "./colour_switch.ts";
+import { categoriesLegend, colourSwitch } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
@@ -46,20 +45,19 @@ export function deviceView(
   tooltipIn: HTMLElement = document.body,
 ): DeviceView {
   const scope = new Scope();
-  const chart = new ChartContext(frames, contents, tooltipIn);
-  let shown = new Scope();
+  const chart = new ChartContext(scope, frames, contents, tooltipIn);
+  const shown = new Scope();
   let kinds = "";
-  scope.use(chart);
   const show = (): void => {
     if (kindsOfCharts(chart) !== kinds) {
       kinds = kindsOfCharts(chart);
       shown.dispose();
-      shown = showCharts(parent, chart, keysFrom);
+      showCharts(shown, parent, chart, keysFrom);
     }
   };
   show();
-  scope.defer(chart.revision.subscribe(show));
-  scope.defer(() => shown.dispose());
+  scope.watch(show, chart.revision);
+  scope.use(shown);
   return {
     scope,
     chart,
@@ -73,22 +71,35 @@ function kindsOfCharts({ timeline, lanes }: ChartContext): string {
   return `${timeline.events.count > 0} ${lanes.length > 0}`;
 }
 
-function showCharts(parent: HTMLElement, chart: ChartContext, keysFrom: HTMLElement): Scope {
-  const scope = new Scope();
+function showCharts(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  keysFrom: HTMLElement,
+): void {
   const hasMemory = chart.timeline.events.count > 0;
   showControls(scope, parent, chart, keysFrom);
   if (hasMemory) {
-    showLevels(scope, section(scope, parent, "Memory over time", LEVELS_HINT), chart);
-    showMap(scope, section(scope, parent, "Segment map over time", MAP_HINT), chart);
+    const levels = section(scope, parent, "Memory over time", LEVELS_HINT);
+    levelsView(scope, levels, chart);
+    levelsLegend(scope, levels, chart);
+    const map = section(scope, parent, "Segment map over time", MAP_HINT);
+    colourSwitch(scope, map, chart);
+    categoriesLegend(scope, map, chart.grouping.categories);
+    mapView(scope, map, chart);
   }
   if (chart.lanes.length > 0) {
-    showLanes(scope, section(scope, parent, "Streams over time", LANES_HINT), chart);
+    const lanes = section(scope, parent, "Streams over time", LANES_HINT);
+    idleSwitch(scope, lanes, chart);
+    kindsLegend(scope, lanes, chart);
+    lanesView(scope, lanes, chart);
   }
-  scope.use(selectedPanel(section(scope, parent, "Selected", SELECTED_HINT), chart));
+  selectedPanel(scope, section(scope, parent, "Selected", SELECTED_HINT), chart);
   if (hasMemory) {
-    showMoment(scope, section(scope, parent, "Segments at one moment", MOMENT_HINT), chart);
+    const moment = section(scope, parent, "Segments at one moment", MOMENT_HINT);
+    momentControls(scope, moment, chart);
+    momentView(scope, moment, chart);
   }
-  return scope;
 }
 
 const LEVELS_HINT =
@@ -115,36 +126,12 @@ function showControls(
 ): void {
   const bar = element("section", "gpuviz-section gpuviz-section--controls");
   scope.append(parent, bar);
-  const help = helpDialog(bar);
-  const found = searchBox(bar, chart);
-  scope.use(help.scope);
-  scope.use(found.scope);
-  scope.use(windowControls(bar, chart, help.toggle));
-  scope.use(minimap(bar, chart).scope);
-  scope.use(measuredPanel(bar, chart));
-  addTimelineKeys(scope, keysFrom, chart, { search: found.focus, help: help.toggle });
-}
-
-function showLevels(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.use(levelsView(parent, chart).scope);
-  scope.use(levelsLegend(parent, chart));
-}
-
-function showMap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.use(colourSwitch(parent, chart));
-  scope.defer(categoriesLegend(parent, chart.grouping.categories));
-  scope.use(mapView(parent, chart).scope);
-}
-
-function showLanes(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.use(idleSwitch(parent, chart));
-  scope.use(kindsLegend(parent, chart));
-  scope.use(lanesView(parent, chart).scope);
-}
-
-function showMoment(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  scope.use(momentControls(parent, chart));
-  scope.use(momentView(parent, chart).scope);
+  const help = helpDialog(scope, bar);
+  const search = searchBox(scope, bar, chart);
+  windowControls(scope, bar, chart, help);
+  minimap(scope, bar, chart);
+  measuredPanel(scope, bar, chart);
+  addTimelineKeys(scope, keysFrom, chart, { search, help });
 }
 
 function section(scope: Scope, parent: HTMLElement, title: string, hint: string): HTMLElement {

@@ -1,23 +1,44 @@
-/** A new element with a class, its text taken literally. */
+import type { Scope } from "../base/scope.ts";
+
+/** Creates an element with a class and either a text, taken literally, or properties. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className: string,
-  text = "",
+  content: string | Partial<HTMLElementTagNameMap[K]> = "",
 ): HTMLElementTagNameMap[K] {
   const created = document.createElement(tag);
   created.className = className;
-  created.textContent = text;
-  return created;
+  return Object.assign(created, typeof content === "string" ? { textContent: content } : content);
 }
 
 export function button(label: string, title: string): HTMLButtonElement {
-  const created = element("button", "gpuviz-button", label);
-  created.type = "button";
-  created.title = title;
-  if (label.length === 1) {
-    created.ariaLabel = title;
-  }
+  const ariaLabel = label.length === 1 ? title : null;
+  return element("button", "gpuviz-button", {
+    textContent: label,
+    type: "button",
+    title,
+    ariaLabel,
+  });
+}
+
+/** A button that calls `act` when it is clicked, until the scope is disposed of. */
+export function actionButton(
+  scope: Scope,
+  label: string,
+  title: string,
+  act: () => void,
+): HTMLButtonElement {
+  const created = button(label, title);
+  scope.listen(created, "click", act);
   return created;
+}
+
+/** An entry of a legend: a key with a colour or sign, and what it means. */
+export function legendEntry(key: string, label: string): HTMLLIElement {
+  const item = element("li", "gpuviz-legend__entry");
+  item.title = label;
+  item.append(element("span", `gpuviz-key ${key}`), label);
+  return item;
 }
 
 export function context2d(

@@ -34,7 +34,7 @@ export function fragmentationView(
     scope.append(parent, element("p", "gpuviz-fragmentation__summary", UNKNOWN));
     return () => undefined;
   }
-  scope.use(freeView(parent, chart));
+  freeView(scope, parent, chart);
   const place = element("div", "gpuviz-fragmentation");
   scope.append(parent, place);
   const show = (shown: Scope): void => {
@@ -126,7 +126,6 @@ function sizeColumns(most: number, free: number): TableColumn<SizeClass>[] {
       title: "Size",
       hint: "From a power of two up to the next",
       value: ({ fromBytes }) => fromBytes,
-      text: ({ fromBytes }) => `${formatBytes(fromBytes)} to ${formatBytes(2 * fromBytes)}`,
       fill: (row, cell) => {
         const { fromBytes, bytes } = row();
         const text = `${formatBytes(fromBytes)} up to ${formatBytes(2 * fromBytes)}`;

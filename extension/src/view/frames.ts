@@ -15,16 +15,12 @@ export class Frames {
 
   /** Draws everything now, as when the colours have changed. */
   redrawAll(): void {
-    for (const draw of this.#all) {
-      draw();
-    }
+    this.#all.forEach((draw) => draw());
   }
 
   request(draw: () => void): void {
     this.#waiting.add(draw);
-    this.#handle ??= requestAnimationFrame(() => {
-      this.drawNow();
-    });
+    this.#handle ??= requestAnimationFrame(() => this.drawNow());
   }
 
   /** Runs what is requested now, so that the caller knows what it costs. */
@@ -35,8 +31,6 @@ export class Frames {
     }
     const draws = [...this.#waiting];
     this.#waiting.clear();
-    for (const draw of draws) {
-      draw();
-    }
+    draws.forEach((draw) => draw());
   }
 }

@@ -1,11 +1,10 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { fragmentationSeries, type FreeMoment } from "../model/fragmentation.ts";
-import { drawByteAxis } from "./axes.ts";
+import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { element } from "./dom.ts";
-import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Drawing } from "./plot.ts";
+import { element, legendEntry } from "./dom.ts";
+import { saveAndClip, type Drawing } from "./plot.ts";
 import { timePlot } from "./time_plot.ts";
 
 const MOMENTS = 300;
@@ -13,21 +12,24 @@ const HEADROOM = 1.08;
 const SETTLED_MS = 150;
 const OPTIONS = {
   label: "Free bytes in segments and the largest free block over time.",
-  heightPx: 190,
-  marginsPx: { ...TIME_MARGINS_PX, top: 30, bottom: 42 },
+  heightPx: 118,
+  topPx: 30,
 };
 
 /** Free bytes over time, and the largest free block: what lies between them is in pieces. */
-export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
-  const legend = freeLegend();
+export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const legend = element("ul", "gpuviz-legend");
+  legend.append(
+    legendEntry("gpuviz-key--cached", "free bytes in segments"),
+    legendEntry("gpuviz-key--largest", "of them, the largest free block"),
+  );
   scope.append(parent, legend);
   const seriesOf = (): FreeMoment[] => {
     const { fromNs, toNs } = chart.selection.window.range.value;
     return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
   };
   let series = seriesOf();
-  const plot = timePlot(parent, chart, OPTIONS, {
+  const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw: (drawing, time) => drawFree(drawing, time, series, chart.timeline.endNs),
   });
   let settling: number | undefined;
@@ -38,23 +40,8 @@ export function freeView(parent: HTMLElement, chart: ChartContext): Scope {
       plot.redraw();
     }, SETTLED_MS);
   };
-  scope.defer(chart.selection.window.range.subscribe(refresh));
-  scope.use(plot.scope);
+  scope.watch(refresh, chart.selection.window.range);
   scope.defer(() => window.clearTimeout(settling));
-  return scope;
-}
-
-function freeLegend(): HTMLElement {
-  const list = element("ul", "gpuviz-legend");
-  for (const [kind, text] of [
-    ["cached", "free bytes in segments"],
-    ["largest", "of them, the largest free block"],
-  ] as const) {
-    const entry = element("li", "gpuviz-legend__entry", text);
-    entry.prepend(element("span", `gpuviz-key gpuviz-key--${kind}`));
-    list.append(entry);
-  }
-  return list;
 }
 
 function drawFree(
@@ -63,19 +50,11 @@ function drawFree(
   series: readonly FreeMoment[],
   endNs: number,
 ): void {
-  const { area, context, theme } = drawing;
+  const { context, theme } = drawing;
   const highest = series.reduce((high, { free }) => Math.max(high, free), 1);
-  const bytes = {
-    from: 0,
-    to: highest * HEADROOM,
-    fromPx: area.top + area.height,
-    toPx: area.top,
-  };
+  const bytes = scaleUp(drawing.area, highest * HEADROOM);
   drawByteAxis(drawing, bytes, "free bytes in segments");
-  context.save();
-  context.beginPath();
-  context.rect(area.left, area.top, area.width, area.height);
-  context.clip();
+  saveAndClip(drawing);
   for (const [name, fill, line] of [
     ["free", theme.cached, theme.reserved],
     ["largestFree", theme.allocatedFill, theme.allocated],

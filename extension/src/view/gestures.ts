@@ -14,10 +14,8 @@ const KEY_PAN = 0.2;
 /** Chooses a moment; a place is given where it was chosen with a click. */
 type Choose = (timeNs: number, place?: MouseEvent) => void;
 
-export interface TimeGestures {
-  /** The part of the axis that a drag has marked so far. */
-  readonly marked: Signal<{ fromPx: number; toPx: number } | undefined>;
-}
+/** The part of the axis that a drag has marked so far. */
+type Marked = Signal<{ readonly fromPx: number; readonly toPx: number } | undefined>;
 
 /** Lets a plot with a time axis zoom, pan, show a cursor and choose a moment. */
 export function addTimeGestures(
@@ -25,8 +23,8 @@ export function addTimeGestures(
   selection: Selection,
   scale: () => Scale,
   choose: Choose,
-): TimeGestures {
-  const marked: TimeGestures["marked"] = new Signal(undefined);
+): Marked {
+  const marked: Marked = new Signal(undefined);
   const time = (event: MouseEvent): number => {
     const { left, width } = plot.area;
     return fromPixel(scale(), Math.min(Math.max(event.offsetX, left), left + width));
@@ -37,13 +35,13 @@ export function addTimeGestures(
   plot.scope.listen(plot.host, "pointerleave", () => {
     selection.cursorNs.value = undefined;
   });
-  return { marked };
+  return marked;
 }
 
 function addPointer(
   plot: Plot,
   selection: Selection,
-  marked: TimeGestures["marked"],
+  marked: Marked,
   time: (event: MouseEvent) => number,
   choose: Choose,
 ): void {
@@ -149,11 +147,7 @@ function addKeys(plot: Plot, selection: Selection, choose: Choose): void {
       "0": () => shown.reset(),
     };
     const isPan = event.shiftKey && event.key.startsWith("Arrow");
-    const action = isPan
-      ? () => {
-          shown.pan(Math.sign(step) * KEY_PAN);
-        }
-      : actions[event.key];
+    const action = isPan ? () => shown.pan(Math.sign(step) * KEY_PAN) : actions[event.key];
     if (action !== undefined) {
       event.preventDefault();
       action();

@@ -1,4 +1,3 @@
-import { formatBytes } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
@@ -25,6 +24,7 @@ import {
   countColumn,
   shareColumn,
   showLink,
+  speedColumn,
   timeColumn,
 } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
@@ -67,13 +67,7 @@ export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartConte
     bytesColumn("Bytes", "Total bytes copied", (row) => row.bytes),
     countColumn("Copies", "Number of copies", (row) => row.count),
     timeColumn("Median", "Median duration of a copy", (row) => row.medianNs),
-    {
-      title: "Speed",
-      hint: "Bytes over the total time",
-      value: (row) => row.bytesPerSecond,
-      text: ({ bytesPerSecond }) =>
-        bytesPerSecond === undefined ? "unknown" : `${formatBytes(bytesPerSecond)}/s`,
-    },
+    speedColumn("Speed", "Bytes over the total time", (row) => row.bytesPerSecond),
   ];
   const show = dataTable(scope, parent, columns, {
     label: "Copies",
@@ -151,7 +145,6 @@ function nameColumn<Row extends { readonly callSite: CallSite; readonly longest:
     title,
     hint: "And the line behind it most often; a click shows the longest of a row in the charts",
     value: name,
-    text: name,
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
       cell.append(showLink(scope, chart, short(row()), name(row()), () => row().longest));

@@ -1,5 +1,5 @@
-import { Scope } from "../base/scope.ts";
-import { button, element } from "./dom.ts";
+import type { Scope } from "../base/scope.ts";
+import { actionButton, element } from "./dom.ts";
 
 const KEYS = [
   ["Wheel, W, S", "zoom in and out"],
@@ -20,28 +20,15 @@ const KEYS = [
   ["?", "this help"],
 ] as const;
 
-/** A list of keys and gestures, shown over the page when asked for. */
-export function helpDialog(parent: HTMLElement): {
-  readonly scope: Scope;
-  readonly toggle: () => void;
-} {
-  const scope = new Scope();
-  const dialog = element("dialog", "gpuviz-help");
-  dialog.setAttribute("aria-label", "Keys and gestures");
+/** A dialog of keys and gestures; returns a function that opens or closes it. */
+export function helpDialog(scope: Scope, parent: HTMLElement): () => void {
+  const dialog = element("dialog", "gpuviz-help", { ariaLabel: "Keys and gestures" });
   const list = element("dl", "gpuviz-help__keys");
   for (const [keys, action] of KEYS) {
     list.append(element("dt", "", keys), element("dd", "", action));
   }
-  const close = button("Close", "Also: Escape");
-  scope.listen(close, "click", () => dialog.close());
+  const close = actionButton(scope, "Close", "Also: Escape", () => dialog.close());
   dialog.append(element("h3", "", "Keys and gestures"), list, close);
   scope.append(parent, dialog);
-  const toggle = (): void => {
-    if (dialog.open) {
-      dialog.close();
-    } else {
-      dialog.showModal();
-    }
-  };
-  return { scope, toggle };
+  return () => (dialog.open ? dialog.close() : dialog.showModal());
 }

@@ -1,4 +1,4 @@
-import type { Drawing } from "./plot.ts";
+import { saveAndClip, type Drawing } from "./plot.ts";
 
 /** A rectangle in CSS pixels, from the top left of the canvas. */
 export interface HighlightedBox {
@@ -17,10 +17,7 @@ export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox
   if (boxes.length === 0) {
     return;
   }
-  context.save();
-  context.beginPath();
-  context.rect(area.left, area.top, area.width, area.height);
-  context.clip();
+  saveAndClip(drawing);
   context.globalAlpha = DIMMED;
   context.fillStyle = theme.background;
   context.fillRect(area.left, area.top, area.width, area.height);

@@ -45,12 +45,8 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   observer.observe(document.body, watched);
   observer.observe(document.documentElement, watched);
   // JupyterLab swaps the theme's style sheet, sometimes after it changed the name.
-  const late = new MutationObserver(again);
-  late.observe(document.head, { childList: true });
-  scope.defer(() => {
-    observer.disconnect();
-    late.disconnect();
-  });
+  observer.observe(document.head, { childList: true });
+  scope.defer(() => observer.disconnect());
   return scope;
 }
 

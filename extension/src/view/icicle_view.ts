@@ -1,8 +1,7 @@
 import { formatBytes, formatExactBytes, formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { callTree, visibleCalls, type Call } from "../model/icicle.ts";
-import { siteText } from "../model/stacks.ts";
-import { shortFilename } from "../model/stacks.ts";
+import { shortFilename, siteText } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 
@@ -17,22 +16,20 @@ const COLOURS = 7;
  * arrow keys go from call to call.
  */
 export function icicleView(
+  scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
   bytesOf: ReadonlyMap<number, number>,
   measure: string,
-): Scope {
-  const scope = new Scope();
+): void {
   const root = callTree(bytesOf, chart.stacks);
-  const box = element("div", "gpuviz-icicle");
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", `Call stacks by bytes ${measure}`);
+  const properties = { role: "group", ariaLabel: `Call stacks by bytes ${measure}` };
+  const box = element("div", "gpuviz-icicle", properties);
   scope.append(parent, box);
   const colours = fileColours(root);
-  let shown = new Scope();
+  const shown = new Scope();
   const show = (focus: Call, isChosen: boolean): void => {
     shown.dispose();
-    shown = new Scope();
     const calls = [...ancestorsOf(focus), ...visibleCalls(focus, focus.bytes * LEAST_SHARE)];
     const deepest = calls.reduce((depth, call) => Math.max(depth, call.depth), 0);
     box.style.height = `${(deepest + 1) * ROW_PX}px`;
@@ -59,7 +56,6 @@ export function icicleView(
     shown.dispose();
     chart.tooltip.hide();
   });
-  return scope;
 }
 
 function callButton(
@@ -69,10 +65,12 @@ function callButton(
   measure: string,
   colours: ReadonlyMap<string, number>,
 ): HTMLButtonElement {
-  const created = element("button", "gpuviz-icicle__call", textOf(call, root, measure));
-  created.type = "button";
-  created.tabIndex = -1;
-  created.setAttribute("aria-label", linesOf(call, root, measure).join(", "));
+  const created = element("button", "gpuviz-icicle__call", {
+    textContent: textOf(call, root, measure),
+    type: "button",
+    tabIndex: -1,
+    ariaLabel: linesOf(call, root, measure).join(", "),
+  });
   const isAbove = call.depth < focus.depth;
   const from = isAbove ? 0 : (call.from - focus.from) / focus.bytes;
   const width = isAbove ? 1 : call.bytes / focus.bytes;
@@ -131,18 +129,13 @@ function addTips(
   { tooltip }: ChartContext,
   lines: () => string[],
 ): void {
-  scope.listen(target, "pointermove", ({ clientX, clientY }) =>
-    tooltip.show(lines(), clientX, clientY),
-  );
+  tooltip.attach(scope, target, lines);
   scope.listen(target, "focus", () => {
     if (target.matches(":focus-visible")) {
       const { left, bottom } = target.getBoundingClientRect();
       tooltip.show(lines(), left, bottom);
     }
   });
-  for (const leave of ["pointerleave", "blur"] as const) {
-    scope.listen(target, leave, () => tooltip.hide());
-  }
 }
 
 /** Up goes to the caller, down to the largest call, left and right to the neighbours. */

@@ -1,17 +1,16 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 
 /** What is said where a file without derived tables is shown. */
 export const OLDER_FILE =
   "This file was written by an older gpuviz: complete it with `gpuviz convert OLD NEW`.";
 
 /** Shows or hides when streams had nothing to do; nothing where there is no stream. */
-export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function idleSwitch(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const bar = element("div", "gpuviz-controls");
-  const toggle = button("Idle gaps", "Show when and why each stream was idle; also: G");
-  scope.listen(toggle, "click", () => {
+  const hint = "Show when and why each stream was idle; also: G";
+  const toggle = actionButton(scope, "Idle gaps", hint, () => {
     chart.showsIdle.value = !chart.showsIdle.value;
   });
   const older = element("p", "gpuviz-section__hint", OLDER_FILE);
@@ -23,5 +22,4 @@ export function idleSwitch(parent: HTMLElement, chart: ChartContext): Scope {
     older.hidden = !chart.showsIdle.value || !chart.gpu.lacksDerived;
   };
   scope.follow(show, chart.showsIdle, chart.revision);
-  return scope;
 }

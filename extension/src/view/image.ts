@@ -1,16 +1,19 @@
 import { clearedRaster, type Raster } from "../render/raster.ts";
 import type { Drawing } from "./plot.ts";
-import { context2d } from "./dom.ts";
+import { context2d, element } from "./dom.ts";
+
+/** A canvas of the size of a raster, with its pixels. */
+export function canvasOf({ pixels, width, height }: Raster, className = ""): HTMLCanvasElement {
+  const canvas = element("canvas", className, { width, height });
+  const bytes = new Uint8ClampedArray(pixels.buffer);
+  context2d(canvas).putImageData(new ImageData(bytes, width, height), 0, 0);
+  return canvas;
+}
 
 /** Puts a raster into the plot area; its transparent pixels let the grid show. */
 export function paintImage(drawing: Drawing, raster: Raster): void {
   const { context, area } = drawing;
-  const sheet = document.createElement("canvas");
-  sheet.width = raster.width;
-  sheet.height = raster.height;
-  const pixels = new Uint8ClampedArray(raster.pixels.buffer);
-  context2d(sheet).putImageData(new ImageData(pixels, raster.width, raster.height), 0, 0);
-  context.drawImage(sheet, area.left, area.top, area.width, area.height);
+  context.drawImage(canvasOf(raster), area.left, area.top, area.width, area.height);
 }
 
 /** An empty raster with one pixel for each of the screen's in the plot area. */

@@ -1,18 +1,18 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
 import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { context2d, element } from "./dom.ts";
+import { element } from "./dom.ts";
+import { canvasOf } from "./image.ts";
 import { lanePalette, themeOf } from "./theme.ts";
 
 const KEY_WIDTH_PX = 26;
 const KEY_HEIGHT_PX = 14;
 
 /** Names the colours and signs of the kinds of spans that there are. */
-export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   let drawn = "";
@@ -27,17 +27,13 @@ export function kindsLegend(parent: HTMLElement, chart: ChartContext): Scope {
       list.append(item);
     }
   };
-  draw();
+  scope.follow(draw, chart.showsIdle);
   scope.defer(chart.frames.add(draw));
-  scope.defer(chart.showsIdle.subscribe(draw));
-  scope.defer(
-    chart.revision.subscribe(() => {
-      if (contentsOf(chart) !== drawn) {
-        draw();
-      }
-    }),
-  );
-  return scope;
+  scope.watch(() => {
+    if (contentsOf(chart) !== drawn) {
+      draw();
+    }
+  }, chart.revision);
 }
 
 function contentsOf({ lanes, gpu }: ChartContext): string {
@@ -46,23 +42,16 @@ function contentsOf({ lanes, gpu }: ChartContext): string {
 
 function kindEntry(kind: number, host: HTMLElement): HTMLElement {
   const item = element("li", "gpuviz-legend__entry");
-  const key = element("canvas", "gpuviz-key gpuviz-key--drawn");
-  drawKey(key, kind, host);
-  item.append(key, SPAN_KINDS[kind] ?? "");
+  item.append(keyOf(kind, host), SPAN_KINDS[kind] ?? "");
   return item;
 }
 
 function kindsIn(lanes: readonly Lane[]): number[] {
-  const found = new Set<number>();
-  for (const { stack } of lanes) {
-    for (const { kinds } of stack.rows) {
-      kinds.forEach((code) => found.add(code));
-    }
-  }
-  return [...found].sort((left, right) => left - right);
+  const found = lanes.flatMap(({ stack }) => stack.rows.flatMap(({ kinds }) => [...kinds]));
+  return [...new Set(found)].sort((left, right) => left - right);
 }
 
-function drawKey(key: HTMLCanvasElement, kind: number, host: HTMLElement): void {
+function keyOf(kind: number, host: HTMLElement): HTMLCanvasElement {
   const raster = createRaster(KEY_WIDTH_PX, KEY_HEIGHT_PX);
   const columns = { length: KEY_WIDTH_PX };
   const strip = {
@@ -74,8 +63,5 @@ function drawKey(key: HTMLCanvasElement, kind: number, host: HTMLElement): void 
     firstId: 0,
   };
   paintLane(raster, strip, lanePalette(themeOf(host)));
-  key.width = KEY_WIDTH_PX;
-  key.height = KEY_HEIGHT_PX;
-  const pixels = new Uint8ClampedArray(raster.pixels.buffer);
-  context2d(key).putImageData(new ImageData(pixels, KEY_WIDTH_PX, KEY_HEIGHT_PX), 0, 0);
+  return canvasOf(raster, "gpuviz-key gpuviz-key--drawn");
 }

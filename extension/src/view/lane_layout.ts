@@ -22,6 +22,11 @@ export interface LaneLayout {
   readonly heightPx: number;
 }
 
+export interface SpanInRow {
+  readonly row: SpanRow;
+  readonly span: number;
+}
+
 /** In CSS pixels; rows are lower the more there are in a lane. */
 interface Measures {
   readonly gap: number;
@@ -107,10 +112,7 @@ function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf):
 }
 
 /** The span with an id of the raster, without the 1 that ids are larger by. */
-export function spanWithId(
-  layout: LaneLayout,
-  id: number,
-): { readonly row: SpanRow; readonly span: number } | undefined {
+export function spanWithId(layout: LaneLayout, id: number): SpanInRow | undefined {
   for (const lane of layout.lanes) {
     for (const { row, firstId } of lane.rows) {
       if (id >= firstId && id < firstId + row.count) {

@@ -1,8 +1,7 @@
 import { Signal } from "../base/signal.ts";
 import { countBelow } from "../base/search.ts";
-import type { SpanRow } from "../model/span_row.ts";
 import type { ChartContext } from "./chart_context.ts";
-import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
+import type { LaneLayout, PlacedLane, SpanInRow } from "./lane_layout.ts";
 import type { Drawing, Plot } from "./plot.ts";
 
 const NONE = -1;
@@ -41,11 +40,8 @@ export function drawChosenLane({ context, area, theme }: Drawing, home?: PlacedL
 }
 
 /** The innermost span of a lane at a time, else the one that is nearest. */
-export function spanAtTime(
-  { rows }: PlacedLane,
-  timeNs: number,
-): { readonly row: SpanRow; readonly span: number } | undefined {
-  let best: { row: SpanRow; span: number } | undefined;
+export function spanAtTime({ rows }: PlacedLane, timeNs: number): SpanInRow | undefined {
+  let best: SpanInRow | undefined;
   let leastNs = Infinity;
   for (const { row } of rows) {
     const after = countBelow(row.fromNs, timeNs);

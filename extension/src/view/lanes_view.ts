@@ -1,5 +1,6 @@
 import { formatCount, formatDuration } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
 import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
@@ -10,10 +11,15 @@ import { paintLane } from "../render/lane_raster.ts";
 import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
-import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
-import { layOutLanes, MOST_LANES, spanWithId, type LaneLayout } from "./lane_layout.ts";
+import {
+  layOutLanes,
+  MOST_LANES,
+  spanWithId,
+  type LaneLayout,
+  type SpanInRow,
+} from "./lane_layout.ts";
 import { addLaneWalk, drawChosenLane, spanAtTime } from "./lane_walk.ts";
 import { drawSpanNames } from "./lane_names.ts";
 import {
@@ -22,18 +28,16 @@ import {
   type HighlightedSpans,
 } from "./highlighted_lanes.ts";
 import { drawHighlighted } from "./highlighted_marks.ts";
-import { TIME_MARGINS_PX } from "./margins.ts";
 import { linesAbout } from "./selected_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 import { drawWaitArrows } from "./wait_arrows.ts";
 
-const MARGINS_PX = { ...TIME_MARGINS_PX, top: 6, bottom: 42 };
 const POINTER_SLACK_PX = 2;
 
 /** What each stream and each host thread did over time. */
-export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
+export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const layOut = (): LaneLayout =>
     layOutLanes(chart.lanes, (stream) =>
       chart.showsIdle.value ? chart.idleOf(stream)?.gaps : undefined,
@@ -41,14 +45,14 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
   let layout = layOut();
   const options = {
     label: "Streams and host threads over time. Arrow keys move the cursor.",
-    heightPx: heightOf(layout),
-    marginsPx: MARGINS_PX,
+    heightPx: layout.heightPx,
+    topPx: 6,
   };
   let raster = createRaster(1, 1);
   const { selection } = chart;
   let highlighted: HighlightedSpans = new Map();
   const cut = element("p", "gpuviz-section__hint");
-  parent.append(cut);
+  scope.append(parent, cut);
   const draw = (drawing: Drawing, time: Scale): void => {
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing, raster);
@@ -58,7 +62,7 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
     drawLaneTitles(drawing, layout);
     drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
   };
-  const plot = timePlot(parent, chart, options, {
+  const plot = timePlot(scope, parent, chart, options, {
     draw,
     drawHighlighted: (drawing, time) =>
       drawHighlighted(drawing, highlightedBoxes(drawing, time, highlighted)),
@@ -76,28 +80,26 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
       chart.timesOf(span),
     );
   };
-  plot.scope.defer(selection.highlighted.subscribe(light));
+  scope.watch(light, selection.highlighted);
   const refresh = (): void => {
     layout = layOut();
     light();
     tell();
-    plot.setHeight(heightOf(layout));
+    plot.setHeight(layout.heightPx);
     plot.redraw();
   };
-  plot.scope.defer(chart.revision.subscribe(refresh));
-  plot.scope.defer(chart.showsIdle.subscribe(refresh));
-  plot.scope.defer(walk.subscribe(() => plot.redrawOverlay()));
+  scope.watch(refresh, chart.revision, chart.showsIdle);
+  scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
   const tell = (): void => {
-    listLanes(list, layout);
+    listLanes(list, layout, plot.area.top);
     const all = chart.lanes.length;
     cut.hidden = all <= MOST_LANES;
     cut.textContent = `Of ${formatCount(all)} lanes the ${MOST_LANES} with most spans are shown, streams first.`;
   };
   tell();
-  plot.scope.defer(() => cut.remove());
-  addHover(plot, chart.tooltip, (x, y) => {
+  chart.tooltip.attach(scope, plot.host, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {
@@ -109,21 +111,16 @@ export function lanesView(parent: HTMLElement, chart: ChartContext): Plot {
       ? selected && linesAbout(selected, chart)
       : chart.describeGpu.spanInRow(found.row, found.span, (toNs - fromNs) / plot.area.width);
   });
-  return plot;
-}
-
-function heightOf(layout: LaneLayout): number {
-  return layout.heightPx + MARGINS_PX.top + MARGINS_PX.bottom;
 }
 
 /** The lanes for a screen reader, which cannot see the drawing. */
-function listLanes(list: HTMLElement, layout: LaneLayout): void {
+function listLanes(list: HTMLElement, layout: LaneLayout, top: number): void {
   list.replaceChildren();
   for (const { lane, topPx, heightPx } of layout.lanes) {
     const count = lane.stack.count;
     const item = element("li", "", `${lane.title}: ${formatCount(count)} spans`);
     item.dataset["lane"] = lane.title;
-    item.dataset["middlePx"] = String(MARGINS_PX.top + topPx + heightPx / 2);
+    item.dataset["middlePx"] = String(top + topPx + heightPx / 2);
     list.append(item);
   }
 }
@@ -160,8 +157,6 @@ function columnsOf(row: SpanRow, time: Scale, width: number): RowColumns {
 function laneAtHeight({ lanes }: LaneLayout, y: number): Lane | undefined {
   return lanes.find(({ topPx, heightPx }) => y >= topPx && y < topPx + heightPx)?.lane;
 }
-
-type SpanInRow = { readonly row: SpanRow; readonly span: number };
 
 /** The span at a place of the plot, or the nearest a few pixels beside it. */
 function spanNear(

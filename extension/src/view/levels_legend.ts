@@ -1,5 +1,5 @@
 import { formatBytes, formatCount, formatTime } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { sampleAt, usedAt } from "../model/device_memory.ts";
 import type { LevelName } from "../model/levels.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -14,12 +14,14 @@ const MEANINGS = {
 } as const;
 
 /** The legend of the levels; it also reads out the exact values at the cursor or the moment. */
-export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
+export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
-  const scope = new Scope();
   const where = element("p", "gpuviz-readout__where");
   const list = element("dl", "gpuviz-readout");
-  const values = LEVEL_STYLES.map(({ name }) => ({ name, value: addEntry(list, name) }));
+  const values = LEVEL_STYLES.map(({ name }) => {
+    const key = element("span", `gpuviz-key gpuviz-key--${name}`);
+    return { name, value: addEntry(list, name, MEANINGS[name], key, name) };
+  });
   parent.append(where, list);
   const used = addUsed(list, chart, scope);
   const show = (): void => {
@@ -40,15 +42,12 @@ export function levelsLegend(parent: HTMLElement, chart: ChartContext): Scope {
       );
     }
     for (const { name, value } of values) {
-      if (name === "reserved" && !timeline.knowsSegments) {
-        value.textContent = "unknown";
-        continue;
-      }
-      value.replaceChildren(...exactly(timeline.lines[name].values[row] ?? 0));
+      const isKnown = name !== "reserved" || timeline.knowsSegments;
+      const bytes = timeline.lines[name].values[row] ?? 0;
+      value.replaceChildren(...(isKnown ? exactly(bytes) : ["unknown"]));
     }
   };
   scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
-  return scope;
 }
 
 function exactly(bytes: number): (string | HTMLElement)[] {
@@ -58,32 +57,27 @@ function exactly(bytes: number): (string | HTMLElement)[] {
 
 /** Drawn only when asked for: other processes may use far more than this program. */
 function addUsed(list: HTMLElement, { showsUsed }: ChartContext, scope: Scope): HTMLElement {
-  const entry = element("div", "gpuviz-readout__entry");
-  const term = element("dt", "gpuviz-readout__name");
-  term.title = "by all processes, as sampled; check it to draw it";
   const label = element("label", "");
-  const check = element("input", "gpuviz-check");
-  check.type = "checkbox";
-  check.checked = showsUsed.value;
+  const check = element("input", "gpuviz-check", { type: "checkbox", checked: showsUsed.value });
   label.append(check, element("span", "gpuviz-key gpuviz-key--used"), "device used");
   scope.listen(check, "change", () => {
     showsUsed.value = check.checked;
   });
-  term.append(label);
-  const value = element("dd", "gpuviz-readout__value");
-  value.dataset["level"] = "used";
-  entry.append(term, value);
-  list.append(entry);
-  return value;
+  return addEntry(list, "used", "by all processes, as sampled; check it to draw it", label);
 }
 
-function addEntry(list: HTMLElement, name: LevelName): HTMLElement {
+/** Adds a level to the list and returns the element that shows its value. */
+function addEntry(
+  list: HTMLElement,
+  level: LevelName | "used",
+  meaning: string,
+  ...name: readonly (HTMLElement | string)[]
+): HTMLElement {
   const entry = element("div", "gpuviz-readout__entry");
-  const term = element("dt", "gpuviz-readout__name");
-  term.title = MEANINGS[name];
-  term.append(element("span", `gpuviz-key gpuviz-key--${name}`), name);
+  const term = element("dt", "gpuviz-readout__name", { title: meaning });
+  term.append(...name);
   const value = element("dd", "gpuviz-readout__value");
-  value.dataset["level"] = name;
+  value.dataset["level"] = level;
   entry.append(term, value);
   list.append(entry);
   return value;

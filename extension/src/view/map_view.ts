@@ -1,22 +1,21 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { createRaster, findRect, paintRects, type Viewport } from "../render/raster.ts";
-import { drawByteAxis } from "./axes.ts";
+import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { MapPlaces, type MapLayers } from "./map_layers.ts";
 import { drawBlockNames } from "./map_names.ts";
-import { TIME_MARGINS_PX } from "./margins.ts";
-import type { Drawing, Plot, PlotArea } from "./plot.ts";
+import type { Drawing, PlotArea } from "./plot.ts";
 import { blockPalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 
 const OPTIONS = {
   label: "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
-  heightPx: 430,
-  marginsPx: { ...TIME_MARGINS_PX, top: 26, bottom: 42 },
+  heightPx: 362,
+  topPx: 26,
 };
 
 /** What the pointer is at in the map: a block, or what is free of a segment. */
@@ -25,18 +24,13 @@ type MapPlace =
   | { readonly kind: "segment"; readonly segment: number };
 
 /** Blocks over time at their addresses. */
-export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
+export function mapView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { categories } = chart.grouping;
-  const totalBytes = (): number => Math.max(chart.timeline.layout.totalBytes, 1);
+  const bytesIn = (area: PlotArea): Scale =>
+    scaleUp(area, Math.max(chart.timeline.layout.totalBytes, 1));
   const places = new MapPlaces();
   let raster = createRaster(1, 1);
   let painted: { readonly layers: MapLayers; readonly viewport: Viewport } | undefined;
-  const bytesIn = ({ top, height }: PlotArea): Scale => ({
-    from: 0,
-    to: totalBytes(),
-    fromPx: top + height,
-    toPx: top,
-  });
   const draw = (drawing: Drawing, time: Scale): void => {
     const bytes = bytesIn(drawing.area);
     drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
@@ -61,7 +55,7 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       findRect(rects, viewport, raster.width, column, row),
     );
   };
-  const plot = timePlot(parent, chart, OPTIONS, {
+  const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw,
     drawHighlighted: (drawing, time) =>
       drawHighlighted(drawing, highlightedBlocks(chart, time, bytesIn(drawing.area))),
@@ -70,12 +64,11 @@ export function mapView(parent: HTMLElement, chart: ChartContext): Plot {
       return place?.kind === "block" ? place : undefined;
     },
   });
-  addHover(plot, chart.tooltip, (x, y) => {
+  chart.tooltip.attach(scope, plot.host, (x, y) => {
     const place = placeAt(x, y);
     return place && linesAbout(place, chart);
   });
-  plot.scope.defer(categories.subscribe(() => plot.redraw()));
-  return plot;
+  scope.watch(() => plot.redraw(), categories);
 }
 
 /** What is in front at a place, given a search in one layer. */

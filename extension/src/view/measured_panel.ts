@@ -1,21 +1,17 @@
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 
 /** Tells what happened in the window that a reader has measured. */
-export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
+export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { measured } = chart.selection;
-  const panel = element("div", "gpuviz-measured");
-  panel.setAttribute("role", "region");
-  panel.setAttribute("aria-label", "Measured");
-  panel.setAttribute("aria-live", "polite");
+  const spoken = { role: "region", ariaLabel: "Measured", ariaLive: "polite" };
+  const panel = element("div", "gpuviz-measured", spoken);
   const text = element("p", "gpuviz-measured__title");
   const list = element("dl", "gpuviz-measured__values");
-  const clear = button("Clear", "Also: Escape");
-  scope.listen(clear, "click", () => {
+  const clear = actionButton(scope, "Clear", "Also: Escape", () => {
     measured.value = undefined;
   });
   panel.append(text, clear, list);
@@ -39,7 +35,6 @@ export function measuredPanel(parent: HTMLElement, chart: ChartContext): Scope {
     }
   };
   scope.follow(show, measured);
-  return scope;
 }
 
 function valuesOf(found: Measurement): (readonly [name: string, value: string])[] {

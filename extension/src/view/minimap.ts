@@ -1,13 +1,15 @@
 import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
+import { scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { TIME_MARGINS_PX } from "./margins.ts";
 import { Plot, type Drawing } from "./plot.ts";
+import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const OPTIONS = {
   label: "Overview of the whole recording. Arrow keys move the part that is shown.",
-  heightPx: 58,
+  heightPx: 52,
   marginsPx: { ...TIME_MARGINS_PX, top: 3, bottom: 3 },
 };
 const BUSY_PX = 10;
@@ -15,13 +17,12 @@ const OUTSIDE = 0.6;
 const KEY_PAN = 0.2;
 
 /** The whole recording, with the part that the charts show. */
-export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
+export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
-  const plot = new Plot(parent, chart.frames, OPTIONS);
+  const plot = new Plot(scope, parent, chart.frames, OPTIONS);
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.full;
-    const { left, width } = plot.area;
-    return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
+    return scaleAcross(plot.area, fromNs, toNs);
   };
   plot.onDraw(
     (drawing) => {
@@ -32,9 +33,8 @@ export function minimap(parent: HTMLElement, chart: ChartContext): Plot {
     (drawing) => drawWindow(drawing, chart, time()),
   );
   addMoves(plot, chart, time);
-  plot.scope.defer(selection.window.range.subscribe(() => plot.redrawOverlay()));
-  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
-  return plot;
+  scope.watch(() => plot.redrawOverlay(), selection.window.range);
+  scope.watch(() => plot.redraw(), chart.revision);
 }
 
 function drawGround({ context, area, theme }: Drawing): void {

@@ -1,25 +1,20 @@
 import { counted, formatBytes, formatTime } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { ACTIONS } from "../model/events.ts";
 import { freeBytes } from "../model/moment.ts";
-import { legendEntry } from "./categories_legend.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element, legendEntry } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
 /** Says which moment is shown, with its totals, and moves it. */
-export function momentControls(parent: HTMLElement, chart: ChartContext): Scope {
+export function momentControls(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
-  const scope = new Scope();
   const bar = element("div", "gpuviz-controls");
   const last = (): number => Math.max(chart.timeline.events.count - 1, 0);
-  const go = (label: string, title: string, row: () => number): HTMLButtonElement => {
-    const created = button(label, title);
-    scope.listen(created, "click", () => {
+  const go = (label: string, title: string, row: () => number): HTMLButtonElement =>
+    actionButton(scope, label, title, () => {
       selection.momentRow.value = Math.min(Math.max(row(), chart.timeline.firstRow), last());
     });
-    return created;
-  };
   bar.append(
     go("Start", "Show the start of the recording", () => chart.timeline.firstRow),
     go("Peak", "Show the peak of allocated bytes", () => chart.timeline.peak),
@@ -27,8 +22,7 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
     go("◀ Event", "Previous event", () => selection.momentRow.value - 1),
     go("Event ▶", "Next event", () => selection.momentRow.value + 1),
   );
-  const where = element("p", "gpuviz-moment");
-  where.setAttribute("aria-live", "polite");
+  const where = element("p", "gpuviz-moment", { ariaLive: "polite" });
   const legend = element("ul", "gpuviz-legend");
   legend.append(
     legendEntry("gpuviz-key--cached", "free segment (cached): empty_cache releases it"),
@@ -40,7 +34,6 @@ export function momentControls(parent: HTMLElement, chart: ChartContext): Scope 
     where.textContent = describeMoment(chart.timeline, row, describeEvent(chart, row));
   };
   scope.follow(show, selection.momentRow, chart.revision);
-  return scope;
 }
 
 /** What an event did, and the line that it came from. */

@@ -1,3 +1,4 @@
+import type { Scope } from "../base/scope.ts";
 import { packBars, type BarPiece, type Bars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
@@ -6,9 +7,8 @@ import type { Highlighted } from "../model/selected.ts";
 import type { SegmentAtMoment } from "../model/moment.ts";
 import { PlacedRows } from "../render/placed_rows.ts";
 import { createRaster, findRect, paintRects, type Palette, type Rects } from "../render/raster.ts";
-import { drawBytesAcross } from "./bytes_across.ts";
+import { drawBytesAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { addHover } from "./hover.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
 import { Plot, type Drawing } from "./plot.ts";
@@ -30,10 +30,10 @@ interface Moment extends Bars {
 }
 
 /** One bar for each segment at the chosen moment, with the blocks and the free space in it. */
-export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
+export function momentView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const { selection } = chart;
   const { categories } = chart.grouping;
-  const plot = new Plot(parent, chart.frames, OPTIONS);
+  const plot = new Plot(scope, parent, chart.frames, OPTIONS);
   let moment = momentAfter(chart.timeline, selection.momentRow.value);
   let raster = createRaster(1, 1);
   let rects: Rects | undefined;
@@ -65,32 +65,29 @@ export function momentView(parent: HTMLElement, chart: ChartContext): Plot {
     const piece = rects === undefined ? undefined : findRect(rects, viewport, raster.width, x, y);
     return moment.pieces[piece ?? -1];
   };
-  addHover(plot, chart.tooltip, (x, y) => {
+  chart.tooltip.attach(scope, plot.host, (x, y) => {
     const piece = pieceAt(x, y);
     return piece && linesOf(chart, moment, piece);
   });
-  plot.scope.listen(plot.host, "click", (event) => {
+  scope.listen(plot.host, "click", (event) => {
     const block = pieceAt(event.offsetX, event.offsetY)?.block;
     selection.selected.value = block === undefined ? undefined : { kind: "block", block };
   });
-  plot.scope.defer(selection.highlighted.subscribe(() => plot.redrawOverlay()));
+  scope.watch(() => plot.redrawOverlay(), selection.highlighted);
   addWalk(plot, chart, () => moment);
-  plot.scope.defer(selection.momentRow.subscribe(refresh));
-  plot.scope.defer(
-    chart.revision.subscribe(() => {
-      if (chart.timeline.segmentsAfter(moment.row) !== moment.segments) {
-        refresh();
-      }
-    }),
-  );
-  plot.scope.defer(categories.subscribe(() => plot.redraw()));
+  scope.watch(refresh, selection.momentRow);
+  scope.watch(() => {
+    if (chart.timeline.segmentsAfter(moment.row) !== moment.segments) {
+      refresh();
+    }
+  }, chart.revision);
+  scope.watch(() => plot.redraw(), categories);
   refresh();
-  return plot;
 }
 
 function heightOf(rows: number): number {
   const rowPx = Math.min(Math.max(COMFORTABLE_HEIGHT_PX / rows, SHORTEST_ROW_PX), TALLEST_ROW_PX);
-  return Math.round(rowPx * rows) + OPTIONS.marginsPx.top + OPTIONS.marginsPx.bottom;
+  return Math.round(rowPx * rows);
 }
 
 function momentAfter(timeline: DeviceTimeline, row: number): Moment {

@@ -1,4 +1,4 @@
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import { context2d, element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { themeOf, type Theme } from "./theme.ts";
@@ -20,6 +20,7 @@ export interface Drawing {
 
 export interface PlotOptions {
   readonly label: string;
+  /** Of the plot area. */
   readonly heightPx: number;
   readonly marginsPx: {
     left: number;
@@ -29,6 +30,14 @@ export interface PlotOptions {
   };
 }
 
+/** Clips drawing to the plot area, and `slackPx` above and below it, until `context.restore()`. */
+export function saveAndClip({ context, area }: Drawing, slackPx = 0): void {
+  context.save();
+  context.beginPath();
+  context.rect(area.left, area.top - slackPx, area.width, area.height + 2 * slackPx);
+  context.clip();
+}
+
 /** How much of a narrow plot may lie left of its area. */
 const LEFT_SHARE = 0.16;
 const LEAST_LEFT_PX = 66;
@@ -36,36 +45,32 @@ const LEAST_LEFT_PX = 66;
 /** A canvas for the drawing and one above it for what follows the pointer. */
 export class Plot {
   readonly host: HTMLElement;
-  readonly scope = new Scope();
+  readonly scope: Scope;
   readonly #base: HTMLCanvasElement;
   readonly #overlay: HTMLCanvasElement;
   readonly #frames: Frames;
   readonly #margins: PlotOptions["marginsPx"];
-  #heightPx: number;
+  /** Of the plot area with its margins. */
+  #heightPx = 0;
   #drawBase: (drawing: Drawing) => void = () => undefined;
   #drawOverlay: (drawing: Drawing) => void = () => undefined;
 
-  constructor(parent: HTMLElement, frames: Frames, options: PlotOptions) {
-    this.host = element("div", "gpuviz-plot");
-    this.host.tabIndex = 0;
-    this.host.setAttribute("role", "application");
-    this.host.setAttribute("aria-label", options.label);
+  constructor(scope: Scope, parent: HTMLElement, frames: Frames, options: PlotOptions) {
+    this.scope = scope;
+    const properties = { tabIndex: 0, role: "application", ariaLabel: options.label };
+    this.host = element("div", "gpuviz-plot", properties);
     this.#base = element("canvas", "gpuviz-plot__canvas");
     this.#overlay = element("canvas", "gpuviz-plot__canvas gpuviz-plot__canvas--overlay");
     this.host.append(this.#base, this.#overlay);
     this.#frames = frames;
     this.#margins = options.marginsPx;
-    this.#heightPx = options.heightPx;
-    this.host.style.height = `${options.heightPx}px`;
-    parent.append(this.host);
+    this.setHeight(options.heightPx);
+    scope.append(parent, this.host);
     const observer = new ResizeObserver(() => this.redraw());
     observer.observe(this.host);
-    this.scope.defer(() => {
-      observer.disconnect();
-      this.host.remove();
-    });
-    this.scope.defer(frames.add(this.#paintBase));
-    this.scope.defer(frames.add(this.#paintOverlay));
+    scope.defer(() => observer.disconnect());
+    scope.defer(frames.add(this.#paintBase));
+    scope.defer(frames.add(this.#paintOverlay));
   }
 
   onDraw(drawBase: (drawing: Drawing) => void, drawOverlay: (drawing: Drawing) => void): void {
@@ -86,9 +91,10 @@ export class Plot {
     };
   }
 
+  /** Sets the height of the plot area. */
   setHeight(heightPx: number): void {
-    this.#heightPx = heightPx;
-    this.host.style.height = `${heightPx}px`;
+    this.#heightPx = heightPx + this.#margins.top + this.#margins.bottom;
+    this.host.style.height = `${this.#heightPx}px`;
   }
 
   redraw(): void {

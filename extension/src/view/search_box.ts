@@ -2,30 +2,29 @@ import { formatCount } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { search } from "../model/search.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import { zoomTo } from "./selected_panel.ts";
 
 const MOST_HITS = 50;
 
-/** A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen. */
-export function searchBox(
-  parent: HTMLElement,
-  chart: ChartContext,
-): { readonly scope: Scope; readonly focus: () => void } {
-  const scope = new Scope();
+/**
+ * A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen.
+ *
+ * Returns a function that focuses the field.
+ */
+export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
   const box = element("div", "gpuviz-search");
-  const field = element("input", "gpuviz-search__field");
-  field.type = "search";
-  field.placeholder = "Search (/): kernel, line, 0x address, range or cell";
-  field.setAttribute("aria-label", "Search kernels, lines, addresses, ranges and cells");
-  const found = element("div", "gpuviz-search__hits");
-  found.setAttribute("role", "status");
-  found.hidden = true;
+  const field = element("input", "gpuviz-search__field", {
+    type: "search",
+    placeholder: "Search (/): kernel, line, 0x address, range or cell",
+    ariaLabel: "Search kernels, lines, addresses, ranges and cells",
+  });
+  const found = element("div", "gpuviz-search__hits", { role: "status", hidden: true });
   // Safari gives the focus to what is around a pressed button.
   found.tabIndex = -1;
   box.append(field, found);
-  parent.append(box);
-  let shown = new Scope();
+  scope.append(parent, box);
+  const shown = new Scope();
   const close = (): void => {
     shown.dispose();
     found.replaceChildren();
@@ -33,7 +32,6 @@ export function searchBox(
   };
   const show = (): void => {
     close();
-    shown = new Scope();
     found.hidden = field.value.trim() === "";
     if (!found.hidden) {
       found.append(...hitList(field.value, chart, shown, close));
@@ -59,11 +57,8 @@ export function searchBox(
     }
     event.stopPropagation();
   });
-  scope.defer(() => {
-    close();
-    box.remove();
-  });
-  return { scope, focus: () => field.focus() };
+  scope.defer(close);
+  return () => field.focus();
 }
 
 function hitList(
@@ -75,15 +70,14 @@ function hitList(
   const hits = search(query, chart);
   const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
   const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, name = what }) => {
-    const hit = button("", `Select and zoom to ${name}`);
-    hit.className = "gpuviz-search__hit";
-    hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
-    scope.listen(hit, "click", () => {
+    const hit = actionButton(scope, "", `Select and zoom to ${name}`, () => {
       close();
       chart.selection.selected.value = selected;
       zoomTo(selected, chart);
       chart.focusSelected();
     });
+    hit.className = "gpuviz-search__hit";
+    hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
     return hit;
   });
   return [

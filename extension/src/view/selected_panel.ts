@@ -1,20 +1,17 @@
 import { formatCount } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { relatedTo, type Related } from "../model/related.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 
 const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
 const AROUND = 3;
 
 /** Tells what is selected, with a table of what belongs to it. */
-export function selectedPanel(parent: HTMLElement, chart: ChartContext): Scope {
-  const scope = new Scope();
-  const panel = element("div", "gpuviz-selected");
-  panel.setAttribute("role", "region");
-  panel.setAttribute("aria-label", "Selected");
-  panel.tabIndex = -1;
+export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const properties = { role: "region", ariaLabel: "Selected", tabIndex: -1 };
+  const panel = element("div", "gpuviz-selected", properties);
   scope.append(parent, panel);
   chart.focusSelected = () => panel.focus({ preventScroll: true });
   scope.follow((shown) => {
@@ -29,16 +26,13 @@ export function selectedPanel(parent: HTMLElement, chart: ChartContext): Scope {
       panel.focus({ preventScroll: true });
     }
   }, chart.selection.selected);
-  return scope;
 }
 
 function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
   const [title = "", ...lines] = linesAbout(selected, chart);
   const head = element("div", "gpuviz-controls");
   const act = (label: string, hint: string, action: () => void): void => {
-    const created = button(label, hint);
-    scope.listen(created, "click", action);
-    head.append(created);
+    head.append(actionButton(scope, label, hint, action));
   };
   act("Zoom to it", "Also: F", () => zoomTo(selected, chart));
   if (chart.selection.canGoBack) {
@@ -124,11 +118,10 @@ function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTML
         cell.textContent = text;
         return;
       }
-      const choose = button(text, "Select it");
-      choose.className = "gpuviz-link";
-      scope.listen(choose, "click", () => {
+      const choose = actionButton(scope, text, "Select it", () => {
         chart.selection.selected.value = selected;
       });
+      choose.className = "gpuviz-link";
       cell.append(choose);
     });
   }

@@ -11,7 +11,7 @@ import {
 } from "../model/site_rows.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import { icicleView } from "./icicle_view.ts";
 import { appendCallSite, bytesColumn, countColumn, showLink } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
@@ -36,8 +36,7 @@ export function sitesView(scope: Scope, parent: HTMLElement, chart: ChartContext
   const place = element("div", "gpuviz-sites");
   scope.append(parent, bar, place);
   const choices = SHAPES.map((name) => {
-    const choice = button(name, `Show the lines as ${name.toLowerCase()}`);
-    scope.listen(choice, "click", () => {
+    const choice = actionButton(scope, name, `Show the lines as ${name.toLowerCase()}`, () => {
       shape.value = name;
     });
     bar.append(choice);
@@ -92,7 +91,6 @@ function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<
     title: "Line",
     hint: "The innermost line outside installed packages",
     value: (row) => row.callSite.site,
-    text: (row) => row.callSite.site,
     fill: (row, cell, scope) => {
       const { callSite } = row();
       const details = element("details", "");
@@ -141,11 +139,7 @@ function sitesIcicle(scope: Scope, parent: HTMLElement, chart: ChartContext): Sh
   const bar = element("div", "gpuviz-controls");
   const label = element("label", "", "Bytes ");
   const choice = element("select", "gpuviz-select");
-  for (const [name, text] of Object.entries(MEASURES)) {
-    const option = element("option", "", text);
-    option.value = name;
-    choice.append(option);
-  }
+  choice.append(...Object.entries(MEASURES).map(([name, text]) => new Option(text, name)));
   label.append(choice);
   bar.append(label);
   scope.append(parent, bar);
@@ -153,7 +147,7 @@ function sitesIcicle(scope: Scope, parent: HTMLElement, chart: ChartContext): Sh
   const show = scope.follow((shown) => {
     const name = choice.value in MEASURES ? (choice.value as HoldingName) : "atPeak";
     const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name].bytes]));
-    shown.use(icicleView(parent, chart, bytesOf, MEASURES[name]));
+    icicleView(shown, parent, chart, bytesOf, MEASURES[name]);
   });
   scope.listen(choice, "change", show);
   return (window) => {

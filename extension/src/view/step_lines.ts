@@ -10,22 +10,24 @@ import { usedAt, type UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Indices } from "../model/events.ts";
 import type { LevelName } from "../model/levels.ts";
-import type { Drawing } from "./plot.ts";
-import type { Theme } from "./theme.ts";
+import { saveAndClip, type Drawing } from "./plot.ts";
 
 interface LevelStyle {
+  /** Also the name of its line's colour. */
   readonly name: LevelName;
   readonly dashPx: readonly number[];
-  readonly line: (theme: Theme) => string;
-  readonly fill: ((theme: Theme) => string) | undefined;
+  readonly fill?: "reservedFill" | "allocatedFill";
 }
+
+/** How far a line may be drawn beyond the top and bottom of the plot area. */
+const LINE_SLACK_PX = 2;
 
 /** In the order of painting; dashes keep lines apart that lie on each other. */
 export const LEVEL_STYLES: readonly LevelStyle[] = [
-  { name: "reserved", dashPx: [], line: (t) => t.reserved, fill: (t) => t.reservedFill },
-  { name: "allocated", dashPx: [], line: (t) => t.allocated, fill: (t) => t.allocatedFill },
-  { name: "active", dashPx: [7, 5], line: (t) => t.active, fill: undefined },
-  { name: "requested", dashPx: [2, 3], line: (t) => t.requested, fill: undefined },
+  { name: "reserved", dashPx: [], fill: "reservedFill" },
+  { name: "allocated", dashPx: [], fill: "allocatedFill" },
+  { name: "active", dashPx: [7, 5] },
+  { name: "requested", dashPx: [2, 3] },
 ];
 
 /** The levels as step lines; a pixel column shows every level that occurs in it. */
@@ -38,20 +40,17 @@ export function drawLevels(
   const { context, area, theme, pixelRatio } = drawing;
   const columns = Math.max(Math.round(area.width * pixelRatio), 1);
   const rows = columnRows(timeline.events.timeNs, time.from, time.to, columns);
-  context.save();
-  context.beginPath();
-  context.rect(area.left, area.top - 2, area.width, area.height + 4);
-  context.clip();
-  for (const style of LEVEL_STYLES) {
-    const line = timeline.lines[style.name];
-    const extremes = style.fill === undefined ? highest(line, rows) : columnExtremes(line, rows);
-    if (style.fill !== undefined) {
-      context.fillStyle = style.fill(theme);
+  saveAndClip(drawing, LINE_SLACK_PX);
+  for (const { name, dashPx, fill } of LEVEL_STYLES) {
+    const line = timeline.lines[name];
+    const extremes = fill === undefined ? highest(line, rows) : columnExtremes(line, rows);
+    if (fill !== undefined) {
+      context.fillStyle = theme[fill];
       fillBelow(drawing, extremes, bytes);
     }
-    context.strokeStyle = style.line(theme);
+    context.strokeStyle = theme[name];
     context.lineWidth = 1.5;
-    context.setLineDash([...style.dashPx]);
+    context.setLineDash([...dashPx]);
     strokeSteps(drawing, extremes, bytes);
   }
   context.restore();
@@ -68,10 +67,7 @@ const USED_DASH_PX = [9, 3, 2, 3];
 /** What all processes use of the device, from sample to sample. */
 export function drawUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
   const { context, area, theme } = drawing;
-  context.save();
-  context.beginPath();
-  context.rect(area.left, area.top - 2, area.width, area.height + 4);
-  context.clip();
+  saveAndClip(drawing, LINE_SLACK_PX);
   context.strokeStyle = theme.used;
   context.lineWidth = 1.5;
   context.setLineDash(USED_DASH_PX);
@@ -91,8 +87,7 @@ export function drawUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes:
   context.restore();
 }
 
-function fillBelow(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
-  const { context, area } = drawing;
+function fillBelow({ context, area }: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const step = area.width / extremes.largest.length;
   context.beginPath();
   context.moveTo(area.left, area.top + area.height);
@@ -105,8 +100,7 @@ function fillBelow(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): vo
   context.fill();
 }
 
-function strokeSteps(drawing: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
-  const { context, area } = drawing;
+function strokeSteps({ context, area }: Drawing, extremes: ColumnExtremes, bytes: Scale): void {
   const step = area.width / extremes.last.length;
   context.beginPath();
   extremes.last.forEach((last, column) => {

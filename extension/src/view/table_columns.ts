@@ -4,45 +4,35 @@ import type { CallSite } from "../model/stacks.ts";
 import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import { zoomTo } from "./selected_panel.ts";
 
-export function countColumn<Row>(
-  title: string,
-  hint: string,
-  value: (row: Row) => number,
-): TableColumn<Row> {
-  return { title, hint, value, text: (row) => formatCount(value(row)) };
-}
-
-export function bytesColumn<Row>(
-  title: string,
-  hint: string,
-  value: (row: Row) => number,
-  small: (row: Row) => string = () => "",
-): TableColumn<Row> {
-  return { title, hint, value, text: (row) => formatBytes(value(row)), small };
-}
-
-export function timeColumn<Row>(
+type NumberColumn = <Row>(
   title: string,
   hint: string,
   value: (row: Row) => number | undefined,
-): TableColumn<Row> {
-  const text = (row: Row): string => {
-    const ns = value(row);
-    return ns === undefined ? "unknown" : formatDuration(ns);
-  };
-  return { title, hint, value, text };
+  small?: (row: Row) => string,
+) => TableColumn<Row>;
+
+/** Makes a column function for numbers in one format; undefined is shown as unknown. */
+function columnsIn(format: (value: number) => string): NumberColumn {
+  return (title, hint, value, small = () => "") => ({
+    title,
+    hint,
+    value,
+    text: (row) => {
+      const known = value(row);
+      return known === undefined ? "unknown" : format(known);
+    },
+    small,
+  });
 }
 
-export function shareColumn<Row>(
-  title: string,
-  hint: string,
-  value: (row: Row) => number,
-): TableColumn<Row> {
-  return { title, hint, value, text: (row) => formatShare(value(row)) };
-}
+export const countColumn = columnsIn(formatCount);
+export const bytesColumn = columnsIn(formatBytes);
+export const speedColumn = columnsIn((bytesPerSecond) => `${formatBytes(bytesPerSecond)}/s`);
+export const timeColumn = columnsIn(formatDuration);
+export const shareColumn = columnsIn(formatShare);
 
 /** A line's source, where known, and where it stands; the whole path is in its title. */
 export function appendCallSite(parent: HTMLElement, { source, site }: CallSite): void {
@@ -68,13 +58,12 @@ export function showLink(
   hint: string,
   selected: () => Selected,
 ): HTMLButtonElement {
-  const link = button(text, hint);
-  link.className = "gpuviz-link";
-  scope.listen(link, "click", () => {
+  const link = actionButton(scope, text, hint, () => {
     chart.selection.selected.value = selected();
     zoomTo(selected(), chart);
     const page = link.closest(".gpuviz-widget") ?? document;
     page.querySelector(".gpuviz-section--controls")?.scrollIntoView();
   });
+  link.className = "gpuviz-link";
   return link;
 }

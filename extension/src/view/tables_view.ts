@@ -64,8 +64,7 @@ export function tablesView(
   const scope = new Scope();
   const place = element("div", "gpuviz-tables");
   const label = element("label", "gpuviz-tables__window", " Only the time shown in the charts");
-  const isOfWindow = element("input", "");
-  isOfWindow.type = "checkbox";
+  const isOfWindow = element("input", "", { type: "checkbox" });
   label.prepend(isOfWindow);
   place.append(label, element("p", "gpuviz-section__hint", WINDOW_HINT));
   scope.append(parent, place);
@@ -89,8 +88,8 @@ export function tablesView(
   const pace = new Pace(place, PACE, show);
   scope.use(pace.scope);
   scope.listen(isOfWindow, "change", show);
-  scope.defer(chart.revision.subscribe(() => pace.request()));
-  scope.defer(time.range.subscribe(() => isOfWindow.checked && pace.request()));
+  scope.watch(() => pace.request(), chart.revision);
+  scope.watch(() => isOfWindow.checked && pace.request(), time.range);
   return scope;
 }
 

@@ -3,25 +3,30 @@ import { luminance, pixelOf, shade } from "../render/colour.ts";
 import { Pattern, type LanePalette } from "../render/lane_raster.ts";
 import type { Palette } from "../render/raster.ts";
 
+/** Single colours by name, with the rest of the custom property `--gpuviz-...` of each. */
+const COLOURS = {
+  text: "text",
+  muted: "muted",
+  grid: "grid",
+  background: "background",
+  accent: "accent",
+  alarm: "alarm",
+  reserved: "reserved",
+  reservedFill: "reserved-fill",
+  allocated: "allocated",
+  allocatedFill: "allocated-fill",
+  active: "active",
+  requested: "requested",
+  used: "used",
+  cached: "cached",
+  cachedEdge: "cached-edge",
+  split: "split",
+  ground: "ground",
+} as const;
+type Colours = Readonly<Record<keyof typeof COLOURS, string>>;
+
 /** The colours in force where an element stands. */
-export interface Theme {
-  readonly text: string;
-  readonly muted: string;
-  readonly grid: string;
-  readonly background: string;
-  readonly accent: string;
-  readonly alarm: string;
-  readonly reserved: string;
-  readonly reservedFill: string;
-  readonly allocated: string;
-  readonly allocatedFill: string;
-  readonly active: string;
-  readonly requested: string;
-  readonly used: string;
-  readonly cached: string;
-  readonly cachedEdge: string;
-  readonly split: string;
-  readonly ground: string;
+export interface Theme extends Colours {
   readonly kinds: readonly string[];
   readonly categories: readonly string[];
   /** From small to large, or from short to long. */
@@ -35,25 +40,10 @@ export function themeOf(host: HTMLElement): Theme {
   const colour = (name: string): string => style.getPropertyValue(`--gpuviz-${name}`).trim();
   const several = (name: string, length: number): string[] =>
     Array.from({ length }, (_, index) => colour(`${name}-${index}`));
+  const named = Object.entries(COLOURS).map(([name, property]) => [name, colour(property)]);
   return {
-    text: colour("text"),
-    muted: colour("muted"),
-    grid: colour("grid"),
-    background: colour("background"),
-    accent: colour("accent"),
-    alarm: colour("alarm"),
-    reserved: colour("reserved"),
-    reservedFill: colour("reserved-fill"),
-    allocated: colour("allocated"),
-    allocatedFill: colour("allocated-fill"),
-    active: colour("active"),
-    requested: colour("requested"),
-    used: colour("used"),
-    cached: colour("cached"),
-    cachedEdge: colour("cached-edge"),
-    split: colour("split"),
-    ground: colour("ground"),
-    kinds: SPAN_KINDS.map((_, kind) => colour(`kind-${kind}`)),
+    ...(Object.fromEntries(named) as Colours),
+    kinds: several("kind", SPAN_KINDS.length),
     categories: several("category", CATEGORY_COUNT),
     order: several("order", CATEGORY_COUNT - 1),
   };

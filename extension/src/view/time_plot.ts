@@ -1,13 +1,26 @@
 import type { Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
-import { drawTimeAxis } from "./axes.ts";
+import { drawTimeAxis, scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawCursor, drawExtent, drawMark, drawMeasured, drawMoment } from "./cursor.ts";
 import { addTimeGestures } from "./gestures.ts";
-import { Plot, type Drawing, type PlotOptions } from "./plot.ts";
+import { Plot, type Drawing } from "./plot.ts";
+
+/** Left and right of the plot area of every chart on the time axis, so that times lie in line. */
+export const TIME_MARGINS_PX = { left: 112, right: 16 } as const;
+const BOTTOM_PX = 42;
+
+interface TimePlotOptions {
+  readonly label: string;
+  /** Of the plot area. */
+  readonly heightPx: number;
+  /** Above the plot area. */
+  readonly topPx: number;
+}
 
 /** What a plot on the time axis adds to it. */
-export interface TimePlotParts {
+interface TimePlotParts {
   readonly draw: (drawing: Drawing, time: Scale) => void;
   /** Draws what lights up with the selection. */
   readonly drawHighlighted?: (drawing: Drawing, time: Scale) => void;
@@ -21,19 +34,20 @@ export interface TimePlotParts {
 
 /** A plot on the shared time axis, with its cursor, its gestures and the moment shown. */
 export function timePlot(
+  scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
-  options: PlotOptions,
+  { label, heightPx, topPx }: TimePlotOptions,
   { draw, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
-  const plot = new Plot(parent, chart.frames, options);
+  const marginsPx = { ...TIME_MARGINS_PX, top: topPx, bottom: BOTTOM_PX };
+  const plot = new Plot(scope, parent, chart.frames, { label, heightPx, marginsPx });
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.range.value;
-    const { left, width } = plot.area;
-    return { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
+    return scaleAcross(plot.area, fromNs, toNs);
   };
-  const gestures = addTimeGestures(plot, selection, time, (timeNs, place) => {
+  const marked = addTimeGestures(plot, selection, time, (timeNs, place) => {
     selection.momentRow.value = chart.timeline.rowAt(timeNs);
     if (pick !== undefined && place !== undefined) {
       selection.selected.value = pick(place.offsetX, place.offsetY);
@@ -58,19 +72,17 @@ export function timePlot(
       const momentNs = chart.timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);
       drawCursor(drawing, time(), selection.cursorNs.value);
-      drawMark(drawing, gestures.marked.value);
+      drawMark(drawing, marked.value);
     },
   );
-  plot.scope.defer(selection.window.range.subscribe(() => plot.redraw()));
-  plot.scope.defer(chart.revision.subscribe(() => plot.redraw()));
-  for (const changed of [
+  scope.watch(() => plot.redraw(), selection.window.range, chart.revision);
+  scope.watch(
+    () => plot.redrawOverlay(),
     selection.cursorNs,
     selection.momentRow,
     selection.highlighted,
     selection.measured,
-    gestures.marked,
-  ]) {
-    plot.scope.defer(changed.subscribe(() => plot.redrawOverlay()));
-  }
+    marked,
+  );
   return plot;
 }

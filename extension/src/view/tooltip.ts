@@ -1,15 +1,33 @@
+import type { Scope } from "../base/scope.ts";
 import { element } from "./dom.ts";
 
 const DISTANCE_PX = 14;
 
 /** Lines of text beside the pointer. */
 export class Tooltip {
-  readonly #box = element("div", "gpuviz-tooltip");
+  readonly #box = element("div", "gpuviz-tooltip", { hidden: true, role: "status" });
 
-  constructor(parent: HTMLElement) {
-    this.#box.hidden = true;
-    this.#box.setAttribute("role", "status");
-    parent.append(this.#box);
+  constructor(scope: Scope, parent: HTMLElement) {
+    scope.append(parent, this.#box);
+  }
+
+  /** Shows lines about what is under the pointer until the pointer or the focus leaves `host`. */
+  attach(
+    scope: Scope,
+    host: HTMLElement,
+    linesAt: (x: number, y: number) => readonly string[] | undefined,
+  ): void {
+    scope.listen(host, "pointermove", (event) => {
+      const lines = linesAt(event.offsetX, event.offsetY);
+      if (lines === undefined) {
+        this.hide();
+      } else {
+        this.show(lines, event.clientX, event.clientY);
+      }
+    });
+    for (const leave of ["pointerleave", "blur"] as const) {
+      scope.listen(host, leave, () => this.hide());
+    }
   }
 
   show(lines: readonly string[], clientX: number, clientY: number): void {
@@ -30,9 +48,5 @@ export class Tooltip {
 
   hide(): void {
     this.#box.hidden = true;
-  }
-
-  dispose(): void {
-    this.#box.remove();
   }
 }

@@ -1,7 +1,7 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { StreamWaits } from "../model/host_calls.ts";
 import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
-import type { Drawing } from "./plot.ts";
+import { saveAndClip, type Drawing } from "./plot.ts";
 
 const MOST_ARROWS = 1500;
 const HEAD_PX = 6;
@@ -14,13 +14,9 @@ export function drawWaitArrows(
   time: Scale,
   waits: StreamWaits,
 ): void {
-  const { context, area, theme } = drawing;
   const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));
   const drawn = new Set<string>();
-  context.save();
-  context.beginPath();
-  context.rect(area.left, area.top, area.width, area.height);
-  context.clip();
+  saveAndClip(drawing);
   for (let wait = 0; wait < waits.count && drawn.size < MOST_ARROWS; wait += 1) {
     const from = lanes.get(waits.recordedStream[wait] ?? 0);
     const to = lanes.get(waits.waitingStream[wait] ?? 0);
@@ -33,11 +29,11 @@ export function drawWaitArrows(
       const place = `${fromX >> 2} ${toX >> 2} ${from.topPx} ${to.topPx}`;
       if (!drawn.has(place)) {
         drawn.add(place);
-        drawArrow(drawing, fromX, from, toX, to, theme.text);
+        drawArrow(drawing, fromX, from, toX, to);
       }
     }
   }
-  context.restore();
+  drawing.context.restore();
 }
 
 function drawArrow(
@@ -46,7 +42,6 @@ function drawArrow(
   from: PlacedLane,
   toX: number,
   to: PlacedLane,
-  colour: string,
 ): void {
   const isDown = to.topPx > from.topPx;
   const fromY = area.top + from.topPx + (isDown ? from.heightPx : 0);
@@ -55,7 +50,7 @@ function drawArrow(
   const head = isDown ? -HEAD_PX : HEAD_PX;
   for (const [width, stroke] of [
     [3.5, theme.background],
-    [1.5, colour],
+    [1.5, theme.text],
   ] as const) {
     context.strokeStyle = stroke;
     context.lineWidth = width;
@@ -64,7 +59,7 @@ function drawArrow(
     context.bezierCurveTo(fromX, fromY - head, toX - reach, toY + 2 * head, toX, toY + head / 2);
     context.stroke();
   }
-  context.fillStyle = colour;
+  context.fillStyle = theme.text;
   context.beginPath();
   context.moveTo(toX, toY);
   context.lineTo(toX - HEAD_PX / 2 - 1, toY + head);

@@ -1,21 +1,21 @@
 import { formatDuration, formatTime } from "../base/format.ts";
-import { Scope } from "../base/scope.ts";
+import type { Scope } from "../base/scope.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { button, element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import type { TimeWindow } from "./time_window.ts";
 
 const BUTTON_ZOOM = 0.5;
 
 /** Buttons for the time axis, and what part of it is shown. */
-export function windowControls(parent: HTMLElement, chart: ChartContext, help: () => void): Scope {
-  const scope = new Scope();
+export function windowControls(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  help: () => void,
+): void {
   const bar = element("div", "gpuviz-controls");
   const shown = element("span", "gpuviz-controls__text");
-  const act = (label: string, title: string, action: () => void): HTMLButtonElement => {
-    const created = button(label, title);
-    scope.listen(created, "click", action);
-    return created;
-  };
+  const act = actionButton.bind(undefined, scope);
   const time = chart.selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
@@ -40,7 +40,6 @@ export function windowControls(parent: HTMLElement, chart: ChartContext, help: (
     time.range,
     chart.revision,
   );
-  return scope;
 }
 
 function describeWindow(time: TimeWindow): string {

@@ -7,24 +7,18 @@ import "../view/tables.css";
 import "../view/host.css";
 
 import { LiveView } from "./live_view.ts";
-import type { WidgetModel } from "./model.ts";
-import { Session } from "./session.ts";
-
-interface Hooks {
-  initialize(context: { model: WidgetModel }): () => void;
-  render(context: { model: WidgetModel; el: HTMLElement }): () => void;
-}
+import { Session, type WidgetModel } from "./session.ts";
 
 /** What anywidget asks for, once for each model. */
-export default function timeline(): Hooks {
+export default function timeline() {
   let session: Session | undefined;
   return {
-    initialize: ({ model }) => {
+    initialize: ({ model }: { model: WidgetModel }) => {
       const begun = new Session(model);
       session = begun;
       return () => begun.scope.dispose();
     },
-    render: ({ model, el }) => {
+    render: ({ model, el }: { model: WidgetModel; el: HTMLElement }) => {
       const shown = (session ??= new Session(model));
       const view = new LiveView(el, shown);
       view.scope.defer(shown.addView());

@@ -27,7 +27,8 @@ export class LiveView {
   readonly #tables = element("details", "gpuviz-live__tables");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   #view: DeviceView | undefined;
-  #hasTables = false;
+  /** The view whose tables are shown. */
+  #withTables: DeviceView | undefined;
 
   constructor(root: HTMLElement, session: Session) {
     this.#session = session;
@@ -92,9 +93,6 @@ export class LiveView {
       const root = this.#charts.parentElement ?? this.#charts;
       this.#view = deviceView(this.#charts, this.#frames, contents, root, this.#tooltips);
       this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
-      this.#view.scope.defer(() => {
-        this.#hasTables = false;
-      });
       this.#tables.hidden = false;
       this.#showTables();
     } else {
@@ -105,9 +103,10 @@ export class LiveView {
 
   /** Adds the tables when they are opened first; closed ones are not seen, and so cost nothing. */
   #showTables(): void {
-    if (this.#tables.open && !this.#hasTables && this.#view !== undefined) {
-      this.#hasTables = true;
-      this.#view.scope.use(tablesView(this.#tables, this.#view.chart, LIVE_MEMORY));
+    const view = this.#view;
+    if (this.#tables.open && view !== undefined && view !== this.#withTables) {
+      this.#withTables = view;
+      view.scope.use(tablesView(this.#tables, view.chart, LIVE_MEMORY));
     }
   }
 

@@ -1,7 +1,14 @@
 import { Scope } from "../base/scope.ts";
-import { readBatches, readPosition } from "../wire/batches.ts";
+import type { Message } from "../wire/batches.ts";
 import { Follower } from "./follower.ts";
-import type { WidgetModel } from "./model.ts";
+
+/** The part of anywidget's model that is used here. */
+export interface WidgetModel {
+  send(content: unknown): void;
+  on(event: "msg:custom", handler: (content: Message, buffers: DataView[]) => void): void;
+  on(event: "comm_live_update", handler: () => void): void;
+  off(event: string, handler: (...values: never[]) => void): void;
+}
 
 /** A tab that is hidden for less than this is not told to the kernel. */
 const HIDDEN_MS = 10_000;
@@ -43,29 +50,28 @@ export class Session {
   }
 
   #listen(): void {
-    const receive = (content: unknown, buffers: DataView[]): void => {
-      const batches = readBatches(content);
-      if (batches !== undefined) {
+    const receive = (message: Message, buffers: DataView[]): void => {
+      if (message.kind === "batches") {
         this.#isCut = false;
-        this.follower.receive(batches, buffers);
+        this.follower.receive(message, buffers);
+      } else if (message.kind === "at") {
+        this.follower.notice(message.number);
       }
-      this.follower.notice(readPosition(content) ?? -1);
     };
     const cut = (): void => {
       this.#isCut = true;
       this.follower.revision.value += 1;
     };
-    const change = (): void => this.#showOrHide();
-    const leave = (): void => this.#hide();
+    const end = new AbortController();
+    const { signal } = end;
     this.#model.on("msg:custom", receive);
     this.#model.on("comm_live_update", cut);
-    document.addEventListener("visibilitychange", change);
-    window.addEventListener("pagehide", leave);
+    document.addEventListener("visibilitychange", () => this.#showOrHide(), { signal });
+    window.addEventListener("pagehide", () => this.#hide(), { signal });
     this.scope.defer(() => {
       this.#model.off("msg:custom", receive);
       this.#model.off("comm_live_update", cut);
-      document.removeEventListener("visibilitychange", change);
-      window.removeEventListener("pagehide", leave);
+      end.abort();
     });
   }
 

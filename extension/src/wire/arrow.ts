@@ -2,8 +2,9 @@ import type { RecordBatch } from "@uwdata/flechette";
 // What the package exports reads many types that no table of a recording has.
 import { decodeIPC } from "@uwdata/flechette/src/decode/decode-ipc.js";
 
+import type { Bytes } from "./byte_source.ts";
+
 type Numbers = Float64Array<ArrayBuffer>;
-type Bytes = Uint8Array<ArrayBuffer>;
 type Values = ArrayLike<number> | BigInt64Array | BigUint64Array;
 
 /** The code of an unknown text, for example of a newer version. */

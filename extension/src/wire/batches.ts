@@ -1,6 +1,6 @@
 import { ArrowTable } from "./arrow.ts";
 
-/** The statistics of the recorder at one time, which all views show. */
+/** The statistics of the recorder at one time, which all views show; memory is in bytes. */
 export interface LiveStatistics {
   readonly elapsedNs: number;
   readonly counts: string;
@@ -30,21 +30,9 @@ export interface Batches {
 /** A table in a message; its rows from a time on replace earlier ones. */
 type SentTable = string | { readonly name: string; readonly replace_from_ns?: number };
 
-/** The message as batches; undefined if it is of another kind. */
-export function readBatches(content: unknown): Batches | undefined {
-  if (typeof content !== "object" || content === null || !("kind" in content)) {
-    return undefined;
-  }
-  return content.kind === "batches" ? (content as unknown as Batches) : undefined;
-}
-
-/** The number of the kernel's last message; undefined if the message is of another kind. */
-export function readPosition(content: unknown): number | undefined {
-  if (typeof content !== "object" || content === null || !("kind" in content)) {
-    return undefined;
-  }
-  return content.kind === "at" ? (content as unknown as { number: number }).number : undefined;
-}
+/** A message of the kernel: batches, or the number of its last message. */
+export type Message =
+  ({ readonly kind: "batches" } & Batches) | { readonly kind: "at"; readonly number: number };
 
 /** Yields each table of a message; its buffers are Arrow streams in the same order. */
 export function* readTables(

@@ -1,4 +1,4 @@
-type Bytes = Uint8Array<ArrayBuffer>;
+export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** Bytes that can be read in parts, without loading all into memory. */
 export interface ByteSource {
@@ -27,4 +27,31 @@ export function sourceOfBase64(text: string): ByteSource {
       return bytes.subarray(from - 3 * first, to - 3 * first);
     },
   };
+}
+
+/** The pieces in one array; a single piece is returned as it is. */
+export function joined(pieces: readonly Bytes[]): Bytes {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) {
+    return only;
+  }
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let offset = 0;
+  for (const piece of pieces) {
+    whole.set(piece, offset);
+    offset += piece.byteLength;
+  }
+  return whole;
+}
+
+/** The pieces of a stream, which is cancelled when its reader stops early. */
+export async function* piecesOf(stream: ReadableStream<Bytes>): AsyncGenerator<Bytes> {
+  const reader = stream.getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      yield read.value;
+    }
+  } finally {
+    await reader.cancel();
+  }
 }

@@ -21,12 +21,7 @@ export async function archiveIn(file: ByteSource): Promise<ByteSource> {
   if (head.startsWith("PK")) {
     return file;
   }
-  if (
-    head
-      .replace(/^\uFEFF/, "")
-      .trimStart()
-      .startsWith("<")
-  ) {
+  if (head.trimStart().startsWith("<")) {
     return archiveInPage(await textOf(file, file.byteLength));
   }
   throw new Error(

@@ -1,7 +1,6 @@
 import { ArrowTable } from "./arrow.ts";
 import { recordBatches } from "./arrow_stream.ts";
 import type { ByteSource } from "./byte_source.ts";
-
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** Equals `DERIVED_VERSION` in gpuviz/recording/derived.py. */
@@ -32,8 +31,11 @@ export class RecordingFile {
 
   static async open(source: ByteSource): Promise<RecordingFile> {
     const members = await readZipDirectory(source);
-    const member = memberNamed(members, "manifest.json");
-    const bytes = await readZipMember(source, "manifest.json", member);
+    const member = members.get("manifest.json");
+    if (member === undefined) {
+      throw new Error("The recording has no member manifest.json.");
+    }
+    const bytes = await readZipMember(source, member);
     const manifest = objectOf(JSON.parse(new TextDecoder().decode(bytes)));
     if (manifest === undefined) {
       throw new Error("The member manifest.json holds no object.");
@@ -51,36 +53,22 @@ export class RecordingFile {
     return numberOf(this.#rows[name]);
   }
 
-  async table(name: string): Promise<ArrowTable> {
-    const member = `${name}.arrow`;
-    const bytes = await readZipMember(this.#source, member, memberNamed(this.#members, member));
-    return new ArrowTable(name, bytes);
-  }
-
   /** A table; empty if the recording lacks it, for example because it is of an older version. */
-  async tableIfAny(name: string): Promise<ArrowTable> {
-    return this.#members.has(`${name}.arrow`) ? this.table(name) : new ArrowTable(name);
+  async table(name: string): Promise<ArrowTable> {
+    const member = this.#members.get(`${name}.arrow`);
+    return new ArrowTable(name, member && (await readZipMember(this.#source, member)));
   }
 
   /** The parts of a table, without loading all of it into memory; none if it is missing. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
-    const isPrimary = this.#members.has(`${name}.arrow`) || !this.isClassified;
-    const file = isPrimary ? `${name}.arrow` : `derived/${name}.arrow`;
-    const member = this.#members.get(file);
+    const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
+    const member = this.#members.get(`${name}.arrow`) ?? derived;
     if (member !== undefined) {
-      for await (const part of recordBatches(readZipPieces(this.#source, file, member))) {
+      for await (const part of recordBatches(readZipPieces(this.#source, member))) {
         yield new ArrowTable(name, part);
       }
     }
   }
-}
-
-function memberNamed(members: ReadonlyMap<string, ZipMember>, name: string): ZipMember {
-  const member = members.get(name);
-  if (member === undefined) {
-    throw new Error(`The recording has no member ${name}.`);
-  }
-  return member;
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {

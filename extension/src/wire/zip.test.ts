@@ -45,9 +45,7 @@ async function textOf(archive: Uint8Array<ArrayBuffer>, name: string): Promise<s
   const source = sourceOfBytes(archive);
   const member = (await readZipDirectory(source)).get(name);
   assert.notEqual(member, undefined);
-  return member === undefined
-    ? ""
-    : new TextDecoder().decode(await readZipMember(source, name, member));
+  return member === undefined ? "" : new TextDecoder().decode(await readZipMember(source, member));
 }
 
 test("deflated and stored members come back whole", async () => {

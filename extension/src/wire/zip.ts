@@ -1,6 +1,4 @@
-import type { ByteSource } from "./byte_source.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import { type Bytes, type ByteSource, piecesOf } from "./byte_source.ts";
 
 // Record layouts from PKWARE's APPNOTE.TXT 6.3.
 const END_OF_DIRECTORY = 0x06054b50;
@@ -15,6 +13,7 @@ const STORED = 0;
 const DEFLATED = 8;
 
 export interface ZipMember {
+  readonly name: string;
   readonly method: number;
   readonly compressedBytes: number;
   readonly bytes: number;
@@ -40,6 +39,7 @@ export async function readZipDirectory(source: ByteSource): Promise<Map<string, 
     const tailBytes = view.getUint16(offset + 30, true) + view.getUint16(offset + 32, true);
     const name = new TextDecoder().decode(directory.subarray(offset + 46, offset + 46 + nameBytes));
     members.set(name, {
+      name,
       method: view.getUint16(offset + 10, true),
       compressedBytes: view.getUint32(offset + 20, true),
       bytes: view.getUint32(offset + 24, true),
@@ -64,14 +64,10 @@ function findEndOfDirectory(view: DataView): number {
 }
 
 /** The inflated bytes of one member. */
-export async function readZipMember(
-  source: ByteSource,
-  name: string,
-  member: ZipMember,
-): Promise<Bytes> {
+export async function readZipMember(source: ByteSource, member: ZipMember): Promise<Bytes> {
   const bytes = new Uint8Array(member.bytes);
   let length = 0;
-  for await (const piece of readZipPieces(source, name, member)) {
+  for await (const piece of readZipPieces(source, member)) {
     bytes.set(piece, length);
     length += piece.byteLength;
   }
@@ -79,13 +75,10 @@ export async function readZipMember(
 }
 
 /** The inflated bytes of one member, in pieces. */
-export async function* readZipPieces(
-  source: ByteSource,
-  name: string,
-  member: ZipMember,
-): AsyncGenerator<Bytes> {
+export async function* readZipPieces(source: ByteSource, member: ZipMember): AsyncGenerator<Bytes> {
+  const stream = unpacked(await packedPieces(source, member), member);
   let length = 0;
-  for await (const piece of unpack(await packedPieces(source, name, member), name, member)) {
+  for await (const piece of piecesOf(stream)) {
     length += piece.byteLength;
     if (length > member.bytes) {
       break;
@@ -93,14 +86,13 @@ export async function* readZipPieces(
     yield piece;
   }
   if (length !== member.bytes) {
-    throw new Error(`The member ${name} has ${length} bytes, not ${member.bytes}.`);
+    throw new Error(`The member ${member.name} has ${length} bytes, not ${member.bytes}.`);
   }
 }
 
 async function packedPieces(
   source: ByteSource,
-  name: string,
-  { localOffset, compressedBytes }: ZipMember,
+  { name, localOffset, compressedBytes }: ZipMember,
 ): Promise<ReadableStream<Bytes>> {
   const header = viewOf(await source.slice(localOffset, localOffset + LOCAL_ENTRY_BYTES));
   if (header.byteLength < LOCAL_ENTRY_BYTES || header.getUint32(0, true) !== LOCAL_ENTRY) {
@@ -122,22 +114,12 @@ async function packedPieces(
   });
 }
 
-async function* unpack(
+function unpacked(
   packed: ReadableStream<Bytes>,
-  name: string,
-  { method }: ZipMember,
-): AsyncGenerator<Bytes> {
+  { name, method }: ZipMember,
+): ReadableStream<Bytes> {
   if (method !== STORED && method !== DEFLATED) {
     throw new Error(`The member ${name} is packed with method ${method}; deflate (8) is expected.`);
   }
-  const pieces =
-    method === STORED ? packed : packed.pipeThrough(new DecompressionStream("deflate-raw"));
-  const reader = pieces.getReader();
-  try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      yield read.value;
-    }
-  } finally {
-    await reader.cancel();
-  }
+  return method === STORED ? packed : packed.pipeThrough(new DecompressionStream("deflate-raw"));
 }
