@@ -30,7 +30,7 @@ const columns = {
 for (let row = 0; row < MOST; row += 1) {
   const slot = Math.floor(random() * SLOTS);
   columns.address[row] = 0x7f00_0000_0000 + slot * SLOT_BYTES;
-  columns.action[row] = taken[slot] === 0 ? Action.alloc : Action.freeCompleted;
+  columns.action[row] = taken[slot] === 0 ? Action.alloc : Action.free_completed;
   columns.stack[row] = slot % 11;
   taken[slot] = 1 - (taken[slot] ?? 0);
 }

@@ -29,7 +29,7 @@ function randomEvents(): EventRow[] {
   for (let segment = 0; segment < 16; segment += 1) {
     rows.push({
       timeNs: 0,
-      action: Action.segmentAlloc,
+      action: Action.segment_alloc,
       address: (segment + 1) << 26,
       size: 1 << 25,
     });
@@ -38,7 +38,7 @@ function randomEvents(): EventRow[] {
   for (let event = 0; event < 2 * BLOCKS; event += 1) {
     const slot = Math.floor(random() * slots);
     const address = ((slot >> 8) + 1) * (1 << 26) + (slot & 255) * (1 << 17);
-    const action = taken[slot] === 0 ? Action.alloc : Action.freeCompleted;
+    const action = taken[slot] === 0 ? Action.alloc : Action.free_completed;
     taken[slot] = 1 - (taken[slot] ?? 0);
     const size = 512 * (1 + (slot % 255));
     const timeNs = (event / (2 * BLOCKS)) * LENGTH_NS;

@@ -47,24 +47,24 @@ export function randomProgram(seed: number, count: number): EventRow[] {
     const isEmpty = ![...slots.keys()].some((slot) => slot >= segment && slot < segment + 8000);
     if (!segments.has(segment)) {
       segments.set(segment, 8000);
-      push(Action.segmentAlloc, segment, 8000, 0);
+      push(Action.segment_alloc, segment, 8000, 0);
     } else if (isEmpty && random() < 0.2) {
       segments.delete(segment);
-      push(Action.segmentFree, segment, 8000, 0);
+      push(Action.segment_free, segment, 8000, 0);
     } else if (state === undefined) {
       slots.set(address, "inUse");
       push(Action.alloc, address, 1000, 1 + pick(1000));
     } else if (state === "inUse") {
       const size = rows.findLast((row) => row.address === address)?.requestedSize ?? 0;
-      push(Action.freeRequested, address, 1000, size);
+      push(Action.free_requested, address, 1000, size);
       slots.set(address, "pending");
       if (random() < 0.7) {
         slots.delete(address);
-        push(Action.freeCompleted, address, 1000, size);
+        push(Action.free_completed, address, 1000, size);
       }
     } else {
       slots.delete(address);
-      push(Action.freeCompleted, address, 1000, 0);
+      push(Action.free_completed, address, 1000, 0);
     }
   }
   return rows;

@@ -31,13 +31,6 @@ WORDS = {
     ],
     ("model/ranges.ts", "KINDS"): tables.DICTIONARIES["ranges", "kind"],
 }
-POSITIONS = {
-    ("model/activities.ts", "ActivityKind"): tables.DICTIONARIES["activities", "kind"],
-    ("model/activities.ts", "CopyKind"): tables.DICTIONARIES["activities", "copy_kind"],
-    ("model/events.ts", "Action"): tables.ACTIONS,
-    ("model/host_calls.ts", "SynchronizationKind"): tables.DICTIONARIES["synchronizations", "kind"],
-    ("model/ranges.ts", "RangeKind"): tables.DICTIONARIES["ranges", "kind"],
-}
 ENUMERATIONS = {
     ("record/memory_event.hpp", "Action"): tables.ACTIONS,
     ("record/activity_rows.hpp", "ActivityKind"): tables.DICTIONARIES["activities", "kind"],
@@ -66,13 +59,6 @@ def literal(file, name):
     return re.sub(r",(\s*[\]}])", r"\1", found)
 
 
-def camel_case(word):
-    if word == "oom":
-        return "outOfMemory"
-    first, *others = word.split("_")
-    return first + "".join(map(str.capitalize, others))
-
-
 def test_the_version_of_derived_tables_is_one():
     assert json.loads(literal("wire/recording_file.ts", "DERIVED_VERSION")) == (
         derived.DERIVED_VERSION
@@ -82,15 +68,6 @@ def test_the_version_of_derived_tables_is_one():
 @pytest.mark.parametrize(("file", "name"), WORDS)
 def test_words_have_one_order(file, name):
     assert json.loads(literal(file, name)) == list(WORDS[file, name])
-
-
-@pytest.mark.parametrize(("file", "name"), POSITIONS)
-def test_a_named_code_is_the_position_of_its_word(file, name):
-    words = list(map(camel_case, POSITIONS[file, name]))
-    codes = json.loads(re.sub(r"(\w+):", r'"\1":', literal(file, name)))
-
-    assert codes
-    assert codes == {word: words.index(word) for word in codes}
 
 
 @pytest.mark.parametrize(("file", "name"), ENUMERATIONS)

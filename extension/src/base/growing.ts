@@ -181,7 +181,7 @@ export class GrowingColumns<N extends string> {
   constructor(schema: Readonly<Record<N, Kept>>) {
     this.#all = (Object.keys(schema) as N[]).map((name) => [name, CREATE[schema[name]]()]);
     this.columns = Object.fromEntries(this.#all) as Readonly<Record<N, Growing<Numbers>>>;
-    this.#show();
+    this.show();
   }
 
   /** Reserves capacity for later rows. */
@@ -209,25 +209,22 @@ export class GrowingColumns<N extends string> {
     this.#all.forEach(([, column]) => column.truncate(rows));
   }
 
+  /** Shows the rows added so far. */
   show(): void {
-    this.#show();
-  }
-
-  #show(): void {
     this.count = this.length;
     const views = this.#all.map(([name, column]) => [name, column.view()]);
     Object.assign(this, Object.fromEntries(views));
   }
 }
 
+type Columns<S extends Schema> = new () => GrowingColumns<keyof S & string> & Views<S>;
+
 /** A class with growing columns, and a typed array of the shown rows of each. */
-export function columnsOf<const S extends Schema>(
-  schema: S,
-): new () => GrowingColumns<keyof S & string> & Views<S> {
+export function columnsOf<const S extends Schema>(schema: S): Columns<S> {
   const columns = class extends GrowingColumns<keyof S & string> {
     constructor() {
       super(schema);
     }
   };
-  return columns as unknown as new () => GrowingColumns<keyof S & string> & Views<S>;
+  return columns as unknown as Columns<S>;
 }

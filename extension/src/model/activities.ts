@@ -1,3 +1,4 @@
+import { codesOf } from "../base/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
@@ -14,8 +15,8 @@ export const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"]
 const HOST_MEMORIES = ["", "pageable", "pinned", "managed"] as const;
 export const ACCESS_MODES = ["unknown", "read", "write", "read_write"] as const;
 
-export const ActivityKind = { kernel: 0, memcpy: 1, memset: 2, graph: 3, range: 4 } as const;
-export const CopyKind = { hostToDevice: 1, deviceToHost: 2, deviceToDevice: 3 } as const;
+export const ActivityKind = codesOf(KINDS);
+export const CopyKind = codesOf(COPY_KINDS);
 
 /** Kernels, copies, memsets, graph launches and ranges on streams, in the order they came. */
 export class Activities extends rowsOf({

@@ -1,7 +1,7 @@
 import { GrowingFloats, GrowingWholes, type Wholes } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { countBelow } from "../base/search.ts";
-import { activeAfter, NO_EVENT, originOf } from "./blocks.ts";
+import { activeAfter, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 
 const KIB = 1024;
@@ -68,15 +68,14 @@ export class BlockGroups {
   }
 
   #idOf(block: number): number {
-    const { blocks, events, endNs } = this.#timeline;
+    const { blocks, events } = this.#timeline;
     const by = this.#by;
     if (by === "size") {
       return countBelow(SIZE_LIMITS, blocks.size[block] ?? 0);
     }
     if (by === "age") {
-      const allocatedNs = events.timeNs[blocks.allocated[block] ?? NO_EVENT] ?? 0;
-      const freedNs = events.timeNs[blocks.freeCompleted[block] ?? NO_EVENT] ?? endNs;
-      return countBelow(AGE_LIMITS, freedNs - allocatedNs);
+      const { fromNs, toNs } = this.#timeline.lifeOf(block);
+      return countBelow(AGE_LIMITS, toNs - fromNs);
     }
     return events[by][originOf(blocks, block)] ?? 0;
   }

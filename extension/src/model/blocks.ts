@@ -42,13 +42,13 @@ export class Blocks extends columnsOf({
     this.#taken = events.count;
     this.show();
     this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
-    this.pending.show();
+    this.pending.settle();
     return blocks;
   }
 
   #take(events: MemoryEvents, row: number): number {
     const action = events.action[row] ?? NO_EVENT;
-    if (action > Action.freeCompleted) {
+    if (action > Action.free_completed) {
       return NO_EVENT;
     }
     const at = events.address[row] ?? 0;
@@ -62,7 +62,7 @@ export class Blocks extends columnsOf({
     const known = this.#live.get(at);
     const block = known === NOTHING ? this.#begin(at, size, 0) : known;
     this.unannounced += known === NOTHING ? 1 : 0;
-    if (action === Action.freeRequested) {
+    if (action === Action.free_requested) {
       this.#request(block, row, timeNs);
     } else {
       this.#complete(block, row, timeNs);
@@ -124,6 +124,12 @@ export function isActiveAfter(blocks: Blocks, block: number, row: number): boole
 export function isPendingAfter(blocks: Blocks, block: number, row: number): boolean {
   const request = blocks.freeRequested[block] ?? NO_EVENT;
   return request !== NO_EVENT && request <= row && isActiveAfter(blocks, block, row);
+}
+
+/** Whether the program holds the block after the event at `row`; a pending free is not held. */
+export function isAllocatedAfter(blocks: Blocks, block: number, row: number): boolean {
+  const request = blocks.freeRequested[block] ?? NO_EVENT;
+  return isActiveAfter(blocks, block, row) && (request === NO_EVENT || request > row);
 }
 
 /** The row whose stack, stream and pool describe the block. */

@@ -2,7 +2,7 @@ import { formatAddress, formatBytes, formatDuration, formatExactBytes } from "..
 import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Names } from "./names.ts";
-import { describeFrame, type Stacks } from "./stacks.ts";
+import { describeFrame, describeLine, type Stacks } from "./stacks.ts";
 
 const FRAMES_SHOWN = 5;
 
@@ -87,12 +87,9 @@ export class Descriptions {
   }
 
   #lifetime(block: number): string[] {
-    const { blocks, events, endNs } = this.#timeline;
-    const completed = blocks.freeCompleted[block] ?? NO_EVENT;
-    const begin = events.timeNs[blocks.allocated[block] ?? NO_EVENT] ?? 0;
-    const end = completed === NO_EVENT ? endNs : (events.timeNs[completed] ?? endNs);
-    const tail = completed === NO_EVENT ? " until the end, not freed" : "";
-    return [`lived: ${formatDuration(end - begin)}${tail}`];
+    const { fromNs, toNs } = this.#timeline.lifeOf(block);
+    const isFreed = this.#timeline.blocks.freeCompleted[block] !== NO_EVENT;
+    return [`lived: ${formatDuration(toNs - fromNs)}${isFreed ? "" : " until the end, not freed"}`];
   }
 
   #freeLines(block: number): string[] {
@@ -121,15 +118,10 @@ export class Descriptions {
       return [`${verb} at ${time}, no call stack`];
     }
     const frames = this.#stacks.framesOf(stack);
-    const source = own.source.trim() === "" ? [] : [`    ${own.source.trim()}`];
     const shown = frames.slice(0, FRAMES_SHOWN).map((frame) => `  ← ${describeFrame(frame)}`);
     const rest = frames.length - shown.length;
     const more = rest > 0 ? [`  ← ${rest} more`] : [];
-    const isWhole = frames.length === 1;
-    return [
-      `${verb} at ${time}: ${describeFrame(own)}`,
-      ...source,
-      ...(isWhole ? [] : [...shown, ...more]),
-    ];
+    const line = describeLine(`${verb} at ${time}`, own);
+    return frames.length === 1 ? line : [...line, ...shown, ...more];
   }
 }

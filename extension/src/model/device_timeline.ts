@@ -1,9 +1,10 @@
 import { formatCount } from "../base/format.ts";
 import { GrowingWholes, type Wholes } from "../base/growing.ts";
 import { countAtMost } from "../base/search.ts";
-import { Blocks } from "./blocks.ts";
+import { Blocks, NO_EVENT } from "./blocks.ts";
 import type { LevelLine } from "./decimation.ts";
-import { noMemoryEvents, type MemoryEvents } from "./events.ts";
+import { noMemoryEvents } from "./event_log.ts";
+import type { MemoryEvents } from "./events.ts";
 import { AddressLayout } from "./layout.ts";
 import { Levels, type LevelName } from "./levels.ts";
 import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
@@ -20,11 +21,12 @@ interface Moment {
 export class DeviceTimeline {
   readonly blocks = new Blocks();
   readonly segments = new Segments();
-  readonly levels = new Levels();
+  readonly #levels = new Levels();
+  readonly lines: Readonly<Record<LevelName, LevelLine>> = this.#levels.lines;
   readonly layout = new AddressLayout();
-  #events = noMemoryEvents();
+  events = noMemoryEvents();
+  endNs = 1;
   #moment: Moment | undefined;
-  #endNs = 1;
   readonly #regions = new GrowingWholes();
   #placedSegments = 0;
 
@@ -34,36 +36,24 @@ export class DeviceTimeline {
 
   /** Takes events that begin with those known; the cost is that of those that are new. */
   extend(events: MemoryEvents, durationNs: number): void {
-    this.#events = events;
-    this.#endNs = Math.max(durationNs, this.#endNs, events.timeNs[events.count - 1] ?? 0);
+    this.events = events;
+    this.endNs = Math.max(durationNs, this.endNs, events.timeNs[events.count - 1] ?? 0);
     const blockOfRow = this.blocks.extend(events);
     this.segments.extend(events);
-    this.levels.extend(events, this.blocks, blockOfRow);
+    this.#levels.extend(events, this.blocks, blockOfRow);
     this.#place();
   }
 
   /** Makes room for events that will come, half of which are allocations. */
   reserve(events: number): void {
-    this.levels.reserve(events);
+    this.#levels.reserve(events);
     this.blocks.reserve(events >>> 1);
     this.#regions.reserve(events >>> 1);
   }
 
-  get events(): MemoryEvents {
-    return this.#events;
-  }
-
-  get endNs(): number {
-    return this.#endNs;
-  }
-
-  get lines(): Readonly<Record<LevelName, LevelLine>> {
-    return this.levels.lines;
-  }
-
   /** The row after which the most bytes were allocated. */
   get peak(): number {
-    return this.levels.peak;
+    return this.#levels.peak;
   }
 
   /** The region of the layout that each block lies in. */
@@ -101,6 +91,16 @@ export class DeviceTimeline {
       : `after event ${formatCount(row + 1 - initialCount)} of ${formatCount(recorded)}`;
   }
 
+  /** From when to when a block existed; from 0 if it did before the first event. */
+  lifeOf(block: number): { readonly fromNs: number; readonly toNs: number } {
+    const { timeNs } = this.events;
+    const { allocated, freeCompleted } = this.blocks;
+    return {
+      fromNs: timeNs[allocated[block] ?? NO_EVENT] ?? 0,
+      toNs: timeNs[freeCompleted[block] ?? NO_EVENT] ?? this.endNs,
+    };
+  }
+
   /** The last event at or before a time. */
   rowAt(timeNs: number): number {
     return Math.max(countAtMost(this.events.timeNs, timeNs) - 1, this.firstRow);
@@ -110,7 +110,7 @@ export class DeviceTimeline {
   segmentsAfter(row: number): readonly SegmentAtMoment[] {
     const { unannounced } = this.blocks;
     if (this.#moment?.row !== row || this.#moment.unannounced !== unannounced) {
-      const segments = segmentsAfter(this.#events, this.segments, this.blocks, row);
+      const segments = segmentsAfter(this.events, this.segments, this.blocks, row);
       this.#moment = { row, unannounced, segments };
     }
     return this.#moment.segments;

@@ -1,29 +1,31 @@
 import { columnsOf } from "../base/growing.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
-import { ACTIONS, type Bytes, type Floats, type MemoryEvents } from "./events.ts";
+import { ACTIONS, type MemoryEvents } from "./events.ts";
 
-/** By the name of a column here its name in `memory_events`. */
-const COLUMNS = {
-  address: "address",
-  size: "size",
-  requestedSize: "requested_size",
-  stream: "stream",
-  pool: "pool",
-  stack: "stack",
-} as const;
-const COLUMN_NAMES = Object.keys(COLUMNS) as readonly (keyof typeof COLUMNS)[];
+const COPIED = ["action", "address", "size", "requestedSize", "stream", "pool", "stack"] as const;
 
 /** Rows of `memory_events` in columns. */
-interface Rows extends Readonly<Record<keyof typeof COLUMNS, Floats>> {
-  readonly timeNs: Floats;
-  readonly action: Bytes;
+type Rows = ReturnType<typeof readRows>;
+
+function readRows(table: ArrowTable) {
+  return {
+    timeNs: table.numbers("time"),
+    action: table.codes("action", ACTIONS),
+    address: table.numbers("address"),
+    size: table.numbers("size"),
+    requestedSize: table.numbers("requested_size"),
+    stream: table.numbers("stream"),
+    pool: table.numbers("pool"),
+    stack: table.numbers("stack"),
+  };
 }
 
 /** The allocator events of each device, in the order in which they happened there. */
 export class EventLog {
+  /** How many events there are, of all devices. */
+  count = 0;
   readonly #initialCount: number;
   readonly #devices = new Map<number, DeviceEvents>();
-  #taken = 0;
   #expected = 0;
 
   /** `initialCount` leading events describe what existed when the recording began. */
@@ -34,9 +36,7 @@ export class EventLog {
   /** Takes more rows of `memory_events`. */
   append(table: ArrowTable): void {
     const devices = table.numbers("device");
-    const numbers = Object.entries(COLUMNS).map(([name, column]) => [name, table.numbers(column)]);
-    const [timeNs, action] = [table.numbers("time"), table.codes("action", ACTIONS)];
-    const rows = { ...Object.fromEntries(numbers), timeNs, action } as Rows;
+    const rows = readRows(table);
     // Most events follow one of the same device.
     for (let first = 0; first < table.rows;) {
       const device = devices[first] ?? 0;
@@ -44,11 +44,11 @@ export class EventLog {
       while (last < table.rows && devices[last] === device) {
         last += 1;
       }
-      const initial = Math.min(Math.max(this.#initialCount - this.#taken - first, 0), last - first);
+      const initial = Math.min(Math.max(this.#initialCount - this.count - first, 0), last - first);
       this.#eventsOf(device).append(rows, first, last, initial);
       first = last;
     }
-    this.#taken += table.rows;
+    this.count += table.rows;
   }
 
   /** Makes room for events that will come. */
@@ -67,14 +67,14 @@ export class EventLog {
     return events;
   }
 
-  /** The ordinals of the devices that have events, ascending. */
-  get devices(): number[] {
-    return [...this.#devices.keys()].sort((left, right) => left - right);
+  /** The ordinals of the devices that have events. */
+  get devices(): Iterable<number> {
+    return this.#devices.keys();
   }
 
-  /** The events of a device so far, without copying; undefined where there are none. */
-  ofDevice(ordinal: number): MemoryEvents | undefined {
-    return this.#devices.get(ordinal)?.view();
+  /** The events of a device so far, without copying. */
+  ofDevice(ordinal: number): MemoryEvents {
+    return this.#devices.get(ordinal)?.view() ?? noMemoryEvents();
   }
 }
 
@@ -88,7 +88,7 @@ class DeviceEvents extends columnsOf({
   pool: "whole",
   stack: "whole",
 }) {
-  #initialCount = 0;
+  initialCount = 0;
   #latestNs = -Infinity;
 
   /** Takes the rows in [first, last), of which the leading `initial` were there before. */
@@ -100,17 +100,18 @@ class DeviceEvents extends columnsOf({
       timeNs[row] = this.#latestNs;
     });
     this.columns.timeNs.append(timeNs);
-    for (const name of [...COLUMN_NAMES, "action"] as const) {
+    for (const name of COPIED) {
       this.columns[name].append(rows[name].subarray(first, last));
     }
-    this.#initialCount += initial;
+    this.initialCount += initial;
   }
 
   view(): MemoryEvents {
     this.show();
-    const { count, timeNs, action, address, size, requestedSize, stream, pool, stack } = this;
-    const initialCount = this.#initialCount;
-    const shown = { count, initialCount, timeNs, action, address, size };
-    return { ...shown, requestedSize, stream, pool, stack };
+    return { ...this };
   }
+}
+
+export function noMemoryEvents(): MemoryEvents {
+  return new DeviceEvents().view();
 }

@@ -1,3 +1,4 @@
+import { codesOf } from "../base/codes.ts";
 import type { Wholes } from "../base/growing.ts";
 
 /** In the order of `ACTIONS` in gpuviz/recording/tables.py. */
@@ -16,20 +17,7 @@ export const ACTIONS = [
   "empty_cache",
 ] as const;
 
-export const Action = {
-  alloc: 0,
-  freeRequested: 1,
-  freeCompleted: 2,
-  segmentAlloc: 3,
-  segmentFree: 4,
-  segmentMap: 5,
-  segmentUnmap: 6,
-  outOfMemory: 7,
-  recordStream: 8,
-  snapshot: 9,
-  annotate: 10,
-  emptyCache: 11,
-} as const;
+export const Action = codesOf(ACTIONS);
 
 export type Floats = Float64Array<ArrayBuffer>;
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -48,20 +36,4 @@ export interface MemoryEvents {
   readonly stream: Wholes;
   readonly pool: Wholes;
   readonly stack: Wholes;
-}
-
-export function noMemoryEvents(): MemoryEvents {
-  const none = new Float64Array();
-  return {
-    count: 0,
-    initialCount: 0,
-    timeNs: none,
-    action: new Uint8Array(),
-    address: none,
-    size: none,
-    requestedSize: none,
-    stream: new Uint32Array(),
-    pool: new Uint32Array(),
-    stack: new Uint32Array(),
-  };
 }

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { DeviceTimeline } from "./device_timeline.ts";
-import { fragmentationAfter, sizeClasses } from "./fragmentation.ts";
-import { fragmentationSeries } from "./fragmentation_series.ts";
+import { fragmentationAfter, fragmentationSeries, sizeClasses } from "./fragmentation.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function program(seed: number, initialCount = 0): DeviceTimeline {
@@ -16,8 +15,8 @@ test("the parts of reserved memory add up to it after every event", () => {
     const found = fragmentationAfter(timeline, row);
     const { requested, rounding, pendingFree, inactiveSplit, cachedWhole } = found;
     assert.equal(requested + rounding + pendingFree + inactiveSplit + cachedWhole, found.reserved);
-    assert.equal(found.reserved, timeline.levels.reserved[row]);
-    assert.equal(requested + rounding, timeline.levels.allocated[row]);
+    assert.equal(found.reserved, timeline.lines.reserved.values[row]);
+    assert.equal(requested + rounding, timeline.lines.allocated.values[row]);
     assert.equal(found.free, inactiveSplit + cachedWhole);
     const free = found.pools.reduce((sum, pool) => sum + pool.free, 0);
     assert.equal(free, found.free);
@@ -27,13 +26,13 @@ test("the parts of reserved memory add up to it after every event", () => {
 test("the series over time is that of each of its moments", () => {
   const timeline = program(8, 20);
   const series = fragmentationSeries(timeline, 0, timeline.endNs, 1000);
-  assert.equal(series.rows[0], timeline.firstRow);
-  assert.equal(series.rows.at(-1), timeline.events.count - 1);
-  series.rows.forEach((row, index) => {
-    const { free, largestFree } = fragmentationAfter(timeline, row);
-    assert.equal(series.free[index], free);
-    assert.equal(series.largestFree[index], largestFree);
-  });
+  assert.equal(series[0]?.row, timeline.firstRow);
+  assert.equal(series.at(-1)?.row, timeline.events.count - 1);
+  for (const moment of series) {
+    const { free, largestFree } = fragmentationAfter(timeline, moment.row);
+    assert.equal(moment.free, free);
+    assert.equal(moment.largestFree, largestFree);
+  }
 });
 
 test("a series of a part has its first and last moment and no more than asked", () => {
@@ -43,9 +42,9 @@ test("a series of a part has its first and last moment and no more than asked", 
 
   const series = fragmentationSeries(timeline, fromNs, toNs, 7);
 
-  assert.equal(series.rows.length, 7);
-  assert.equal(series.timeNs[0], fromNs);
-  assert.equal(series.timeNs.at(-1), toNs);
+  assert.equal(series.length, 7);
+  assert.equal(series[0]?.timeNs, fromNs);
+  assert.equal(series.at(-1)?.timeNs, toNs);
 });
 
 test("sizes of free blocks are counted by powers of two", () => {

@@ -1,7 +1,14 @@
+import { countAtMost } from "../base/search.ts";
+import { isAllocatedAfter, NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import { isReserved, segmentsAfter, walkSegment, type SegmentAtMoment } from "./moment.ts";
-import { isAllocatedAfter } from "./site_rows.ts";
+import {
+  freeBytes,
+  isReserved,
+  segmentsHolding,
+  walkSegment,
+  type SegmentAtMoment,
+} from "./moment.ts";
 
 /** A free block at a moment. */
 export interface FreeBlock {
@@ -11,18 +18,22 @@ export interface FreeBlock {
   readonly pool: number;
 }
 
+/** Free blocks together, in bytes. */
+interface FreeSpace {
+  readonly free: number;
+  readonly largestFree: number;
+  /** Share of the free bytes outside the largest free block. */
+  readonly external: number;
+}
+
 /** What `Recording.fragmentation(at)` tells of a moment, in bytes. */
-export interface Fragmentation {
+export interface Fragmentation extends FreeSpace {
   readonly reserved: number;
   readonly requested: number;
   readonly rounding: number;
   readonly pendingFree: number;
   readonly inactiveSplit: number;
   readonly cachedWhole: number;
-  readonly free: number;
-  readonly largestFree: number;
-  /** Share of the free bytes outside the largest free block. */
-  readonly external: number;
   /** Share of the allocated bytes that nobody asked for. */
   readonly internal: number;
   /** Share of the reserved bytes that are active. */
@@ -32,21 +43,16 @@ export interface Fragmentation {
 }
 
 /** The same of one pool and stream. */
-export interface PoolFragmentation {
+export interface PoolFragmentation extends FreeSpace {
   readonly pool: number;
   readonly stream: number;
   readonly reserved: number;
-  readonly free: number;
-  readonly largestFree: number;
-  readonly external: number;
 }
 
 /** Where the reserved memory went that is not in use, after the event at `row`. */
 export function fragmentationAfter(timeline: DeviceTimeline, row: number): Fragmentation {
-  const { blocks, events, segments } = timeline;
-  const known = segmentsAfter(events, segments, blocks, row).filter((each) =>
-    isReserved(events, each),
-  );
+  const { blocks, events } = timeline;
+  const known = timeline.segmentsAfter(row).filter((each) => isReserved(events, each));
   const sums = { reserved: 0, requested: 0, allocated: 0, pendingFree: 0, inactiveSplit: 0 };
   const freeBlocks: FreeBlock[] = [];
   for (const segment of known) {
@@ -61,25 +67,22 @@ export function fragmentationAfter(timeline: DeviceTimeline, row: number): Fragm
       }
     }
     const gaps = gapsOf(timeline, segment);
-    const isExpandable = events.action[segment.origin] === Action.segmentMap;
+    const isExpandable = events.action[segment.origin] === Action.segment_map;
     if (segment.blocks.length > 0 && !isExpandable) {
-      sums.inactiveSplit += totalBytes(gaps);
+      sums.inactiveSplit += freeSpace(gaps).free;
     }
     freeBlocks.push(...gaps);
   }
   const { reserved, requested, allocated, pendingFree, inactiveSplit } = sums;
-  const free = totalBytes(freeBlocks);
-  const largestFree = largestBytes(freeBlocks);
+  const space = freeSpace(freeBlocks);
   return {
+    ...space,
     reserved,
     requested,
     rounding: allocated - requested,
     pendingFree,
     inactiveSplit,
-    cachedWhole: free - inactiveSplit,
-    free,
-    largestFree,
-    external: externalOf(free, largestFree),
+    cachedWhole: space.free - inactiveSplit,
     internal: allocated === 0 ? 0 : (allocated - requested) / allocated,
     utilization: reserved === 0 ? 0 : (allocated + pendingFree) / reserved,
     pools: byPool(timeline, known, freeBlocks),
@@ -87,9 +90,10 @@ export function fragmentationAfter(timeline: DeviceTimeline, row: number): Fragm
   };
 }
 
-/** Share of free bytes outside the largest free block. */
-function externalOf(free: number, largest: number): number {
-  return free === 0 ? 0 : 1 - largest / free;
+function freeSpace(blocks: readonly FreeBlock[]): FreeSpace {
+  const free = blocks.reduce((sum, { bytes }) => sum + bytes, 0);
+  const largestFree = blocks.reduce((high, { bytes }) => Math.max(high, bytes), 0);
+  return { free, largestFree, external: free === 0 ? 0 : 1 - largestFree / free };
 }
 
 function gapsOf({ blocks, events }: DeviceTimeline, segment: SegmentAtMoment): FreeBlock[] {
@@ -123,17 +127,8 @@ function byPool(
       const own = freeBlocks.filter(
         ({ pool, stream }) => pool === each.pool && stream === each.stream,
       );
-      const [free, largestFree] = [totalBytes(own), largestBytes(own)];
-      return { ...each, free, largestFree, external: externalOf(free, largestFree) };
+      return { ...each, ...freeSpace(own) };
     });
-}
-
-function totalBytes(blocks: readonly FreeBlock[]): number {
-  return blocks.reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-function largestBytes(blocks: readonly FreeBlock[]): number {
-  return blocks.reduce((high, { bytes }) => Math.max(high, bytes), 0);
 }
 
 /** Free blocks of sizes from a power of two to the next. */
@@ -154,4 +149,69 @@ export function sizeClasses(freeBlocks: readonly FreeBlock[]): SizeClass[] {
     known.bytes += bytes;
   }
   return [...classes.values()].sort((left, right) => right.fromBytes - left.fromBytes);
+}
+
+/** The free bytes in segments and the largest free block after an event. */
+export interface FreeMoment extends Pick<FreeSpace, "free" | "largestFree"> {
+  readonly row: number;
+  readonly timeNs: number;
+}
+
+/** At most `count` moments from one time to another, after events that are equally far apart. */
+export function fragmentationSeries(
+  timeline: DeviceTimeline,
+  fromNs: number,
+  toNs: number,
+  count: number,
+): FreeMoment[] {
+  const { blocks, events, segments } = timeline;
+  const active = new Set<number>();
+  const blockOf = new Int32Array(events.count).fill(NO_EVENT);
+  blocks.freeCompleted.forEach((row, block) => {
+    if (row !== NO_EVENT) {
+      blockOf[row] = block;
+    }
+  });
+  blocks.allocated.forEach((row, block) => {
+    if (row === NO_EVENT) {
+      active.add(block);
+    } else {
+      blockOf[row] = block;
+    }
+  });
+  let next = 0;
+  return chosenRows(timeline, fromNs, toNs, count).map((row) => {
+    for (; next <= row; next += 1) {
+      const block = blockOf[next] ?? NO_EVENT;
+      if (block !== NO_EVENT && events.action[next] === Action.alloc) {
+        active.add(block);
+      } else {
+        active.delete(block);
+      }
+    }
+    const byAddress = [...active].sort(
+      (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
+    );
+    const known = segmentsHolding(events, segments, blocks, row, byAddress);
+    const reserved = known.filter((each) => isReserved(events, each));
+    const { largest, total } = freeBytes(reserved, blocks);
+    return { row, timeNs: events.timeNs[row] ?? 0, free: total, largestFree: largest };
+  });
+}
+
+function chosenRows(
+  { events, firstRow }: DeviceTimeline,
+  fromNs: number,
+  toNs: number,
+  count: number,
+): number[] {
+  const first = Math.max(countAtMost(events.timeNs, fromNs) - 1, firstRow);
+  const last = Math.max(countAtMost(events.timeNs, toNs) - 1, first);
+  if (events.count === 0) {
+    return [];
+  }
+  const steps = Math.min(count - 1, last - first);
+  return Array.from({ length: steps + 1 }, (_, step) =>
+    steps === 0 ? first : first + Math.round((step * (last - first)) / steps),
+  );
 }

@@ -31,8 +31,10 @@ export class GpuActivities {
   lacksDerived = false;
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
-  #endNs = 0;
-  readonly #devices = new Set<number>();
+  /** When the last activity or call ends. */
+  endNs = 0;
+  /** The devices that there are activities of. */
+  readonly devices = new Set<number>();
 
   /** Takes more rows of a table; other tables are passed over. */
   append(table: ArrowTable): void {
@@ -40,27 +42,17 @@ export class GpuActivities {
     const before = [activities.count, apiCalls.count] as const;
     this.#tables[table.name]?.append(table);
     for (let row = before[0]; row < activities.count; row += 1) {
-      this.#endNs = Math.max(this.#endNs, activities.toNs[row] ?? 0);
-      this.#devices.add(activities.device[row] ?? 0);
+      this.endNs = Math.max(this.endNs, activities.toNs[row] ?? 0);
+      this.devices.add(activities.device[row] ?? 0);
     }
     for (let row = before[1]; row < apiCalls.count; row += 1) {
-      this.#endNs = Math.max(this.#endNs, apiCalls.toNs[row] ?? 0);
+      this.endNs = Math.max(this.endNs, apiCalls.toNs[row] ?? 0);
     }
   }
 
   /** Makes room for rows of a table that will come. */
   reserve(table: string, rows: number): void {
     this.#tables[table]?.reserve?.(rows);
-  }
-
-  /** When the last activity or call ends. */
-  get endNs(): number {
-    return this.#endNs;
-  }
-
-  /** The devices that there are activities of. */
-  get devices(): ReadonlySet<number> {
-    return this.#devices;
   }
 
   readonly #tables: Readonly<Record<string, Appendable>> = {

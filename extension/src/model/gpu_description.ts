@@ -14,6 +14,7 @@ import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
 import type { Gap } from "./selected.ts";
+import type { Times } from "./selected_times.ts";
 import {
   isActivity,
   isHostRange,
@@ -23,7 +24,7 @@ import {
   spanKindOf,
 } from "./span_kinds.ts";
 import type { SpanRow } from "./span_row.ts";
-import { describeFrame, type Stacks } from "./stacks.ts";
+import { describeLine, type Stacks } from "./stacks.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
 const LONGEST_NAME = 300;
@@ -95,7 +96,7 @@ export class GpuDescriptions {
       stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
       ...(causes === undefined ? [] : idleLines(causes, toNs - fromNs)),
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
-      ...this.#launchedFrom(activities.correlation[next] ?? 0),
+      ...this.#callSite("launched", activities.correlation[next] ?? 0),
     ];
   }
 
@@ -130,8 +131,7 @@ export class GpuDescriptions {
   }
 
   #memoryOperation(kind: number, row: number): string[] {
-    const { memoryOperations, apiCalls, strings } = this.#gpu;
-    const call = apiCalls.byCorrelation.last(memoryOperations.correlation[row] ?? 0);
+    const { memoryOperations, strings } = this.#gpu;
     const source = strings.get(memoryOperations.source[row] ?? 0);
     const bytes = formatExactBytes(memoryOperations.bytes[row] ?? 0);
     return [
@@ -140,36 +140,29 @@ export class GpuDescriptions {
       `memory: ${memoryOperations.memoryOf(row) || "unknown"}`,
       `address: ${formatAddress(memoryOperations.address[row] ?? 0)}`,
       ...(source === "" ? [] : [`asked for by: ${cut(source)}`]),
-      ...(call === undefined ? [] : this.#site("called", apiCalls.stack[call] ?? 0)),
+      ...this.#callSite("called", memoryOperations.correlation[row] ?? 0),
     ];
   }
 
   #overhead(row: number): string[] {
     const { overheads } = this.#gpu;
-    const fromNs = overheads.fromNs[row] ?? 0;
-    const duration = (overheads.toNs[row] ?? 0) - fromNs;
-    return [
-      `Overhead: ${overheads.nameOf(row)}`,
-      `for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
-    ];
+    return [`Overhead: ${overheads.nameOf(row)}`, lasting(overheads, row)];
   }
 
   #activity(kind: number, row: number): string[] {
     const { activities, strings } = this.#gpu;
-    const fromNs = activities.fromNs[row] ?? 0;
-    const duration = (activities.toNs[row] ?? 0) - fromNs;
     const name = cut(strings.get(activities.name[row] ?? 0));
     return [
       name === "" ? sentence(kind) : name,
-      `${sentence(kind)} for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
+      `${sentence(kind)} ${lasting(activities, row)}`,
       `stream: ${this.#names.stream(activities.stream[row] ?? 0)}`,
-      ...this.#transfer(row, duration),
+      ...this.#transfer(row),
       ...this.#configuration(row),
-      ...this.#launchedFrom(activities.correlation[row] ?? 0),
+      ...this.#callSite("launched", activities.correlation[row] ?? 0),
     ];
   }
 
-  #transfer(row: number, durationNs: number): string[] {
+  #transfer(row: number): string[] {
     const { activities } = this.#gpu;
     const bytes = activities.bytes[row] ?? 0;
     if (bytes === 0) {
@@ -177,6 +170,7 @@ export class GpuDescriptions {
     }
     const [from, to] = activities.memoriesOf(row);
     const memories = from === "" && to === "" ? "" : ` from ${from || "?"} to ${to || "?"} memory`;
+    const durationNs = (activities.toNs[row] ?? 0) - (activities.fromNs[row] ?? 0);
     const rate = durationNs > 0 ? `, ${formatBytes((bytes / durationNs) * 1e9)}/s` : "";
     return [`${formatExactBytes(bytes)}${memories}${rate}`];
   }
@@ -193,53 +187,39 @@ export class GpuDescriptions {
     ];
   }
 
-  #launchedFrom(correlation: number): string[] {
+  /** The line that made the call of a correlation id, if that is known. */
+  #callSite(verb: string, correlation: number): string[] {
     const { apiCalls } = this.#gpu;
     const call = apiCalls.byCorrelation.last(correlation);
-    return call === undefined ? [] : this.#site("launched", apiCalls.stack[call] ?? 0);
+    return call === undefined ? [] : this.#site(verb, apiCalls.stack[call] ?? 0);
   }
 
   #site(verb: string, stack: number): string[] {
     const frame = this.#stacks.userFrameOf(stack);
-    if (frame === undefined) {
-      return [];
-    }
-    const source = frame.source.trim();
-    return [`${verb}: ${describeFrame(frame)}`, ...(source === "" ? [] : [`    ${source}`])];
+    return frame === undefined ? [] : describeLine(verb, frame);
   }
 
   #range(kind: number, row: number): string[] {
     const { ranges, strings } = this.#gpu;
-    const fromNs = ranges.fromNs[row] ?? 0;
-    const toNs = ranges.toNs[row] ?? OPEN;
-    const length = toNs === OPEN ? "still open" : `for ${formatDuration(toNs - fromNs)}`;
-    return [
-      cut(strings.get(ranges.name[row] ?? 0)),
-      `${sentence(kind)} ${length}, at ${formatTime(fromNs, 1000)}`,
-    ];
+    return [cut(strings.get(ranges.name[row] ?? 0)), `${sentence(kind)} ${lasting(ranges, row)}`];
   }
 
   #wait(row: number): string[] {
-    const { synchronizations, apiCalls } = this.#gpu;
-    const fromNs = synchronizations.fromNs[row] ?? 0;
-    const duration = (synchronizations.toNs[row] ?? 0) - fromNs;
+    const { synchronizations } = this.#gpu;
     const stream = synchronizations.stream[row] ?? 0;
-    const call = apiCalls.byCorrelation.last(synchronizations.correlation[row] ?? 0);
     return [
       `Host waits for ${WAITED_FOR[synchronizations.kind[row] ?? 0] ?? "the GPU"}`,
-      `for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
+      lasting(synchronizations, row),
       ...(stream === 0 ? [] : [`stream: ${this.#names.stream(stream)}`]),
-      ...(call === undefined ? [] : this.#site("called", apiCalls.stack[call] ?? 0)),
+      ...this.#callSite("called", synchronizations.correlation[row] ?? 0),
     ];
   }
 
   #call(row: number): string[] {
     const { apiCalls, strings } = this.#gpu;
-    const fromNs = apiCalls.fromNs[row] ?? 0;
-    const duration = (apiCalls.toNs[row] ?? 0) - fromNs;
     return [
       cut(strings.get(apiCalls.name[row] ?? 0)),
-      `CUDA call for ${formatDuration(duration)}, at ${formatTime(fromNs, 1000)}`,
+      `CUDA call ${lasting(apiCalls, row)}`,
       ...this.#site("called", apiCalls.stack[row] ?? 0),
     ];
   }
@@ -265,6 +245,13 @@ export function idleLines(causes: IdleTimes, totalNs: number): string[] {
 
 /** By kind of synchronization. */
 const WAITED_FOR = ["", "", "an event", "a stream", "the whole device"] as const;
+
+/** How long a row lasted and when it began, as `for 1.50 ms, at 2.000 s`. */
+function lasting({ fromNs, toNs }: Times, row: number): string {
+  const [begin, end] = [fromNs[row] ?? 0, toNs[row] ?? OPEN];
+  const length = end === OPEN ? "still open" : `for ${formatDuration(end - begin)}`;
+  return `${length}, at ${formatTime(begin, 1000)}`;
+}
 
 function sentence(kind: number): string {
   const text = SPAN_KINDS[kind] ?? "";

@@ -2,7 +2,6 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { EventLog } from "./event_log.ts";
-import { noMemoryEvents } from "./events.ts";
 import { Lanes } from "./lanes.ts";
 import { RecordedNames } from "./names.ts";
 import { Stacks } from "./stacks.ts";
@@ -10,31 +9,26 @@ import { GpuActivities } from "./gpu_activities.ts";
 
 /** Everything of a recording that has come so far. */
 export class GrowingRecording {
-  readonly events: EventLog;
   readonly gpu = new GpuActivities();
+  readonly #events: EventLog;
   readonly #stacks = new Stacks();
   readonly #names = new RecordedNames();
   readonly #lanes = new Lanes(this.gpu, this.#names);
-  readonly #devices = new Set<number>();
   readonly #contents = new Map<number, DeviceContents>();
-  #eventCount = 0;
   #expectedEvents = 0;
   #durationNs = 0;
 
   constructor(initialEvents = 0) {
-    this.events = new EventLog(initialEvents);
+    this.#events = new EventLog(initialEvents);
   }
 
   append(table: ArrowTable): void {
     if (table.name === "memory_events") {
-      this.events.append(table);
-      this.#eventCount += table.rows;
-      this.#addDevices(this.events.devices);
+      this.#events.append(table);
     } else {
       this.#stacks.append(table);
       this.#names.append(table);
       this.gpu.append(table);
-      this.#addDevices(this.gpu.devices);
     }
   }
 
@@ -46,7 +40,7 @@ export class GrowingRecording {
   /** Makes room for rows that will come. */
   reserve(table: string, rows: number): void {
     if (table === "memory_events") {
-      this.events.reserve(rows);
+      this.#events.reserve(rows);
       this.#expectedEvents = rows;
     }
     this.gpu.reserve(table, rows);
@@ -54,19 +48,21 @@ export class GrowingRecording {
 
   /** Takes what was appended into what is drawn, so that it need not be done all at once later. */
   settle(): void {
-    for (const device of this.#devices) {
+    for (const device of this.devices) {
       this.contentsOf(device);
     }
   }
 
   /** The memory events of all devices. */
   get eventCount(): number {
-    return this.#eventCount;
+    return this.#events.count;
   }
 
   /** The devices that there is something of, ascending. */
   get devices(): number[] {
-    return [...this.#devices].sort((left, right) => left - right);
+    return [...new Set([...this.#events.devices, ...this.gpu.devices])].sort(
+      (left, right) => left - right,
+    );
   }
 
   /**
@@ -77,7 +73,7 @@ export class GrowingRecording {
     const contents = this.#contents.get(device) ?? this.#newContents(device);
     const endNs = Math.max(this.#durationNs, this.gpu.endNs);
     this.#lanes.extend();
-    contents.timeline.extend(this.events.ofDevice(device) ?? noMemoryEvents(), endNs);
+    contents.timeline.extend(this.#events.ofDevice(device), endNs);
     return contents;
   }
 
@@ -89,11 +85,5 @@ export class GrowingRecording {
     const contents = { device, timeline, gpu, lanes: this.#lanes, stacks: this.#stacks, names };
     this.#contents.set(device, contents);
     return contents;
-  }
-
-  #addDevices(devices: Iterable<number>): void {
-    for (const device of devices) {
-      this.#devices.add(device);
-    }
   }
 }

@@ -1,3 +1,4 @@
+import { codesOf } from "../base/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** CUDA calls on the host, in the order they came. */
@@ -19,13 +20,7 @@ const SYNCHRONIZATION_KINDS = [
   "context_synchronize",
 ] as const;
 
-export const SynchronizationKind = {
-  eventRecord: 0,
-  streamWaitEvent: 1,
-  eventSynchronize: 2,
-  streamSynchronize: 3,
-  contextSynchronize: 4,
-} as const;
+export const SynchronizationKind = codesOf(SYNCHRONIZATION_KINDS);
 
 /** Event records, waits for them, and the host waiting, in the order they came. */
 export class Synchronizations extends rowsOf({

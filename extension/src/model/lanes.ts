@@ -24,7 +24,7 @@ export class Lanes {
   readonly #gpu: GpuActivities;
   readonly #names: Names;
   readonly #streams = new Map<number, StreamLane>();
-  readonly #threads: ThreadLanes;
+  #threads: ThreadLanes;
   #taken = 0;
 
   constructor(gpu: GpuActivities, names: Names) {
@@ -36,7 +36,7 @@ export class Lanes {
   /** Takes in what was added to the tables; a range that is still open has no end. */
   extend(): void {
     this.#extendStreams();
-    this.#threads.extend();
+    this.#threads = this.#threads.extended();
   }
 
   /** The lanes of a device's streams, in the order of their ids. */
@@ -44,10 +44,6 @@ export class Lanes {
     return [...this.#streams.values()]
       .filter((lane) => lane.device === device)
       .sort((left, right) => left.stream - right.stream);
-  }
-
-  get devices(): number[] {
-    return [...new Set([...this.#streams.values()].map((lane) => lane.device))];
   }
 
   get threads(): readonly Lane[] {

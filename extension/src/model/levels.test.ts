@@ -24,17 +24,17 @@ function totalsAfter(rows: readonly EventRow[], count: number): Record<string, n
         requested: requestedSize ?? 0,
         pending: false,
       });
-    } else if (action === Action.freeRequested) {
+    } else if (action === Action.free_requested) {
       const block = live.get(address);
       live.set(address, {
         size,
         requested: block?.requested ?? 0,
         pending: true,
       });
-    } else if (action === Action.freeCompleted) {
+    } else if (action === Action.free_completed) {
       live.delete(address);
     } else {
-      reserved += action === Action.segmentAlloc ? size : -size;
+      reserved += action === Action.segment_alloc ? size : -size;
     }
   }
   const blocks = [...live.values()];
@@ -51,13 +51,13 @@ test("running levels equal totals counted anew after every event", () => {
   for (const seed of [1, 2, 3]) {
     const rows = randomProgram(seed, 300);
     const events = eventsOf(rows);
-    const { levels } = new DeviceTimeline(events);
+    const { lines } = new DeviceTimeline(events);
     rows.forEach((_, row) => {
       const found = {
-        reserved: levels.reserved[row],
-        active: levels.active[row],
-        allocated: levels.allocated[row],
-        requested: levels.requested[row],
+        reserved: lines.reserved.values[row],
+        active: lines.active.values[row],
+        allocated: lines.allocated.values[row],
+        requested: lines.requested.values[row],
       };
       assert.deepEqual(found, totalsAfter(rows, row + 1), `seed ${seed}, row ${row}`);
     });
@@ -68,7 +68,7 @@ test("the peak is the first of the largest totals once the recording has begun",
   const sizes = [9, -5, 2, 1, -1, 1, -5];
   const rows = sizes.map((size, row) => ({
     timeNs: row,
-    action: size > 0 ? Action.alloc : Action.freeCompleted,
+    action: size > 0 ? Action.alloc : Action.free_completed,
     address: Math.abs(size),
     size: Math.abs(size),
   }));
@@ -76,7 +76,7 @@ test("the peak is the first of the largest totals once the recording has begun",
   const whole = new DeviceTimeline(eventsOf(rows));
   const late = new DeviceTimeline(eventsOf(rows, 4));
 
-  assert.deepEqual([...whole.levels.allocated], [5, 14, 9, 11, 12, 11, 12, 12]);
+  assert.deepEqual([...whole.lines.allocated.values], [5, 14, 9, 11, 12, 11, 12, 12]);
   assert.equal(whole.peak, 1);
   assert.equal(late.peak, 4);
 });
@@ -84,7 +84,7 @@ test("the peak is the first of the largest totals once the recording has begun",
 test("every pixel column holds the extremes of its events and where it started", () => {
   const rows = randomProgram(7, 400);
   const events = eventsOf(rows);
-  const { active } = new DeviceTimeline(events).levels;
+  const active = new DeviceTimeline(events).lines.active.values;
   const from = 3000;
   const to = 21_000;
   const columns = 37;

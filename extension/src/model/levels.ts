@@ -1,4 +1,4 @@
-import { GrowingWholes, type Wholes } from "../base/growing.ts";
+import { GrowingWholes } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
 import { Action, type Indices, type MemoryEvents } from "./events.ts";
@@ -14,11 +14,7 @@ type ByName<T> = Readonly<Record<LevelName, T>>;
  * Exact running sums, with the rules of torch.cuda.memory_stats: a requested free ends `allocated`,
  * a completed one ends `active` and `requested`.
  */
-export class Levels implements ByName<Wholes> {
-  reserved: Wholes = new Uint8Array();
-  active: Wholes = new Uint8Array();
-  allocated: Wholes = new Uint8Array();
-  requested: Wholes = new Uint8Array();
+export class Levels {
   readonly lines: ByName<LevelLine> = each(() => new LevelLine());
   /** The first row with the most bytes allocated, from the start of the recording on. */
   peak = 0;
@@ -39,8 +35,7 @@ export class Levels implements ByName<Wholes> {
     }
     for (const name of LEVEL_NAMES) {
       this.#columns[name].append(added[name]);
-      this[name] = this.#columns[name].view();
-      this.lines[name].extend(this[name]);
+      this.lines[name].extend(this.#columns[name].view());
     }
   }
 
@@ -53,9 +48,9 @@ export class Levels implements ByName<Wholes> {
   #count(events: MemoryEvents, row: number, blocks: Blocks, block: number): void {
     const now = this.#now;
     const action = events.action[row];
-    if (action === Action.segmentAlloc || action === Action.segmentMap) {
+    if (action === Action.segment_alloc || action === Action.segment_map) {
       now.reserved += events.size[row] ?? 0;
-    } else if (action === Action.segmentFree || action === Action.segmentUnmap) {
+    } else if (action === Action.segment_free || action === Action.segment_unmap) {
       now.reserved -= events.size[row] ?? 0;
     }
     const begun = blocks.allocated[block] ?? NO_EVENT;
@@ -68,7 +63,7 @@ export class Levels implements ByName<Wholes> {
       now.active += size;
       now.allocated += size;
       now.requested += requested;
-    } else if (action === Action.freeCompleted) {
+    } else if (action === Action.free_completed) {
       now.active -= size;
       now.requested -= requested;
       now.allocated -= blocks.freeRequested[block] === NO_EVENT ? size : 0;

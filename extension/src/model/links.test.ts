@@ -13,7 +13,7 @@ import { GpuActivities } from "./gpu_activities.ts";
 const EVENTS = eventsOf([
   { timeNs: 0, action: Action.alloc, address: 4096, size: 512 },
   { timeNs: 10, action: Action.alloc, address: 8192, size: 512 },
-  { timeNs: 100, action: Action.freeCompleted, address: 4096, size: 512 },
+  { timeNs: 100, action: Action.free_completed, address: 4096, size: 512 },
   { timeNs: 110, action: Action.alloc, address: 4096, size: 512 },
 ]);
 
@@ -93,7 +93,7 @@ test("an address that is used again and again is looked up in no time", () => {
   const count = 50_000;
   const rows = Array.from({ length: 2 * count }, (_, row) => ({
     timeNs: row,
-    action: row % 2 === 0 ? Action.alloc : Action.freeCompleted,
+    action: row % 2 === 0 ? Action.alloc : Action.free_completed,
     address: 4096,
     size: 512,
   }));

@@ -18,10 +18,10 @@ function timelineOf(...rows: readonly (readonly [number, number])[]): DeviceTime
 
 test("a call of empty_cache is marked instead of the segments that it gave back", () => {
   const timeline = timelineOf(
-    [Action.segmentFree, 2],
-    [Action.segmentUnmap, 3],
-    [Action.emptyCache, 5],
-    [Action.emptyCache, 0],
+    [Action.segment_free, 2],
+    [Action.segment_unmap, 3],
+    [Action.empty_cache, 5],
+    [Action.empty_cache, 0],
   );
 
   const marks = findMarks(timeline);
@@ -42,13 +42,13 @@ test("a call of empty_cache is marked instead of the segments that it gave back"
 
 test("segments that went back for another reason are marked apart", () => {
   const timeline = timelineOf(
-    [Action.segmentFree, 2 * MIB],
-    [Action.segmentFree, 20 * MIB],
-    [Action.emptyCache, 20 * MIB],
-    [Action.segmentFree, MIB],
-    [Action.outOfMemory, 9 * MIB],
+    [Action.segment_free, 2 * MIB],
+    [Action.segment_free, 20 * MIB],
+    [Action.empty_cache, 20 * MIB],
+    [Action.segment_free, MIB],
+    [Action.oom, 9 * MIB],
     [Action.snapshot, 0],
-    [Action.segmentFree, 4 * MIB],
+    [Action.segment_free, 4 * MIB],
   );
 
   assert.deepEqual(

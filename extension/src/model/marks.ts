@@ -26,24 +26,24 @@ export function findMarks({ events }: DeviceTimeline): Mark[] {
   for (let row = 0; row <= count; row += 1) {
     const code = action[row];
     // Nearly all are those of blocks, and all events are looked at whenever some were added.
-    if (returned === 0 && (code ?? Infinity) <= Action.freeCompleted) {
+    if (returned === 0 && (code ?? Infinity) <= Action.free_completed) {
       continue;
     }
     const bytes = size[row] ?? 0;
-    if (code === Action.segmentFree || code === Action.segmentUnmap) {
+    if (code === Action.segment_free || code === Action.segment_unmap) {
       first = returned === 0 ? row : first;
       returned += bytes;
       continue;
     }
     // What empty_cache gave back are the events before it.
-    returned -= code === Action.emptyCache ? bytes : 0;
+    returned -= code === Action.empty_cache ? bytes : 0;
     if (returned > 0) {
       add("memory returned", first, returned);
     }
     returned = 0;
-    if (code === Action.emptyCache) {
+    if (code === Action.empty_cache) {
       add("empty_cache()", row, bytes);
-    } else if (code === Action.outOfMemory) {
+    } else if (code === Action.oom) {
       add("out of memory", row, requestedSize[row] || bytes);
     } else if (code === Action.snapshot) {
       add("snapshot", row, 0);

@@ -48,7 +48,7 @@ test("the memory of a window is that of its events and of what was there before"
   ] as const) {
     const inside = rows.filter((row) => row.timeNs >= from && row.timeNs <= to);
     const allocs = inside.filter((row) => row.action === Action.alloc);
-    const levels = [...timeline.levels.allocated].filter((_, row) => {
+    const levels = [...timeline.lines.allocated.values].filter((_, row) => {
       const next = rows[row + 1]?.timeNs ?? Infinity;
       return (rows[row]?.timeNs ?? 0) <= to && (next >= from || (rows[row]?.timeNs ?? 0) >= from);
     });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
-import { barPieces } from "./bar_rects.ts";
 import { packBars } from "./bars.ts";
 import { isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
@@ -18,11 +17,11 @@ function stateAfter(rows: readonly EventRow[], count: number): State {
   const segments = new Map<number, number>();
   const blocks = new Map<number, "inUse" | "pending">();
   for (const { action, address, size } of rows.slice(0, count)) {
-    if (action === Action.segmentAlloc) segments.set(address, address + size);
-    if (action === Action.segmentFree) segments.delete(address);
+    if (action === Action.segment_alloc) segments.set(address, address + size);
+    if (action === Action.segment_free) segments.delete(address);
     if (action === Action.alloc) blocks.set(address, "inUse");
-    if (action === Action.freeRequested) blocks.set(address, "pending");
-    if (action === Action.freeCompleted) blocks.delete(address);
+    if (action === Action.free_requested) blocks.set(address, "pending");
+    if (action === Action.free_completed) blocks.delete(address);
   }
   return { segments, blocks };
 }
@@ -60,8 +59,7 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
     blocks,
     rows.length - 1,
   );
-  const layout = packBars(segments);
-  const pieces = barPieces(segments, layout, blocks);
+  const { pieces, widthBytes, rows: barRows } = packBars(segments, blocks);
   const bytes = (isFree: boolean): number =>
     pieces
       .filter((piece) => (piece.block === undefined) === isFree)
@@ -70,16 +68,16 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
 
   assert.equal(bytes(true) + bytes(false), reserved);
   assert.equal(bytes(true), freeBytes(segments, blocks).total);
-  assert.ok(pieces.every((piece) => piece.to <= layout.widthBytes && piece.row < layout.rows));
+  assert.ok(pieces.every((piece) => piece.to <= widthBytes && piece.row < barRows));
 });
 
 test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {
   const events = eventsOf([
-    { timeNs: 0, action: Action.segmentMap, address: 1000, size: 100 },
-    { timeNs: 1, action: Action.segmentMap, address: 1100, size: 100 },
-    { timeNs: 2, action: Action.segmentAlloc, address: 5000, size: 100 },
-    { timeNs: 3, action: Action.segmentAlloc, address: 5100, size: 100 },
-    { timeNs: 4, action: Action.segmentUnmap, address: 1050, size: 50 },
+    { timeNs: 0, action: Action.segment_map, address: 1000, size: 100 },
+    { timeNs: 1, action: Action.segment_map, address: 1100, size: 100 },
+    { timeNs: 2, action: Action.segment_alloc, address: 5000, size: 100 },
+    { timeNs: 3, action: Action.segment_alloc, address: 5100, size: 100 },
+    { timeNs: 4, action: Action.segment_unmap, address: 1050, size: 50 },
   ]);
   const segments = new DeviceTimeline(events).segments;
   const ranges = (row: number): number[][] =>

@@ -99,8 +99,8 @@ function joinMapped(
 
 function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
   return (
-    events.action[left] === Action.segmentMap &&
-    events.action[right] === Action.segmentMap &&
+    events.action[left] === Action.segment_map &&
+    events.action[right] === Action.segment_map &&
     events.stream[left] === events.stream[right] &&
     events.pool[left] === events.pool[right]
   );
@@ -146,5 +146,5 @@ export function freeBytes(
 
 /** Whether a segment was reserved; strays hold one block of an allocator that does not tell. */
 export function isReserved({ action }: MemoryEvents, { origin }: SegmentAtMoment): boolean {
-  return action[origin] === Action.segmentAlloc || action[origin] === Action.segmentMap;
+  return action[origin] === Action.segment_alloc || action[origin] === Action.segment_map;
 }

@@ -7,6 +7,7 @@ import { busyIn } from "./busy.ts";
 import { isPendingAfter } from "./blocks.ts";
 import { fragmentationAfter } from "./fragmentation.ts";
 import { GrowingRecording } from "./growing_recording.ts";
+import { LEVEL_NAMES } from "./levels.ts";
 
 type Columns = Readonly<Record<string, readonly (number | string)[]>>;
 
@@ -39,11 +40,9 @@ test("levels, blocks and fragmentation at a moment are those of the native code"
   for (const program of CASES) {
     const { timeline } = recordingOf(program).contentsOf(0);
     for (const { row, levels, fragmentation, blocks } of program.moments) {
-      const { reserved, active, allocated, requested } = timeline.levels;
-      assert.deepEqual(
-        [reserved, active, allocated, requested].map((level) => level[row]),
-        [levels["reserved"], levels["active"], levels["allocated"], levels["requested"]],
-      );
+      for (const name of LEVEL_NAMES) {
+        assert.equal(timeline.lines[name].values[row], levels[name]);
+      }
       const found = fragmentationAfter(timeline, row);
       const { pools: _pools, freeBlocks: _freeBlocks, ...numbers } = found;
       const inPython = Object.entries(numbers).map(([name, value]) => [

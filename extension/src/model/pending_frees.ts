@@ -40,9 +40,9 @@ export class PendingFrees extends columnsOf({
     }
   }
 
-  /** Lets the columns have what was added. */
-  override show(): void {
-    super.show();
+  /** Shows the rows added so far, and takes in their extents. */
+  settle(): void {
+    this.show();
     this.extents.extend(this.fromNs, this.toNs, this.count);
   }
 }

@@ -1,9 +1,10 @@
+import { codesOf } from "../base/codes.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const KINDS = ["range", "cell", "nvtx"] as const;
-export const RangeKind = { range: 0, cell: 1, nvtx: 2 } as const;
+export const RangeKind = codesOf(KINDS);
 
 /** The end of a range that is still open. */
 export const OPEN = -1;

@@ -1,5 +1,5 @@
 import { formatDuration, formatExactBytes, formatTime } from "../base/format.ts";
-import { NO_EVENT, originOf } from "./blocks.ts";
+import { originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Link, Links } from "./links.ts";
 import type { Names } from "./names.ts";
@@ -107,18 +107,16 @@ function hostTable({ fromNs, toNs }: Gap, { gpu, stacks, describeGpu }: RelatedC
 }
 
 function blockTable(blocks: readonly Link[], { timeline, stacks }: RelatedContents): Related {
-  const { events, endNs } = timeline;
+  const { events } = timeline;
   const rows = blocks.slice(0, MOST_ROWS).map(({ row: block, access }) => {
     const origin = originOf(timeline.blocks, block);
-    const ended = timeline.blocks.freeCompleted[block] ?? NO_EVENT;
-    const begin = events.timeNs[origin] ?? 0;
-    const lived = (ended === NO_EVENT ? endNs : (events.timeNs[ended] ?? endNs)) - begin;
+    const { fromNs, toNs } = timeline.lifeOf(block);
     const cells = [
       formatExactBytes(timeline.blocks.size[block] ?? 0),
       access,
       stacks.siteOf(events.stack[origin] ?? 0),
-      formatTime(begin, 1000),
-      formatDuration(lived),
+      formatTime(events.timeNs[origin] ?? 0, 1000),
+      formatDuration(toNs - fromNs),
     ];
     return { cells, selected: { kind: "block", block } as const };
   });

@@ -1,4 +1,5 @@
 import { columnsOf } from "../base/growing.ts";
+import { countLeading } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import { Action, type MemoryEvents } from "./events.ts";
 
@@ -29,10 +30,10 @@ export class Segments extends columnsOf({
   extend(events: MemoryEvents): void {
     for (let row = this.#taken; row < events.count; row += 1) {
       const action = events.action[row] ?? 0;
-      if (action >= Action.segmentAlloc && action <= Action.segmentUnmap) {
+      if (action >= Action.segment_alloc && action <= Action.segment_unmap) {
         const from = events.address[row] ?? 0;
         const to = from + (events.size[row] ?? 0);
-        if (action === Action.segmentAlloc || action === Action.segmentMap) {
+        if (action === Action.segment_alloc || action === Action.segment_map) {
           const place = this.#push(from, to, row);
           this.#open.splice(firstEndingAfter(this.#open, from), 0, { from, to, place });
         } else {
@@ -85,15 +86,5 @@ export class Segments extends columnsOf({
 
 /** The place of the first range that ends after an address; ranges are apart and ascend. */
 function firstEndingAfter(open: readonly OpenRange[], address: number): number {
-  let low = 0;
-  let high = open.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((open[middle]?.to ?? Infinity) <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return countLeading(open.length, (place) => (open[place]?.to ?? Infinity) <= address);
 }

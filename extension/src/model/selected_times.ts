@@ -1,4 +1,3 @@
-import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
@@ -11,21 +10,19 @@ export function selectedTimes(
   timeline: DeviceTimeline,
   gpu: GpuActivities,
 ): { readonly fromNs: number; readonly toNs: number } {
-  const { blocks, events, endNs } = timeline;
   if (selected.kind === "gap") {
     return selected.gap;
   }
   if (selected.kind === "block") {
-    const begun = blocks.allocated[selected.block] ?? NO_EVENT;
-    const ended = blocks.freeCompleted[selected.block] ?? NO_EVENT;
-    return { fromNs: events.timeNs[begun] ?? 0, toNs: events.timeNs[ended] ?? endNs };
+    return timeline.lifeOf(selected.block);
   }
   const { fromNs, toNs } = tableOf(selected.spanKind, gpu);
   const end = toNs[selected.row] ?? OPEN;
-  return { fromNs: fromNs[selected.row] ?? 0, toNs: end === OPEN ? endNs : end };
+  return { fromNs: fromNs[selected.row] ?? 0, toNs: end === OPEN ? timeline.endNs : end };
 }
 
-interface Times {
+/** When the rows of a table begin and end. */
+export interface Times {
   readonly fromNs: Float64Array<ArrayBuffer>;
   readonly toNs: Float64Array<ArrayBuffer>;
 }

@@ -1,4 +1,4 @@
-import { isActiveAfter, NO_EVENT, type Blocks } from "./blocks.ts";
+import { isAllocatedAfter, NO_EVENT, type Blocks } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { numbersOf } from "./grouping.ts";
@@ -125,10 +125,4 @@ function compare(left: StackHoldings, right: StackHoldings): number {
 function nothingHeld(largest: number): StackHoldings {
   const none = (): Held => ({ bytes: 0, count: 0 });
   return { atPeak: none(), atEnd: none(), inAll: none(), largest };
-}
-
-/** Whether the program holds the block after the event at `row`; a pending free is not held. */
-export function isAllocatedAfter(blocks: Blocks, block: number, row: number): boolean {
-  const request = blocks.freeRequested[block] ?? NO_EVENT;
-  return isActiveAfter(blocks, block, row) && (request === NO_EVENT || request > row);
 }

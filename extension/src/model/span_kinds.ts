@@ -1,46 +1,29 @@
+import { codesOf } from "../base/codes.ts";
 import { ActivityKind, CopyKind, type Activities } from "./activities.ts";
 import { RangeKind } from "./ranges.ts";
 
-/** What a span in a lane is; its place here is its place in the palette of lanes. */
-export const SPAN_KINDS = [
-  "kernel",
-  "graph launch",
-  "copy host to device",
-  "copy device to host",
-  "copy device to device",
-  "other copy",
-  "memset",
-  "range on a stream",
-  "cell",
-  "range",
-  "NVTX range",
-  "host waits",
-  "CUDA call",
-  "idle gap",
-  "overhead of CUDA and CUPTI",
-  "CUDA allocates memory",
-  "CUDA releases memory",
-] as const;
-
-export const SpanKind = {
-  kernel: 0,
-  graph: 1,
-  hostToDevice: 2,
-  deviceToHost: 3,
-  deviceToDevice: 4,
-  otherCopy: 5,
-  memset: 6,
-  streamRange: 7,
-  cell: 8,
-  range: 9,
-  nvtx: 10,
-  wait: 11,
-  call: 12,
-  idle: 13,
-  overhead: 14,
-  allocation: 15,
-  release: 16,
+/** What a span in a lane is; the order is that of the palette of lanes. */
+const TEXTS = {
+  kernel: "kernel",
+  graph: "graph launch",
+  hostToDevice: "copy host to device",
+  deviceToHost: "copy device to host",
+  deviceToDevice: "copy device to device",
+  otherCopy: "other copy",
+  memset: "memset",
+  streamRange: "range on a stream",
+  cell: "cell",
+  range: "range",
+  nvtx: "NVTX range",
+  wait: "host waits",
+  call: "CUDA call",
+  idle: "idle gap",
+  overhead: "overhead of CUDA and CUPTI",
+  allocation: "CUDA allocates memory",
+  release: "CUDA releases memory",
 } as const;
+export const SPAN_KINDS = Object.values(TEXTS);
+export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
 
 const OF_ACTIVITY: Readonly<Record<number, number>> = {
   [ActivityKind.kernel]: SpanKind.kernel,
@@ -50,9 +33,9 @@ const OF_ACTIVITY: Readonly<Record<number, number>> = {
 };
 
 const OF_COPY: Readonly<Record<number, number>> = {
-  [CopyKind.hostToDevice]: SpanKind.hostToDevice,
-  [CopyKind.deviceToHost]: SpanKind.deviceToHost,
-  [CopyKind.deviceToDevice]: SpanKind.deviceToDevice,
+  [CopyKind.host_to_device]: SpanKind.hostToDevice,
+  [CopyKind.device_to_host]: SpanKind.deviceToHost,
+  [CopyKind.device_to_device]: SpanKind.deviceToDevice,
 };
 
 /** A function of the row that gives the kind of an activity; one of a newer version is a kernel. */

@@ -92,6 +92,12 @@ export function describeFrame(frame: Frame): string {
   return `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
 }
 
+/** What was done in a frame, with the text of its line if that is known. */
+export function describeLine(what: string, frame: Frame): string[] {
+  const source = frame.source.trim();
+  return [`${what}: ${describeFrame(frame)}`, ...(source === "" ? [] : [`    ${source}`])];
+}
+
 /** A frame as `function (file:line)`. */
 export function siteText(frame: Frame): string {
   return `${frame.name} (${frame.filename}:${frame.line})`;

@@ -16,13 +16,13 @@ interface ThreadLane extends Lane {
 /** The lanes of host threads: their ranges, calls, waits and overheads. */
 export class ThreadLanes {
   readonly #gpu: GpuActivities;
-  #lanes = new Map<number, ThreadLane>();
-  #rangeSpans: RangeSpans;
-  #taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
+  readonly #lanes = new Map<number, ThreadLane>();
+  readonly #rangeSpans: RangeSpans;
+  readonly #taken = { ranges: 0, apiCalls: 0, waits: 0, overheads: 0 };
   /** Those that may wait: other threads have nothing but overheads. */
   readonly #callers = new Set<number>();
   /** Waits whose call had not come when they came; they wait for it until the next call. */
-  #early: number[] = [];
+  readonly #early: number[] = [];
   /** Whether waits lie in a lane because there was no other. */
   #hasGuessed = false;
 
@@ -35,32 +35,26 @@ export class ThreadLanes {
     return [...this.#lanes.values()];
   }
 
-  /** Takes in what was added to the tables. */
-  extend(): void {
+  /**
+   * Takes in what was added to the tables.
+   *
+   * Returns the lanes: others if which thread waited was a guess from how many there were, and now
+   * there are more.
+   */
+  extended(): ThreadLanes {
     const threads = this.#threadCount;
     this.#rangeSpans.endClosed();
     this.#takeRanges();
-    this.#takeCalls();
+    this.#takeSpans("apiCalls", SpanKind.call);
     if (this.#hasGuessed && this.#threadCount !== threads) {
-      this.#restart();
-      return;
+      return new ThreadLanes(this.#gpu).extended();
     }
     this.#takeWaits();
-    this.#takeOverheads();
+    this.#takeSpans("overheads", SpanKind.overhead);
     for (const { stack, added } of this.#lanes.values()) {
       added.moveTo(stack);
     }
-  }
-
-  /** Which thread waited was a guess from how many there were: now there are more. */
-  #restart(): void {
-    this.#lanes = new Map();
-    this.#rangeSpans = new RangeSpans(this.#gpu.ranges);
-    this.#taken = { ranges: 0, calls: 0, waits: 0, overheads: 0 };
-    this.#callers.clear();
-    this.#early = [];
-    this.#hasGuessed = false;
-    this.extend();
+    return this;
   }
 
   get #threadCount(): number {
@@ -77,15 +71,16 @@ export class ThreadLanes {
     this.#taken.ranges = ranges.count;
   }
 
-  #takeCalls(): void {
-    const { fromNs, toNs, thread, count } = this.#gpu.apiCalls;
-    for (let row = this.#taken.calls; row < count; row += 1) {
-      const caller = thread[row] ?? HOST;
-      this.#callers.add(caller);
-      const { added } = this.#laneOf(caller);
-      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.call, row);
+  #takeSpans(table: "apiCalls" | "overheads", kind: number): void {
+    const { fromNs, toNs, thread, count } = this.#gpu[table];
+    for (let row = this.#taken[table]; row < count; row += 1) {
+      const { added } = this.#laneOf(thread[row] ?? HOST);
+      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kind, row);
+      if (kind === SpanKind.call) {
+        this.#callers.add(thread[row] ?? HOST);
+      }
     }
-    this.#taken.calls = count;
+    this.#taken[table] = count;
   }
 
   /** Waits have no thread of their own; that of their call is known where calls were recorded. */
@@ -96,7 +91,7 @@ export class ThreadLanes {
       this.#addWait(row, apiCalls.byCorrelation.last(correlation[row] ?? 0));
     }
     for (let row = this.#taken.waits; row < count; row += 1) {
-      if ((kind[row] ?? 0) >= SynchronizationKind.eventSynchronize) {
+      if ((kind[row] ?? 0) >= SynchronizationKind.event_synchronize) {
         const call = apiCalls.byCorrelation.last(correlation[row] ?? 0);
         if (call === undefined && apiCalls.count > 0) {
           this.#early.push(row);
@@ -120,15 +115,6 @@ export class ThreadLanes {
       SpanKind.wait,
       row,
     );
-  }
-
-  #takeOverheads(): void {
-    const { fromNs, toNs, thread, count } = this.#gpu.overheads;
-    for (let row = this.#taken.overheads; row < count; row += 1) {
-      const { added } = this.#laneOf(thread[row] ?? HOST);
-      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, SpanKind.overhead, row);
-    }
-    this.#taken.overheads = count;
   }
 
   #laneOf(thread: number): ThreadLane {

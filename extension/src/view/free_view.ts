@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
-import { fragmentationSeries, type FragmentationSeries } from "../model/fragmentation_series.ts";
+import { fragmentationSeries, type FreeMoment } from "../model/fragmentation.ts";
 import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element, legendEntry } from "./dom.ts";
@@ -24,7 +24,7 @@ export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext)
     legendEntry("gpuviz-key--largest", "of them, the largest free block"),
   );
   scope.append(parent, legend);
-  const seriesOf = (): FragmentationSeries => {
+  const seriesOf = (): FreeMoment[] => {
     const { fromNs, toNs } = chart.selection.window.range.value;
     return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
   };
@@ -44,40 +44,34 @@ export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext)
   scope.defer(() => window.clearTimeout(settling));
 }
 
-function drawFree(drawing: Drawing, time: Scale, series: FragmentationSeries, endNs: number): void {
+function drawFree(
+  drawing: Drawing,
+  time: Scale,
+  series: readonly FreeMoment[],
+  endNs: number,
+): void {
   const { context, theme } = drawing;
-  const highest = series.free.reduce((high, bytes) => Math.max(high, bytes), 1);
+  const highest = series.reduce((high, { free }) => Math.max(high, free), 1);
   const bytes = scaleUp(drawing.area, highest * HEADROOM);
   drawByteAxis(drawing, bytes, "free bytes in segments");
   saveAndClip(drawing);
-  for (const [values, fill, line] of [
-    [series.free, theme.cached, theme.reserved],
-    [series.largestFree, theme.allocatedFill, theme.allocated],
+  for (const [name, fill, line] of [
+    ["free", theme.cached, theme.reserved],
+    ["largestFree", theme.allocatedFill, theme.allocated],
   ] as const) {
-    const path = stepPath(series.timeNs, values, time, bytes, endNs);
+    const path = new Path2D();
+    series.forEach((moment, index) => {
+      const y = toPixel(bytes, moment[name]);
+      path.lineTo(toPixel(time, moment.timeNs), y);
+      path.lineTo(toPixel(time, series[index + 1]?.timeNs ?? endNs), y);
+    });
     context.fillStyle = fill;
     context.strokeStyle = line;
     context.lineWidth = 1.5;
     context.stroke(path);
     path.lineTo(toPixel(time, endNs), bytes.fromPx);
-    path.lineTo(toPixel(time, series.timeNs[0] ?? 0), bytes.fromPx);
+    path.lineTo(toPixel(time, series[0]?.timeNs ?? 0), bytes.fromPx);
     context.fill(path);
   }
   context.restore();
-}
-
-function stepPath(
-  timeNs: readonly number[],
-  values: readonly number[],
-  time: Scale,
-  bytes: Scale,
-  endNs: number,
-): Path2D {
-  const path = new Path2D();
-  timeNs.forEach((ns, index) => {
-    const y = toPixel(bytes, values[index] ?? 0);
-    path.lineTo(toPixel(time, ns), y);
-    path.lineTo(toPixel(time, timeNs[index + 1] ?? endNs), y);
-  });
-  return path;
 }

@@ -12,7 +12,7 @@ import { Action } from "../model/events.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function columnsOf(timeline: DeviceTimeline): unknown {
-  const { blocks, segments, levels, layout, regions } = timeline;
+  const { blocks, segments, lines, layout, regions } = timeline;
   const offsets = Array.from(regions, (region, block) => {
     return (blocks.address[block] ?? 0) + (layout.shifts[region] ?? 0);
   });
@@ -24,7 +24,7 @@ function columnsOf(timeline: DeviceTimeline): unknown {
     blocks: [blocks.address, blocks.size, blocks.allocated, blocks.freeCompleted].map(String),
     times: [blocks.fromNs, blocks.inUseUntilNs].map(String),
     segments: [segments.from, segments.to, segments.begun, segments.ended].map(String),
-    levels: [levels.reserved, levels.active, levels.allocated, levels.requested].map(String),
+    levels: Object.values(lines).map(({ values }) => String(values)),
     pending,
     offsets,
     peak: timeline.peak,
@@ -50,9 +50,9 @@ test("a peak of one event among ten million is seen when all of them are shown",
   const count = 10_000_000;
   const at = 7_654_321;
   const timeNs = new Float64Array(count).map((_, row) => row);
-  const action = new Uint8Array(count).fill(Action.outOfMemory + 1);
+  const action = new Uint8Array(count).fill(Action.oom + 1);
   const bytes = new Float64Array(count);
-  action.set([Action.alloc, Action.freeCompleted], at);
+  action.set([Action.alloc, Action.free_completed], at);
   bytes.fill(512, at, at + 2);
   const ids = new Uint32Array(count);
   const columns = { timeNs, action, address: bytes, size: bytes, requestedSize: bytes };

@@ -17,7 +17,7 @@ export function drawPeak(
 ): void {
   const { context, area, theme } = drawing;
   const peakNs = timeline.events.timeNs[timeline.peak] ?? 0;
-  const level = timeline.levels.allocated[timeline.peak] ?? 0;
+  const level = timeline.lines.allocated.values[timeline.peak] ?? 0;
   if (level === 0 || peakNs < time.from || peakNs > time.to || timeline.events.count === 0) {
     return;
   }

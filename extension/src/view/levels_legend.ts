@@ -43,7 +43,7 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
     }
     for (const { name, value } of values) {
       const isKnown = name !== "reserved" || timeline.knowsSegments;
-      const bytes = timeline.levels[name][row] ?? 0;
+      const bytes = timeline.lines[name].values[row] ?? 0;
       value.replaceChildren(...(isKnown ? exactly(bytes) : ["unknown"]));
     }
   };

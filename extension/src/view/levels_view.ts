@@ -43,7 +43,7 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     const { cursorNs } = chart.selection;
     if (cursorNs.value !== undefined) {
       const { timeline } = chart;
-      const bytes = timeline.levels.allocated[timeline.rowAt(cursorNs.value)] ?? 0;
+      const bytes = timeline.lines.allocated.values[timeline.rowAt(cursorNs.value)] ?? 0;
       chart.say(`${formatTime(cursorNs.value, 1000)}: ${formatBytes(bytes)} allocated`);
     }
   });

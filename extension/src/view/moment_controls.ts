@@ -49,19 +49,19 @@ function describeEvent({ timeline, stacks }: ChartContext, row: number): string 
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
-  const { events, blocks, levels } = timeline;
+  const { events, blocks, lines } = timeline;
   const shown = timeline.segmentsAfter(row);
   const free = freeBytes(shown, blocks);
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);
   const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
-  const allocated = `${formatBytes(levels.allocated[row] ?? 0)} allocated`;
+  const allocated = `${formatBytes(lines.allocated.values[row] ?? 0)} allocated`;
   const when = `${name}, ${time}, ${timeline.placeOf(row)}${event}`;
   if (!timeline.knowsSegments) {
     return `${when}: ${allocated} in ${counted(held, "block")}; this allocator does not expose its segments, so each block has its own bar.`;
   }
   return (
-    `${when}: ${allocated} of ${formatBytes(levels.reserved[row] ?? 0)} reserved; ` +
+    `${when}: ${allocated} of ${formatBytes(lines.reserved.values[row] ?? 0)} reserved; ` +
     `${counted(held, "block")} in ${counted(shown.length, "segment")}; ` +
     `${formatBytes(free.total)} free in segments, the largest piece ${formatBytes(free.largest)}.`
   );

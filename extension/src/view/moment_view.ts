@@ -1,6 +1,5 @@
 import type { Scope } from "../base/scope.ts";
-import { barPieces, type BarPiece } from "../model/bar_rects.ts";
-import { packBars } from "../model/bars.ts";
+import { packBars, type BarPiece, type Bars } from "../model/bars.ts";
 import { isPendingAfter } from "../model/blocks.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
@@ -25,12 +24,9 @@ const OPTIONS = {
   marginsPx: { left: 16, right: 16, top: 8, bottom: 42 },
 };
 
-interface Moment {
+interface Moment extends Bars {
   readonly row: number;
   readonly segments: readonly SegmentAtMoment[];
-  readonly pieces: readonly BarPiece[];
-  readonly rows: number;
-  readonly widthBytes: number;
 }
 
 /** One bar for each segment at the chosen moment, with the blocks and the free space in it. */
@@ -95,11 +91,8 @@ function heightOf(rows: number): number {
 }
 
 function momentAfter(timeline: DeviceTimeline, row: number): Moment {
-  const { blocks } = timeline;
   const segments = timeline.segmentsAfter(row);
-  const layout = packBars(segments);
-  const pieces = barPieces(segments, layout, blocks);
-  return { row, segments, pieces, rows: Math.max(layout.rows, 1), widthBytes: layout.widthBytes };
+  return { row, segments, ...packBars(segments, timeline.blocks) };
 }
 
 function pieceRects(
