@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.lab import (
     LAB,
     gpu_panel,
+    leave,
     listed_file,
     note_complaints,
     open_notebook,
@@ -84,6 +85,7 @@ def test_a_new_user_records_the_tour_with_the_panel_live_and_opens_what_was_save
         shown.get_by_text("Memory over time").wait_for(timeout=30_000)
         counts = shown.locator(".gpuviz-recording__counts").inner_text()
         reports = list(tmp_path.glob("tour-*.html"))
+        leave(page)
     page.close()
 
     # The eight results of 8 MiB that `history` keeps, and the weights of the previous cell.
