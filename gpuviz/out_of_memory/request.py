@@ -1,6 +1,8 @@
 """Limits and device memory of a failed request, beside its event."""
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
@@ -8,6 +10,8 @@ from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
+# A comma outside the brackets of a list.
+_SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 class RequestDetails:
@@ -82,11 +86,14 @@ def wanted_segment(size: int, recording: "Recording") -> int:
 
 
 def _settings(recording: "Recording") -> _core.AllocatorSettings:
-    """Return the allocator's settings; the defaults if gpuviz does not know all of them."""
-    try:
-        return _core.AllocatorSettings.parse(recording.manifest.settings)
-    except ValueError:
-        return _core.AllocatorSettings.parse("")
+    """Return the allocator's settings, without those that gpuviz does not know."""
+    settings = _core.AllocatorSettings.parse("")
+    known: list[str] = []
+    for item in _SEPARATOR.split(recording.manifest.settings):
+        with suppress(ValueError):
+            settings = _core.AllocatorSettings.parse(",".join([*known, item]))
+            known.append(item)
+    return settings
 
 
 def _total(recording: "Recording", device: int) -> int:
