@@ -9,22 +9,22 @@ import { SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { CallSite } from "./stacks.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
-/** What a row has in each table: how often and how long, where, and what took longest. */
+/** The columns that all these tables have. */
 interface GpuRow extends Omit<Group, "longest"> {
   readonly callSite: CallSite;
   readonly longest: Selected;
 }
 
-/** What `Recording.kernels()` has in a row. */
+/** A row as in `Recording.kernels()`. */
 export interface KernelRow extends GpuRow {
   readonly name: string;
   readonly share: number;
   readonly launchDelayNs: number | undefined;
-  /** That of the most frequent launch. */
+  /** The most frequent launch configuration. */
   readonly launch: LaunchConfiguration | undefined;
 }
 
-/** What `Recording.copies()` has in a row. */
+/** A row as in `Recording.copies()`. */
 export interface CopyRow extends GpuRow {
   readonly copyKind: string;
   readonly hostMemory: string;
@@ -32,19 +32,19 @@ export interface CopyRow extends GpuRow {
   readonly bytesPerSecond: number | undefined;
 }
 
-/** What `Recording.synchronizations("line")` has in a row. */
+/** A row as in `Recording.synchronizations("line")`. */
 export interface SynchronizationRow extends GpuRow {
   readonly kind: string;
   readonly name: string;
-  /** Undefined where it is known of none of them. */
+  /** Undefined if it is unknown for all of them. */
   readonly waitingNs: number | undefined;
   readonly transferNs: number | undefined;
 }
 
-/** Returns the rows of a table, from all that has come until it is called. */
+/** Returns the rows of a table, computed from everything received so far. */
 export type RowsUntilNow<Row> = () => readonly Row[];
 
-/** Of all times, or of those that overlap a window, as `Recording.window` has them. */
+/** A range in ns, with the rows that overlap it as in `Recording.window`; undefined for all. */
 export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
 
 /** The kernels of a device by name, most time first. */
@@ -92,7 +92,7 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
   };
 }
 
-/** The copies of a device by kind and the host's memory, most time first. */
+/** The copies of a device by kind and kind of host memory, most time first. */
 export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow<CopyRow> {
   const { gpu, stacks } = contents;
   const { activities } = gpu;
@@ -138,7 +138,7 @@ export function synchronizationRows(
     (row) => hostWaits.kind[row] ?? 0,
     (row) => names(hostWaits.name[row] ?? 0),
   );
-  // Rows of waits are replaced by later ones, so that none may be kept from call to call.
+  // Later batches replace rows of waits, so they are grouped anew each time.
   return () => {
     const groups = new Groups(hostWaits, keyOf, stackOf, () => ({
       waiting: 0,
@@ -169,9 +169,9 @@ export function synchronizationRows(
 }
 
 /**
- * Returns what groups the activities that have come, whose calls may come later than they.
+ * Returns a function that groups new activities; their calls may arrive after them.
  *
- * `sum` sums up more: of each activity when it comes, and once more if its call comes later.
+ * `sum` updates the caller's totals for each activity, and again if its call arrives later.
  */
 function takeLaunched<More>(
   { gpu, device }: DeviceContents,
@@ -183,7 +183,7 @@ function takeLaunched<More>(
   const { activities, apiCalls } = gpu;
   let taken = 0;
   let calls = 0;
-  // By turns a row and its kind; objects for millions of them would take too much room.
+  // Row and kind alternate: objects for millions of rows would need too much memory.
   let withoutCall: number[] = [];
   const takeLate = (): void => {
     const waiting = withoutCall;
@@ -230,12 +230,12 @@ function isIn(
   );
 }
 
-/** The call stack of what launched an activity, 0 while it is not known. */
+/** The call stack of the call that launched an activity; 0 while unknown. */
 function stackOfLaunch(gpu: GpuActivities): KeyOf {
   return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
 }
 
-/** The row of `ApiCalls` that launched an activity, the first of several; -1 if it is unknown. */
+/** The first row of `ApiCalls` that launched an activity; -1 if unknown. */
 function callOf({ activities, apiCalls }: GpuActivities, row: number): number {
   return apiCalls.byCorrelation.first(activities.correlation[row] ?? 0);
 }

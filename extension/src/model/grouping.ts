@@ -1,26 +1,26 @@
-/** Rows that last from one time to another. */
+/** The start and end of each row, in ns. */
 interface Lasting {
   readonly fromNs: ArrayLike<number>;
   readonly toNs: ArrayLike<number>;
 }
 
-/** A whole number for a row; rows with the same number are alike. */
+/** Returns an integer for a row; rows with equal integers belong together. */
 export type KeyOf = (row: number) => number;
 
-/** Rows that are alike: how often and how long; times in ns. */
+/** Statistics of the rows with one key; times in ns. */
 export interface Group {
-  /** The first row of the most frequent kind. */
+  /** The first row with the most frequent kind. */
   readonly typical: number;
   readonly count: number;
   readonly totalNs: number;
   readonly medianNs: number;
   readonly minNs: number;
   readonly maxNs: number;
-  /** The first of the rows that last longest. */
+  /** The first of the longest rows. */
   readonly longest: number;
 }
 
-/** How often each of many values came, which repeat, as lengths of time do. */
+/** Counts of values, for exact medians; compact because durations repeat. */
 export class Counts {
   readonly #of = new Map<number, number>();
   #all = 0;
@@ -34,7 +34,7 @@ export class Counts {
     return this.#all;
   }
 
-  /** The median of whole numbers, between two of them rounded down; undefined for none. */
+  /** The median, rounded down between two values; undefined without values. */
   get median(): number | undefined {
     const ascending = Float64Array.from(this.#of.keys()).sort();
     let below = 0;
@@ -53,11 +53,11 @@ export class Counts {
   }
 }
 
-/** What is known of a group; `more` is what the caller sums up of it. */
+/** The running totals of a group; `more` holds those of the caller. */
 interface Sums<More> {
   readonly more: More;
   readonly lengthsNs: Counts;
-  /** How many rows of a kind there are, and the first of them. */
+  /** The number of rows of each kind, and the first of them. */
   readonly kinds: Map<number, { count: number; first: number }>;
   totalNs: number;
   minNs: number;
@@ -66,10 +66,10 @@ interface Sums<More> {
 }
 
 /**
- * Groups rows as they come, so that each costs the same however many there are.
+ * Groups rows incrementally: adding a row costs the same however many there are.
  *
- * Rows of a group have the same key. They may differ in kind: its typical row has the most frequent
- * one. `more` makes what the caller sums up of a group.
+ * Rows of a group have the same key. They may differ in kind; the group's typical row has the most
+ * frequent one. `more` creates the caller's own totals of a group.
  */
 export class Groups<More> {
   readonly kindOf: KeyOf;
@@ -85,7 +85,7 @@ export class Groups<More> {
     this.#more = more;
   }
 
-  /** Takes a row that is later than those before; returns what the caller sums up. */
+  /** Adds the next row, and returns the caller's totals of its group. */
   add(row: number): More {
     const { fromNs, toNs } = this.#table;
     const lengthNs = Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0);
@@ -101,7 +101,7 @@ export class Groups<More> {
     return sums.more;
   }
 
-  /** Counts a row as of its present kind, which was `before` when it was taken. */
+  /** Updates a row's kind, which was `before`; returns the caller's totals of its group. */
   changeKind(row: number, before: number): More {
     const sums = this.#sumsOf(row);
     count(sums, before, row, -1);
@@ -109,7 +109,7 @@ export class Groups<More> {
     return sums.more;
   }
 
-  /** Most time first, then the most rows, then in the order of their first rows. */
+  /** All groups by descending time, then by count, then in the order of their first rows. */
   all(): (Group & More)[] {
     return [...this.#byKey.values()]
       .map(({ more, lengthsNs, kinds, ...times }) => {
@@ -145,7 +145,7 @@ function count({ kinds }: Sums<unknown>, kind: number, row: number, by: 1 | -1):
   }
 }
 
-/** Numbers ids by their texts: ids with the same text have the same number. */
+/** Numbers ids by text: ids with equal texts have equal numbers. */
 export function numbersOf(textOf: (id: number) => string): KeyOf {
   const ofText = new Map<string, number>();
   const ofId = new Map<number, number>();
@@ -162,7 +162,7 @@ export function numbersOf(textOf: (id: number) => string): KeyOf {
   };
 }
 
-/** One key for several, each below 2^26. */
+/** Combines several keys, each below 2^26, into one. */
 export function joined(first: KeyOf, ...rest: readonly KeyOf[]): KeyOf {
   return rest.reduce((left, right) => {
     const numbers = new Map<number, number>();

@@ -70,8 +70,16 @@ export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContex
     lineColumn(chart, () => holdings),
     held("At the peak", "Bytes allocated at the peak", "atPeak"),
     held("At the end", "Bytes still allocated at the end", "atEnd"),
-    bytesColumn("In total", "Bytes allocated from begin to end", (row) => row.inAll.bytes),
-    countColumn("Allocations", "Allocations from begin to end", (row) => row.inAll.count),
+    bytesColumn(
+      "In total",
+      "Bytes allocated during the recording, or the time shown",
+      (row) => row.inAll.bytes,
+    ),
+    countColumn(
+      "Allocations",
+      "Allocations during the recording, or the time shown",
+      (row) => row.inAll.count,
+    ),
   ];
   const show = dataTable(scope, parent, columns, {
     label: "Call sites of allocations",

@@ -7,7 +7,7 @@ import { sitesTable, sitesView } from "./sites_view.ts";
 import type { TimeRange } from "./time_window.ts";
 import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 
-/** Shows what has come until now, of a window or of all times. */
+/** Shows everything received so far, in a time range or in all. */
 export type ShowWindow = (window: TimeRange | undefined) => void;
 
 interface Part {
@@ -49,13 +49,13 @@ const OF_GPU: readonly Part[] = [
   },
 ];
 
-/** So that a page that shows them has 95 % of its time for other things. */
+/** Leaves 95 % of the page's time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
 const WINDOW_HINT =
-  "For call sites, kernels, copies and synchronizations. What overlaps that time counts in full, " +
-  "and the peak is that of the time shown, as in recording.window(start, end).";
+  "Applies to call sites, kernels, copies and synchronizations. Rows that overlap the time shown " +
+  "count in full, and the peak is the peak within it, as in recording.window(start, end).";
 
-/** The numbers behind the charts of one device as tables; they follow longer contents. */
+/** Tables of the data in the charts of one device; they are updated as the recording grows. */
 export function tablesView(
   parent: HTMLElement,
   chart: ChartContext,

@@ -101,7 +101,7 @@ export class LiveView {
     this.#showFollow();
   }
 
-  /** Adds the tables when they are opened first; closed ones are not seen, and so cost nothing. */
+  /** Creates the tables when they are first opened; while closed they are not updated. */
   #showTables(): void {
     const view = this.#view;
     if (this.#tables.open && view !== undefined && view !== this.#withTables) {

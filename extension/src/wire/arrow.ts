@@ -1,5 +1,5 @@
 import type { RecordBatch } from "@uwdata/flechette";
-// What the package exports reads many types that no table of a recording has.
+// The package's public reader supports many types that recordings do not have, for 11 kB more.
 import { decodeIPC } from "@uwdata/flechette/src/decode/decode-ipc.js";
 
 import type { Bytes } from "./byte_source.ts";
@@ -20,17 +20,17 @@ interface Type {
   readonly dictionary?: Type;
 }
 
-/** What a record batch has of a column. */
+/** The part of a column in one record batch. */
 interface Part {
   readonly length: number;
   readonly nullCount: number;
-  /** A bit for each value that is there. */
+  /** A bit for each value: whether it is not null. */
   readonly validity: Uint8Array;
   /** Where each text or list begins, and where the last one ends. */
   readonly starts: Int32Array;
   /** Numbers, keys of a dictionary, or the bytes of texts. */
   readonly values: Values;
-  /** What lists are of. */
+  /** The items of lists. */
   readonly child: Part | undefined;
   /** The texts of the dictionary. */
   readonly words: readonly string[] | undefined;
@@ -131,7 +131,7 @@ function columnsOf(stream: Bytes): ReadonlyMap<string, readonly Part[]> {
   return new Map(columns);
 }
 
-/** What a batch has of each type; nodes and regions follow one another as the types do. */
+/** The part of each column in a batch, whose nodes and regions are in the order of the types. */
 function partsOf(
   types: readonly Type[],
   { nodes, regions, body = new Uint8Array() }: RecordBatch,
