@@ -482,10 +482,10 @@ class MemoryState:
 
 def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:
     """
-    Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
+    Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy, 3 copy on devices; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
     """
 
-def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int) -> dict[str, Any]:
+def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int, start: int | None = None, end: int | None = None) -> dict[str, Any]:
     """
     Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
     """

@@ -22,7 +22,7 @@ _ALLOCATION = re.compile(
 _SYNCHRONIZE = re.compile(r"(cu(Ctx|Stream|Event)|cuda(Device|Thread|Stream|Event))Synchronize$")
 _QUERY = re.compile(r"cu(da)?(Stream|Event)Query$")
 _COPY = re.compile(r"cu(da)?Memcpy(?!.*(Async|DtoD|DtoA|AtoD|AtoA|Peer))")
-_ON_DEVICE = ("device_to_device", "peer_to_peer")
+ON_DEVICE = ("device_to_device", "peer_to_peer")
 _PAGEABLE = "pageable"
 
 
@@ -109,7 +109,7 @@ def _correlations_of_copies(
     correlations = plain(copies["correlation"])
     copy_kinds = codes(copies["copy_kind"], DICTIONARIES["activities", "copy_kind"])
     known = DICTIONARIES["activities", "copy_kind"]
-    on_device = np.isin(copy_kinds, [known.index(kind) for kind in _ON_DEVICE])
+    on_device = np.isin(copy_kinds, [known.index(kind) for kind in ON_DEVICE])
     memories = DICTIONARIES["activities", "source"]
     pageable = memories.index(_PAGEABLE)
     staged = codes(copies["source"], memories) == pageable

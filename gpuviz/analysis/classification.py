@@ -1,12 +1,12 @@
 """Computation of the derived tables of a recording, or of part of its rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.launches import calls_of, durations, first_rows, texts
+from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
 from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.derived import schemas
@@ -23,6 +23,7 @@ _ACTIVITY_KINDS = DICTIONARIES["activities", "kind"]
 _SYNCHRONIZATION_KINDS = DICTIONARIES["synchronizations", "kind"]
 _WAIT_KINDS = WORDS["host_waits", "kind"]
 _LIMIT = 2**60
+_OPEN = -1
 # `idle_gaps` is limited to the larger of this many rows, and this many per source row; with
 # thousands of streams there would be more.
 _MOST_GAPS = 1 << 20
@@ -39,28 +40,31 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
     return {name: derive(tables, name) for name in schemas()}
 
 
-def derive(tables: "Tables", name: str) -> "pa.Table":
-    """Return one derived table; see `classify`."""
+def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None) -> "pa.Table":
+    """Return one derived table, or its part in a window; see `classify`."""
     known = {
         each: tables.get(each, primary_schemas()[each].empty_table())
         for each in ("activities", "api_calls", "synchronizations", "strings")
     }
-    made = {"host_waits": _host_waits, "idle_gaps": _idle_gaps, "stream_waits": _stream_waits}
-    return _table(name, made[name](known))
+    if name == "idle_gaps":
+        return _table(name, _idle_gaps(known, window))
+    made = _table(name, {"host_waits": _host_waits, "stream_waits": _stream_waits}[name](known))
+    return made if window is None else cut(made, name, window)
 
 
 class DerivedTables(Mapping[str, "pa.Table"]):
-    """The derived tables of some tables, each computed on first use."""
+    """The derived tables of some tables, or of a window of them, each computed on first use."""
 
-    def __init__(self, tables: "Tables") -> None:
+    def __init__(self, tables: "Tables", window: "tuple[int, int] | None" = None) -> None:
         self._tables = tables
+        self._window = window
         self._made: dict[str, pa.Table] = {}
 
     def __getitem__(self, name: str) -> "pa.Table":
         if name not in schemas():
             raise KeyError(name)
         if name not in self._made:
-            self._made[name] = derive(self._tables, name)
+            self._made[name] = derive(self._tables, name, self._window)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -68,6 +72,58 @@ class DerivedTables(Mapping[str, "pa.Table"]):
 
     def __len__(self) -> int:
         return len(schemas())
+
+
+def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
+    """Return the part of a derived table in a window: waits and gaps last no longer than it.
+
+    A wait of a stream stays whole if any of it is in the window.
+    """
+    import pyarrow as pa
+
+    if name == "stream_waits":
+        return table.filter(touches(table, window, ("recorded_time", "resumed_time")))
+    inside = table.filter(touches(table, window))
+    begin, end = within(inside, window)
+    columns = {"time": begin, "end": end}
+    if name == "host_waits":
+        columns |= _parts_within(inside, window)
+    for column, values in columns.items():
+        place = inside.schema.get_field_index(column)
+        inside = inside.set_column(place, inside.schema.field(column), pa.array(values))
+    if name == "idle_gaps":
+        return inside.filter(begin < end)
+    return inside
+
+
+def _parts_within(waits: "pa.Table", window: "tuple[int, int]") -> "dict[str, pa.Array]":
+    """Return the parts of waits in a window: first the host waits for work, then for a copy."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    unknown = plain(pc.is_null(waits["waiting_ns"]).cast("uint8")).astype(bool)
+    began = plain(waits["time"]) + plain(pc.fill_null(waits["waiting_ns"], 0))
+    waiting = np.clip(began, *window) - np.clip(plain(waits["time"]), *window)
+    transfer = np.clip(plain(waits["end"]), *window) - np.clip(began, *window)
+    return {
+        "waiting_ns": pa.array(waiting, mask=unknown),
+        "transfer_ns": pa.array(transfer, mask=unknown),
+    }
+
+
+def touches(
+    table: "pa.Table", window: "tuple[int, int]", columns: "Sequence[str]" = ("time", "end")
+) -> "NDArray[Any]":
+    """Return which rows lie in a window: after its start and until its end, at least in part.
+
+    Rows without times, and open ranges that began before, do too.
+    """
+    start, end = window
+    first, last = (plain(table[name]) for name in columns)
+    unknown = (first == 0) & (last == 0)
+    chosen: NDArray[Any] = (first <= end) & ((last > start) | (last == _OPEN)) | unknown
+    return chosen
 
 
 def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
@@ -212,14 +268,15 @@ def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     return times
 
 
-def _idle_gaps(tables: "Tables") -> "dict[str, Any]":
+def _idle_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
     """Return the parts of idle gaps; the native core contains the rule."""
     import numpy as np
 
     activities, calls = timed_activities(tables), timed_calls(tables)
     rows = sum(tables[name].num_rows for name in ("activities", "api_calls"))
     most = max(_MOST_GAPS, _MOST_GAPS_PER_ROW * rows)
-    columns = _core.idle_gaps(activities, calls, timed_synchronizations(tables), most)
+    bounds = window or (None, None)
+    columns = _core.idle_gaps(activities, calls, timed_synchronizations(tables), most, *bounds)
     if len(activities["time"]) < tables["activities"].num_rows:
         kinds = codes(tables["activities"]["kind"], _ACTIVITY_KINDS)
         given = np.flatnonzero(kinds != _ACTIVITY_KINDS.index("range"))

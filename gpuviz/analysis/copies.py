@@ -27,7 +27,8 @@ def copies(
     empty for copies without host memory, and if unknown). The other columns are ``site``,
     ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`), ``count``,
     ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
-    that is 0.
+    that is 0. In a window of a recording, ``total_ns`` and ``median_ns`` are of the time in it;
+    bytes and speeds are those of whole copies.
 
     Raises:
         ValueError: ``by`` has another value.
@@ -47,9 +48,10 @@ def copies(
     keys = [] if by == "kind" else [call_sites.numbers(by)]
     groups = Groups([*keys, copy_kinds, memories])
     typical = groups.typical_rows([call_sites.stacks])
-    lengths, sizes = groups.values(durations(rows)), groups.totals(plain(rows["bytes"]))["sum"]
-    totals = lengths["sum"]
-    speeds = sizes * 1e9 / np.maximum(totals, 1)
+    lengths = groups.values(durations(rows, recording.bounds))
+    sizes = groups.totals(plain(rows["bytes"]))["sum"]
+    whole = groups.totals(durations(rows))["sum"]
+    speeds = sizes * 1e9 / np.maximum(whole, 1)
     table = pa.table(
         {
             "copy_kind": _names(_COPY_KINDS, copy_kinds[typical]),
@@ -57,9 +59,9 @@ def copies(
             **call_sites.columns(typical),
             "count": groups.counts,
             "bytes": sizes,
-            "total_ns": totals,
+            "total_ns": lengths["sum"],
             "median_ns": lengths["median"],
-            "bytes_per_second": pa.array(speeds, pa.float64(), mask=totals == 0),
+            "bytes_per_second": pa.array(speeds, pa.float64(), mask=whole == 0),
         },
     )
     order = [("total_ns", "descending"), ("bytes", "descending"), ("copy_kind", "ascending")]

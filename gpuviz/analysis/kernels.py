@@ -30,7 +30,8 @@ def kernels(
 
     Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
     line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
-    ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately;
+    ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately (in
+    a window of a recording, of the time in it);
     ``share`` of the total of all kernels; ``launch_delay_ns``, as in HTA: the median time from the
     return of the launch call (of the graph's launch for kernels of a graph) to the start of the
     kernel, 0 for kernels that started before the return, null if no call is known; ``grid`` and
@@ -54,7 +55,7 @@ def kernels(
     names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
     groups = Groups([names if by == "name" else call_sites.numbers(by)])
     typical = groups.typical_rows([names, call_sites.stacks, launches])
-    lengths = groups.values(durations(rows))
+    lengths = groups.values(durations(rows, recording.bounds))
     totals = lengths["sum"]
     table = pa.table(
         {

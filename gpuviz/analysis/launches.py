@@ -31,13 +31,19 @@ def check_by(by: str, known: "Sequence[str]") -> None:
         raise ValueError(f"by must be {', '.join(others)} or {last}, got {by!r}")
 
 
-def durations(table: "pa.Table") -> "NDArray[Any]":
-    """Return ``end - time`` of each row; 0 if a damaged row ends before it begins."""
+def durations(table: "pa.Table", window: "tuple[int, int] | None" = None) -> "NDArray[Any]":
+    """Return how long each row lasts, in a window; 0 if a damaged row ends before it begins."""
+    begin, end = within(table, window or (-_LIMIT, _LIMIT))
+    lengths: NDArray[Any] = end - begin
+    return lengths
+
+
+def within(table: "pa.Table", window: "tuple[int, int]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return begin and end of each row, clipped to a window; none ends before it begins."""
     import numpy as np
 
-    begin, end = (np.clip(plain(table[name]), -_LIMIT, _LIMIT) for name in ("time", "end"))
-    lengths: NDArray[Any] = np.maximum(end - begin, 0)
-    return lengths
+    begin, end = (np.clip(plain(table[name]), *window) for name in ("time", "end"))
+    return begin, np.maximum(begin, end)
 
 
 def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":

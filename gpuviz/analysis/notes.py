@@ -32,6 +32,11 @@ def notes(manifest: "Manifest") -> tuple[str, ...]:
 def noted(recording: "Recording", note: str) -> "Recording":
     """Return a recording with an additional note, keeping its computed tables."""
     manifest = replace(recording.manifest, notes=(*recording.manifest.notes, note))
-    with_note = object.__new__(type(recording))
-    vars(with_note).update(vars(recording), manifest=manifest)
-    return with_note
+    return replaced(recording, manifest)
+
+
+def replaced(recording: "Recording", manifest: "Manifest") -> "Recording":
+    """Return a recording with another manifest, keeping its computed tables."""
+    other = object.__new__(type(recording))
+    vars(other).update(vars(recording), manifest=manifest)
+    return other

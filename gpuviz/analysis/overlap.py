@@ -1,24 +1,28 @@
 """Busy time, overlap of kernels and copies, and causes of idle time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import within
 from gpuviz.analysis.moments import as_ns
+from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Recording
 
-_OTHER, _KERNEL, _COPY = range(3)
+_OTHER, _KERNEL, _COPY, _DEVICE_COPY = range(4)
 _HOST_WAIT = 2
+_WHOLE_DEVICE = -1
+_CAUSES = WORDS["idle_gaps", "cause"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +30,28 @@ class LaneOverlap:
     """Activity in a window of a device or a stream, in ns; I are the intervals of activities.
 
     Activities are kernels, copies, memsets and graph launches, clipped to the window. Copies are
-    those of kind ``memcpy``; memsets and whole graphs count as busy only. Ranges on streams do not
-    count. An activity that ends before it begins has duration 0.
+    those from and to the host (or of unknown direction); those within and between devices are
+    device copies. Memsets and whole graphs count as busy only. Ranges on streams do not count. An
+    activity that ends before it begins has duration 0.
 
-    Idle time T - busy is the sum of five parts. Each ns goes to the first of these causes that
+    Idle time T - busy is the sum of seven parts. Each ns goes to the first of these causes that
     applies, where n is the next activity. HTA assigns one cause to a whole gap; here each part of a
-    gap has its own cause.
+    gap has its own cause. In a window of a recording, the causes are those in the whole recording.
 
     1. dependency: n's launch call had begun, and an event for which n's stream had to wait
        (``stream_wait_event``, joined by ``event_sync_id``) had not completed. It completes when the
        GPU reaches the event's record; if that is unknown, at the latest end of the activities
        launched before on the record's stream. Calls are ordered by correlation id. The implicit
-       waits of CUDA's default stream are not recorded, so they count as unknown.
+       waits of CUDA's default stream are not recorded.
     2. allocation: a CUDA call that allocates, frees, maps or pins memory was running in any thread.
     3. synchronization: the thread that launched n was inside a blocking call: a synchronization, a
        synchronous copy, or an asynchronous copy of pageable memory.
     4. host: n's launch call had not returned (HTA's host_wait).
-    5. unknown: the rest, such as launch latency. After the last activity, or if n has no
+    5. unrecorded_event: n is the first activity that its stream launched after a wait for an event
+       whose record is not in the recording, usually because it was recorded before.
+    6. gpu_busy: another stream of the device ran work that competes with n, so there may have been
+       no room for it. Copies compete with copies, everything else with everything else.
+    7. unknown: the rest, such as launch latency. After the last activity, or if n has no
        ``api_calls`` row, the only possible causes are allocation and unknown.
 
     Attributes:
@@ -54,13 +63,16 @@ class LaneOverlap:
         busy_ns: |∪I|.
         kernel_ns: |∪kernels|.
         copy_ns: |∪copies|.
+        device_copy_ns: |∪device copies|.
         kernel_copy_ns: |∪copies ∩ ∪kernels|.
         kernel_kernel_ns: Time with at least two concurrent kernels.
         idle_host_ns: Cause 4: the host was late.
         idle_dependency_ns: Cause 1: the stream waited for an event.
         idle_synchronization_ns: Cause 3: the host was blocked before the next launch.
         idle_allocation_ns: Cause 2: memory was allocated or freed.
-        idle_unknown_ns: Cause 5: no known cause.
+        idle_unrecorded_event_ns: Cause 5: the stream waited for an event without a record.
+        idle_gpu_busy_ns: Cause 6: other streams kept the GPU busy; 0 for devices.
+        idle_unknown_ns: Cause 7: no known cause.
     """
 
     device: int
@@ -71,12 +83,15 @@ class LaneOverlap:
     busy_ns: int
     kernel_ns: int
     copy_ns: int
+    device_copy_ns: int
     kernel_copy_ns: int
     kernel_kernel_ns: int
     idle_host_ns: int
     idle_dependency_ns: int
     idle_synchronization_ns: int
     idle_allocation_ns: int
+    idle_unrecorded_event_ns: int
+    idle_gpu_busy_ns: int
     idle_unknown_ns: int
 
     @property
@@ -86,7 +101,7 @@ class LaneOverlap:
 
     @property
     def idle_ns(self) -> int:
-        """T - |∪I|: the sum of the five ``idle_*_ns``."""
+        """T - |∪I|: the sum of the seven ``idle_*_ns``."""
         return self.window_ns - self.busy_ns
 
     @property
@@ -109,7 +124,7 @@ class LaneOverlap:
 
     @property
     def kernel_copy_overlap(self) -> float:
-        """Share of the copy time hidden by kernels: |∪copies ∩ ∪kernels| / |∪copies|.
+        """Share of the time of host copies hidden by kernels: |∪copies ∩ ∪kernels| / |∪copies|.
 
         Like HTA's communication-computation overlap, with copies as communication.
         """
@@ -161,8 +176,10 @@ def overlap(
     Args:
         recording: The recording.
         device: Ordinal; all devices with activities if None.
-        start: Start of the window in ns; the start of each device's first activity if None.
-        end: End of the window in ns; the end of each device's last activity if None.
+        start: Start of the window in ns. If None, the start of the recording's own window; without
+            one, the start of each device's first activity.
+        end: End of the window in ns. If None, the end of the recording's own window; without one,
+            the end of each device's last activity.
 
     Raises:
         ValueError: The recording has no such device, the window ends before it begins, or a bound
@@ -174,18 +191,78 @@ def overlap(
     end = None if end is None else as_ns(end, "end")
     if start is not None and end is not None and end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
+    bounds = recording.bounds
+    activities = timed_activities(recording.tables)
+    if bounds is not None:
+        start = bounds[0] if start is None else start
+        end = max(start, bounds[1] if end is None else end)
+        activities = _clipped(activities, bounds)
     lanes = _core.overlap(
-        timed_activities(recording.tables),
+        activities,
         timed_calls(recording.tables),
         timed_synchronizations(recording.tables),
         start,
         end,
     )
+    if start is not None and end is not None and bounds is not None:
+        lanes = _with_causes(lanes, recording.derived["idle_gaps"], (start, end))
     chosen = [lane for lane in lanes if device in (None, lane["device"])]
     return Overlap(
         tuple(DeviceOverlap(**lane) for lane in chosen if "stream" not in lane),
         tuple(StreamOverlap(**lane) for lane in chosen if "stream" in lane),
     )
+
+
+def _clipped(
+    activities: "dict[str, NDArray[Any]]", bounds: tuple[int, int]
+) -> "dict[str, NDArray[Any]]":
+    """Return the parts of activities within bounds; those that only touch them are left out."""
+    import numpy as np
+
+    time, end = (np.clip(activities[name], *bounds) for name in ("time", "end"))
+    kept = (time < end) | (activities["time"] >= activities["end"])
+    clipped = activities | {"time": time, "end": end}
+    return {name: column[kept] for name, column in clipped.items()}
+
+
+def _with_causes(
+    lanes: "Sequence[dict[str, int]]", gaps: "pa.Table", window: tuple[int, int]
+) -> "list[dict[str, int]]":
+    """Return lanes with the causes of ``idle_gaps``, also those without activities, in order.
+
+    Idle time that is in no gap has no known cause.
+    """
+    import numpy as np
+
+    begin, end = within(gaps, window)
+    streams = plain(gaps["stream"]).astype(np.int64)
+    streams[streams == 0] = _WHOLE_DEVICE
+    pairs = np.stack([plain(gaps["device"]).astype(np.int64), streams])
+    keys, numbers = np.unique(pairs, axis=1, return_inverse=True)
+    cells = numbers.ravel() * len(_CAUSES) + codes(gaps["cause"], _CAUSES)
+    sums = np.bincount(cells, end - begin, minlength=keys.shape[1] * len(_CAUSES))
+    times = sums.astype(np.int64).reshape(-1, len(_CAUSES)).tolist()
+    of_lanes = dict(zip(zip(*keys.tolist(), strict=True), times, strict=True))
+    found = {_key(lane): lane for lane in lanes}
+    for key in of_lanes.keys() | found.keys():
+        lane = found.setdefault(key, _idle_lane(key, window))
+        known = dict(zip(_CAUSES, of_lanes.get(key, ()), strict=False))
+        for cause in _CAUSES:
+            lane[f"idle_{cause}_ns"] = known.get(cause, 0)
+        idle = lane["end"] - lane["start"] - lane["busy_ns"]
+        lane["idle_unknown_ns"] = idle - sum(known.values()) + known.get("unknown", 0)
+    return [found[key] for key in sorted(found)]
+
+
+def _key(lane: "Mapping[str, int]") -> tuple[int, int]:
+    return lane["device"], lane.get("stream", _WHOLE_DEVICE)
+
+
+def _idle_lane(key: tuple[int, int], window: tuple[int, int]) -> dict[str, int]:
+    device, stream = key
+    lane = {field.name: 0 for field in fields(LaneOverlap)}
+    lane |= {"device": device, "start": window[0], "end": window[1]}
+    return lane if stream == _WHOLE_DEVICE else lane | {"stream": stream}
 
 
 def _share(part: int, whole: int) -> float:
@@ -205,10 +282,22 @@ def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any
     work_of[known.index("kernel")] = _KERNEL
     work_of[known.index("memcpy")] = _COPY
     columns["work"] = work_of[kinds]
+    columns["work"][(kinds == known.index("memcpy")) & are_on_device(table)] = _DEVICE_COPY
     ranges = kinds == known.index("range")
     if ranges.any():
         return {name: column[~ranges] for name, column in columns.items()}
     return columns
+
+
+def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
+    """Return which copies are within or between devices."""
+    import numpy as np
+
+    known = DICTIONARIES["activities", "copy_kind"]
+    kinds: NDArray[Any] = np.isin(
+        codes(activities["copy_kind"], known), [known.index(kind) for kind in ON_DEVICE]
+    )
+    return kinds
 
 
 def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":

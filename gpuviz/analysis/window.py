@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.classification import DerivedTables
+from gpuviz.analysis.classification import cut, derive, touches
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.state import state_at
+from gpuviz.recording.derived import ROWS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+    Tables = Mapping[str, pa.Table]
+    Chosen = dict[str, NDArray[Any]]
+
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
 _MOMENTS = ("device_memory", "memory_operations")
-_OPEN = -1
 _EVENTS = "memory_events"
 
 
 def window(recording: "Recording", start: int, end: int) -> "Recording":
     """Return the part of a recording after ``start`` and until ``end``, on the same time axis.
 
-    Blocks that exist at ``start`` become initial events. Intervals that extend beyond the window
-    are kept whole, with the calls that launched them; `Recording.overlap` with the same bounds
-    clips them. Counts of dropped rows are those of the whole recording.
+    Blocks that exist at ``start`` become initial events. Rows that extend beyond the window are
+    kept whole, with what they refer to: the calls that launched or waited, the records and waits of
+    streams, the ranges around calls, and the last sample of device memory before. Derived tables
+    are those of the whole recording, cut to the window. Counts of dropped rows are those of the
+    whole recording.
 
     Raises:
         ValueError: The window ends before it begins, or a bound is not an integer.
@@ -39,69 +44,92 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
     tables = dict(recording.tables)
     before = initial_events(state_at(recording, start))
     tables[_EVENTS] = _events(recording, before, start, end)
-    chosen = {name: _touches(tables[name], start, end) for name in _INTERVALS}
-    chosen["api_calls"] |= _launches(tables, chosen["activities"])
+    bounds = _within(recording, start, end)
+    derived = _derived(recording, bounds)
+    chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
+    chosen |= {name: _moments(tables[name], start, end) for name in _MOMENTS}
+    _choose_referenced(tables, derived, chosen)
     for name, rows in chosen.items():
         tables[name] = tables[name].filter(rows)
-    for name in _MOMENTS:
-        times = plain(tables[name]["time"])
-        tables[name] = tables[name].filter((times > start) & (times <= end))
     manifest = replace(
         recording.manifest,
-        duration_ns=max(0, min(end, recording.duration_ns)),
+        duration_ns=bounds[1],
+        window_start_ns=bounds[0],
+        window_end_ns=bounds[1],
         complete=recording.manifest.complete or end <= recording.duration_ns,
         events=tables[_EVENTS].num_rows,
         initial_events=before.num_rows,
         tables={},
     )
     part = type(recording)(tables, manifest)
-    part.__dict__["derived"] = _DerivedTables(part.tables, recording, chosen, start, end)
+    part.__dict__["derived"] = {name: _renumbered(name, derived[name], chosen) for name in derived}
     return part
 
 
-class _DerivedTables(DerivedTables):
-    """The derived tables of a window; a wait is in it as it was classified in the whole."""
-
-    def __init__(
-        self,
-        tables: "Mapping[str, pa.Table]",
-        whole: "Recording",
-        chosen: "Mapping[str, NDArray[Any]]",
-        start: int,
-        end: int,
-    ) -> None:
-        super().__init__(tables)
-        self._whole = whole
-        self._chosen = chosen
-        self._bounds = start, end
-
-    def __getitem__(self, name: str) -> "pa.Table":
-        if name == "host_waits" and name not in self._made:
-            self._made[name] = self._host_waits()
-        return super().__getitem__(name)
-
-    def _host_waits(self) -> "pa.Table":
-        import numpy as np
-        import pyarrow as pa
-
-        waits = self._whole.derived["host_waits"]
-        waits = waits.filter(_touches(waits, *self._bounds))
-        for column, table in (("call", "api_calls"), ("synchronization", "synchronizations")):
-            chosen = self._chosen[table]
-            numbers = np.append(np.where(chosen, np.cumsum(chosen) - 1, -1), -1)
-            rows = pa.array(numbers[plain(waits[column])], pa.int32())
-            waits = waits.set_column(waits.schema.get_field_index(column), column, rows)
-        return waits
+def _within(recording: "Recording", start: int, end: int) -> tuple[int, int]:
+    """Return a window without the time that the recording does not cover."""
+    first, last = recording.time_range
+    return min(max(start, first), last), min(max(end, first), last)
 
 
-def _launches(tables: "Mapping[str, pa.Table]", activities: "NDArray[Any]") -> "NDArray[Any]":
-    """Return which rows of ``api_calls`` launched some of the activities."""
+def _derived(recording: "Recording", bounds: tuple[int, int]) -> "dict[str, pa.Table]":
+    """Return the derived tables of a window; row numbers are those of the recording."""
+    derived = {name: cut(recording.derived[name], name, bounds) for name in schemas()}
+    # The gaps of a whole recording end at its first and last activity.
+    if recording.bounds is None:
+        derived["idle_gaps"] = derive(recording.tables, "idle_gaps", bounds)
+    return derived
+
+
+def _choose_referenced(tables: "Tables", derived: "Tables", chosen: "Chosen") -> None:
+    """Choose also the rows that chosen rows refer to, in place."""
     import numpy as np
 
-    correlations = plain(tables["activities"]["correlation"])[activities]
-    called = plain(tables["api_calls"]["correlation"])
-    launches: NDArray[Any] = np.isin(called, correlations[correlations != 0])
-    return launches
+    for name, column, table in ROWS:
+        if table in chosen and table != "activities":
+            rows = plain(derived[name][column])
+            chosen[table][rows[rows >= 0]] = True
+    users = ("activities", "synchronizations", "memory_operations", "overheads")
+    used = [plain(tables[name]["correlation"])[chosen[name]] for name in users]
+    chosen["api_calls"] |= _is_one_of(tables["api_calls"]["correlation"], np.concatenate(used))
+    used.append(plain(tables["api_calls"]["correlation"])[chosen["api_calls"]])
+    links = tables["launch_blocks"]["correlation"]
+    chosen["launch_blocks"] = _is_one_of(links, np.concatenate(used))
+    _choose_ranges(tables, chosen)
+
+
+def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
+    """Choose the ranges of chosen calls and events, and the ranges around those."""
+    import numpy as np
+
+    calls = plain(tables["api_calls"]["range"])[chosen["api_calls"]]
+    parents, found = plain(tables["ranges"]["parent"]), chosen["ranges"]
+    wanted = np.concatenate([calls, plain(tables[_EVENTS]["range"]), parents[found]])
+    while wanted.size:
+        new = _is_one_of(tables["ranges"]["id"], wanted) & ~found
+        found |= new
+        wanted = parents[new]
+
+
+def _is_one_of(column: "pa.ChunkedArray", ids: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    found: NDArray[Any] = np.isin(plain(column), ids[ids != 0])
+    return found
+
+
+def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
+    """Return a derived table with the numbers of chosen rows; -1 for the others."""
+    import numpy as np
+    import pyarrow as pa
+
+    for of, column, rows_of in ROWS:
+        if of == name:
+            rows = chosen[rows_of]
+            numbers = np.append(np.where(rows, np.cumsum(rows) - 1, -1), -1)
+            values = pa.array(numbers[plain(table[column])], pa.int32())
+            table = table.set_column(table.schema.get_field_index(column), column, values)
+    return table.cast(schemas()[name])
 
 
 def _events(recording: "Recording", before: "pa.Table", start: int, end: int) -> "pa.Table":
@@ -113,8 +141,15 @@ def _events(recording: "Recording", before: "pa.Table", start: int, end: int) ->
     return pa.concat_tables([before, inside]).unify_dictionaries()
 
 
-def _touches(table: "pa.Table", start: int, end: int) -> "NDArray[Any]":
-    first, last = plain(table["time"]), plain(table["end"])
-    unknown = (first == 0) & (last == 0)
-    touches: NDArray[Any] = (first <= end) & ((last > start) | (last == _OPEN)) | unknown
-    return touches
+def _moments(table: "pa.Table", start: int, end: int) -> "NDArray[Any]":
+    """Return the rows in a window, and each device's last sample of memory before it."""
+    import numpy as np
+
+    times = plain(table["time"])
+    chosen: NDArray[Any] = (times > start) & (times <= end)
+    if "used" in table.schema.names:
+        earlier = np.flatnonzero(times <= start)
+        devices = plain(table["device"])[earlier]
+        for device in np.unique(devices):
+            chosen[earlier[devices == device][-1]] = True
+    return chosen

@@ -65,6 +65,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "complete": recording.is_complete,
         "simulated": manifest.simulated,
         "duration_ns": recording.duration_ns,
+        "time_range_ns": list(recording.time_range),
         "own_cost_ns": manifest.own_cost_ns,
         "dropped": manifest.dropped + manifest.dropped_activities,
         "dropped_oldest": manifest.dropped_oldest + manifest.dropped_oldest_activities,
@@ -129,7 +130,8 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         for name, what in (("dropped", "dropped"), ("dropped_oldest", "oldest discarded"))
         if facts[name]
     ]
-    yield Text(", ".join((f"{events} in {format_duration(facts['duration_ns'])}", *lost)))
+    start, end = facts["time_range_ns"]
+    yield Text(", ".join((f"{events} in {format_duration(end - start)}", *lost)))
     yield Text(
         "  " + ", ".join(f"{format_count(n)} {name}" for name, n in facts["actions"].items())
     )
@@ -187,6 +189,8 @@ def _lines_of(activities: dict[str, Any]) -> "Iterator[str]":
     yield f"Synchronizations: {count}, blocking the host for {blocked}"
     for each in activities["devices"]:
         share = each["copies_hidden"]
-        hidden = "" if share is None else f", {format_share(share)} of copy time hidden by kernels"
+        hidden = (
+            "" if share is None else f", {format_share(share)} of host copy time hidden by kernels"
+        )
         busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
         yield f"Device {each['device']}: busy {busy} of {window}{hidden}"

@@ -30,6 +30,7 @@ _CAUSES = {
     "idle mostly while waiting for other streams": "idle_dependency_ns",
     "idle mostly during synchronizations": "idle_synchronization_ns",
     "idle mostly during allocations": "idle_allocation_ns",
+    "idle mostly while waiting for events without a record": "idle_unrecorded_event_ns",
     "idle time with no identified cause": "idle_unknown_ns",
 }
 
@@ -80,6 +81,9 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
         yield _busy(device.overlap)
         if device.overlap.copy_ns:
             yield _hidden_copies(device.overlap)
+        if device.overlap.device_copy_ns:
+            time = format_duration(device.overlap.device_copy_ns)
+            yield Fact(Number("Device copies", time, "copies on or between devices"))
     elif not result.streams:
         yield Fact(Number("GPU busy", "unknown", "streams were not recorded"))
 
@@ -154,7 +158,7 @@ def _busy(overlap: "DeviceOverlap") -> Fact:
 
 def _hidden_copies(overlap: "DeviceOverlap") -> Fact:
     share = format_share(overlap.kernel_copy_overlap)
-    detail = f"of {format_duration(overlap.copy_ns)} of copies overlapped with kernels"
+    detail = f"of {format_duration(overlap.copy_ns)} of host copies overlapped with kernels"
     return Fact(Number("Copies hidden", share, detail))
 
 

@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.launches import within
 from gpuviz.recorder.live_statistics import LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 
@@ -32,7 +33,12 @@ class Finished:
         live.take("memory_events", columns_of("memory_events", events.slice(0, initial)))
         live.begin()
         live.take("memory_events", columns_of("memory_events", events.slice(initial)))
-        live.take("activities", columns_of("activities", self.recording.tables["activities"]))
+        activities = self.recording.tables["activities"]
+        columns = columns_of("activities", activities)
+        if self.recording.bounds is not None:
+            time, end = within(activities, self.recording.bounds)
+            columns = {**columns, "time": time, "end": end}
+        live.take("activities", columns)
         live.take_total(self._last("devices", "id", "total_memory"))
         live.take_used(self._last("device_memory", "device", "used"))
         return live.read(self.recording.duration_ns, self.status())

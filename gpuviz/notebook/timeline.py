@@ -57,6 +57,7 @@ class Timeline(anywidget.AnyWidget):
         self._subscribe = _subscribing(shown)
         self._statistics_of = shown if isinstance(shown, Recorder) else Finished(shown)
         self._statistics: RecorderStatistics | None = None
+        self._bounds = shown.bounds if isinstance(shown, Recording) else None
         self._made_by = running_cell()
         self._is_set_up_at = time.monotonic() + _SET_UP_S
         super().__init__()
@@ -126,6 +127,7 @@ class Timeline(anywidget.AnyWidget):
                 "live": self._is_live,
                 "durationNs": message.duration_ns,
                 "initialEvents": message.initial_events,
+                **({} if self._bounds is None else {"window": list(self._bounds)}),
                 "tables": [_table_header(name, message) for name, _ in message.tables],
                 **self._new_statistics(message),
             },

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import MemoryColumns, MemoryState
+from gpuviz.analysis.calls import ON_DEVICE
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.state import NUMBER_COLUMNS
 from gpuviz.recorder.busy_times import BusyTimes
@@ -28,7 +29,11 @@ LATELY_NS = 1_000_000_000
 MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
+_ON_DEVICE = [DICTIONARIES["activities", "copy_kind"].index(kind) for kind in ON_DEVICE]
 _EVENT_COLUMNS = ("action", *NUMBER_COLUMNS)
+
+
+_ACTIVITY_COLUMNS = ("time", "end", "kind", "copy_kind", "device")
 
 
 class LiveStatistics:
@@ -136,7 +141,8 @@ class LiveStatistics:
         starts, ends = activities["time"], activities["end"]
         # A range on a stream is the time between two events; nothing may have run in it.
         is_work = kinds != _KINDS.index("range")
-        kernels, copies = kinds == _KINDS.index("kernel"), kinds == _KINDS.index("memcpy")
+        kernels = kinds == _KINDS.index("kernel")
+        copies = (kinds == _KINDS.index("memcpy")) & ~np.isin(activities["copy_kind"], _ON_DEVICE)
         for device in np.flatnonzero(np.bincount(devices[is_work])).tolist():
             here = is_work & (devices == device)
             busy = self._busy.setdefault(device, BusyTimes())
@@ -193,7 +199,7 @@ class _Lately:
 
 def columns_of(table: str, rows: "pa.Table") -> "Columns":
     """Return the columns of ``memory_events`` or ``activities`` for `LiveStatistics.take`."""
-    names = _EVENT_COLUMNS if table == "memory_events" else ("time", "end", "kind", "device")
+    names = _EVENT_COLUMNS if table == "memory_events" else _ACTIVITY_COLUMNS
     return {
         name: codes(rows[name], DICTIONARIES[table, name])
         if (table, name) in DICTIONARIES

@@ -53,7 +53,7 @@ class DeviceStatistics:
         end_ns: End of the last activity.
         busy_ns: Time in which at least one ran.
         kernel_ns: Time in which at least one kernel ran.
-        copy_ns: Time in which at least one copy ran.
+        copy_ns: Time in which at least one copy from or to the host ran.
         kernel_copy_ns: Time in which both did.
         uncounted_ns: Upper bound of the error of the times above. Activities that arrive after the
             busy times around them have been summed up are not counted; nearly always 0.
@@ -110,7 +110,7 @@ class DeviceStatistics:
 
     @property
     def hidden_copies(self) -> float:
-        """Share of the copy time in which a kernel ran as well."""
+        """Share of the time of host copies in which a kernel ran as well."""
         return self.kernel_copy_ns / self.copy_ns if self.copy_ns else 0.0
 
 

@@ -8,12 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 1
+DERIVED_VERSION = 2
 
 _MARK = b"gpuviz_made_from"
 
@@ -41,7 +41,15 @@ DICTIONARIES = {
         "pageable_memcpy",
     ),
     # IdleCause in the native core.
-    ("idle_gaps", "cause"): ("host", "dependency", "synchronization", "allocation", "unknown"),
+    ("idle_gaps", "cause"): (
+        "host",
+        "dependency",
+        "synchronization",
+        "allocation",
+        "unrecorded_event",
+        "gpu_busy",
+        "unknown",
+    ),
 }
 
 NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))
@@ -78,7 +86,8 @@ def schemas() -> "dict[str, pa.Schema]":
       order. Activities without a known stream have none, and neither do the last of very many
       streams, whose rows would exceed the activities several times. A row is a part of a gap with
       one ``cause``; see `gpuviz.analysis.overlap.LaneOverlap`. The parts of a gap are adjacent.
-      ``activity`` is the row of the activity that ended the gap.
+      ``activity`` is the row of the activity that ended the gap. The gaps of a window cover all of
+      its time; activities after it are not in its rows.
     - ``stream_waits``: work of a stream waited for an event of another stream
       (``stream_wait_event``). ``recorded_time`` is when the GPU reached the event's record; if that
       is unknown, the end of the last activity launched before on ``recorded_stream``, or 0.
@@ -145,7 +154,7 @@ def marked(
     """
     mark = {_MARK: _mark(tables)}
     stored = {name: derived[name] for name in schemas()} | {
-        "idle_gaps": _differences(_without_only_streams(derived["idle_gaps"]))
+        "idle_gaps": _differences(_without_only_streams(derived["idle_gaps"], tables))
     }
     return {name: table.replace_schema_metadata(mark) for name, table in stored.items()}
 
@@ -189,18 +198,20 @@ def _stored_gaps() -> "pa.Schema":
     return pa.schema([stored.get(field.name, field) for field in schemas()["idle_gaps"]])
 
 
-def _without_only_streams(gaps: "pa.Table") -> "pa.Table":
+def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
     import numpy as np
 
     from gpuviz.analysis.columns import plain
 
+    ran_on = _streams_by_device(tables["activities"])
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
     parts = gaps.drop_columns(["stream"])
     kept = np.ones(len(devices), bool)
     for device in np.unique(devices):
         rows = np.flatnonzero(devices == device)
         known = np.unique(streams[rows])
-        if len(known) == 2 and known[0] == 0:  # noqa: PLR2004 - the device and its only stream
+        # The device and its only stream.
+        if len(known) == 2 and known.tolist() == [0, *ran_on(device)]:  # noqa: PLR2004
             of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
             if parts.take(of_device).equals(parts.take(of_stream)):
                 kept[of_stream] = False
@@ -213,19 +224,27 @@ def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "p
 
     from gpuviz.analysis.columns import plain
 
-    activities = tables["activities"]
-    ranges = activities["kind"].cast("string").to_numpy() == "range"
-    devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
+    ran_on = _streams_by_device(tables["activities"])
     lanes = []
     for device in np.unique(plain(gaps["device"])):
         rows = gaps.filter(plain(gaps["device"]) == device)
-        known = np.unique(streams[devices == device])
-        known = known[known != 0]
+        known = ran_on(device)
         lanes.append(rows)
         if len(known) == 1 and not plain(rows["stream"]).any():
             only = pa.array(np.full(rows.num_rows, known[0]), pa.uint32())
             lanes.append(rows.set_column(rows.schema.get_field_index("stream"), "stream", only))
     return pa.concat_tables(lanes) if lanes else gaps
+
+
+def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
+    """Return a function that returns the streams with activities on a device, ascending."""
+    import numpy as np
+
+    from gpuviz.analysis.columns import plain
+
+    ranges = activities["kind"].cast("string").to_numpy() == "range"
+    devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
+    return lambda device: np.setdiff1d(streams[devices == device], [0]).tolist()
 
 
 def _differences(gaps: "pa.Table") -> "pa.Table":

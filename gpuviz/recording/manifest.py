@@ -28,6 +28,8 @@ class Manifest:
         process_start_ns: Start of the process in ns since the host's start, to 10 ms; 0 if unknown.
             Process ids are reused, but not together with this time.
         duration_ns: Time from the start to the end of the recording.
+        window_start_ns: Start of the window of a longer recording that this is; 0 if it is whole.
+        window_end_ns: End of this window; 0 if it is whole.
         complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
@@ -58,6 +60,8 @@ class Manifest:
     process_id: int = 0
     process_start_ns: int = 0
     duration_ns: int = 0
+    window_start_ns: int = 0
+    window_end_ns: int = 0
     complete: bool = True
     gpuviz_version: str = ""
     python: str = ""

@@ -76,20 +76,23 @@ class Recording:
 
     def __repr__(self) -> str:
         events = self.tables["memory_events"].num_rows - self.manifest.initial_events
-        seconds = self.duration_ns / 1e9
+        start, end = self.time_range
+        seconds = (end - start) / 1e9
         state = "" if self.is_complete else ", incomplete"
         simulated = ", simulated" if self.manifest.simulated else ""
         return f"<Recording of {seconds:.3f} s, {events} memory events{simulated}{state}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.tables, self.manifest)
+        # The derived tables of a window come from the whole recording.
+        kept = None if self.bounds is None else {"derived": dict(self.derived)}
+        return type(self), (self.tables, self.manifest), kept
 
     @cached_property
     def derived(self) -> "Mapping[str, pa.Table]":
         """The tables of `gpuviz.recording.derived`, computed on first use."""
         from gpuviz.analysis.classification import DerivedTables
 
-        return DerivedTables(self.tables)
+        return DerivedTables(self.tables, self.bounds)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
@@ -263,7 +266,9 @@ class Recording:
         """Return the part of the recording after ``start`` and until ``end``, in ns.
 
         The time axis stays the same. Blocks that exist at ``start`` become initial events. Rows
-        that overlap the window are kept as a whole, with the calls that launched them.
+        that overlap the window are kept as a whole, with the calls, waits and ranges that they
+        refer to. Analyses count only the part of a row in the window, and causes and waits are as
+        classified in the whole recording.
         """
         from gpuviz.analysis.window import window
 
@@ -331,12 +336,24 @@ class Recording:
 
     @cached_property
     def duration_ns(self) -> int:
-        """Duration of the recording in ns, including activities that end later."""
+        """Duration of the recording in ns, including activities that end later; a window's end."""
         import pyarrow.compute as pc
 
         columns = (("memory_events", "time"), ("activities", "end"), ("api_calls", "end"))
         ends = (pc.max(self.tables[table][column]).as_py() for table, column in columns)
-        return max(self.manifest.duration_ns, *(end or 0 for end in ends))
+        duration = max(self.manifest.duration_ns, *(end or 0 for end in ends))
+        return duration if self.bounds is None else min(duration, self.bounds[1])
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Start and end of the window that this is of a longer recording; None if it is whole."""
+        start, end = self.manifest.window_start_ns, self.manifest.window_end_ns
+        return (start, end) if end else None
+
+    @property
+    def time_range(self) -> tuple[int, int]:
+        """The times that the recording covers, in ns: those of its window, else all."""
+        return self.bounds or (0, self.duration_ns)
 
     @cached_property
     def devices(self) -> tuple[int, ...]:

@@ -127,8 +127,12 @@ def _events(recording: "Recording") -> str:
 
 def _own_cost(recording: "Recording") -> str:
     cost = recording.manifest.own_cost_ns
+    if not cost:
+        return ""
+    if recording.bounds is not None:
+        return f"{format_duration(cost)} in the whole recording"
     share = cost / max(recording.duration_ns, 1)
-    return f"{format_duration(cost)}, {format_share(share)} of the time" if cost else ""
+    return f"{format_duration(cost)}, {format_share(share)} of the time"
 
 
 def began(recording: "Recording") -> str:
@@ -141,5 +145,8 @@ def began(recording: "Recording") -> str:
 
 
 def _recorded(recording: "Recording") -> str:
-    duration = f"for {format_duration(recording.duration_ns)}"
+    start, end = recording.time_range
+    duration = f"for {format_duration(end - start)}"
+    if recording.bounds is not None:
+        duration = f"{format_duration(end - start)} of a longer recording"
     return ", ".join(part for part in (began(recording), duration) if part)

@@ -167,15 +167,16 @@ def _blocking(recording: "Recording") -> list[Finding]:
     pageable = [row for row in rows if row["kind"] == _PAGEABLE and row["transfer_ns"]]
     calls = [row for row in rows if row["kind"] != _PAGEABLE or not row["transfer_ns"]]
     found = [
-        (_sum(calls, "total_ns"), _synchronizing(calls, recording.duration_ns)),
+        (_sum(calls, "total_ns"), _synchronizing(calls, recording.time_range)),
         (_sum(pageable, "transfer_ns"), _copies_of_pageable_memory(pageable)),
     ]
     found.sort(key=lambda each: -each[0])
     return [finding for total_ns, finding in found if total_ns]
 
 
-def _synchronizing(rows: list[dict[str, Any]], duration_ns: int) -> Finding:
+def _synchronizing(rows: list[dict[str, Any]], time_range: tuple[int, int]) -> Finding:
     total = _sum(rows, "total_ns")
+    duration_ns = time_range[1] - time_range[0]
     return Finding(
         f"Synchronizing calls blocked the host {_times(rows)}, for {format_duration(total)} in "
         "total.",
@@ -224,8 +225,9 @@ def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, .
 
 
 def _around(recording: "Recording", time_ns: int) -> tuple[int, int]:
-    half = max(int(recording.duration_ns * _AROUND), 1000)
-    return max(time_ns - half, 0), time_ns + half
+    start, end = recording.time_range
+    half = max(int((end - start) * _AROUND), 1000)
+    return max(time_ns - half, start), time_ns + half
 
 
 def _times(rows: list[dict[str, Any]]) -> str:

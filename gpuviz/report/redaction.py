@@ -11,6 +11,8 @@ from gpuviz.recording.tables import DICTIONARIES, schemas
 from gpuviz.report.callstack_redaction import redacted_frames
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -52,7 +54,20 @@ def redact(recording: "Recording") -> "Recording":
         tables[name] = _with_known_words(tables[name], name, column)
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
     unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
-    return type(recording)(unnamed, _redacted_manifest(recording.manifest))
+    redacted = type(recording)(unnamed, _redacted_manifest(recording.manifest))
+    redacted.__dict__["derived"] = _with_new_names(recording.derived, unnamed["api_calls"])
+    return redacted
+
+
+def _with_new_names(derived: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict[str, pa.Table]":
+    """Return the derived tables with the new ids of the names of calls."""
+    import numpy as np
+    import pyarrow as pa
+
+    waits = derived["host_waits"]
+    names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
+    place = waits.schema.get_field_index("name")
+    return {**derived, "host_waits": waits.set_column(place, "name", pa.array(names))}
 
 
 def _redacted_manifest(manifest: Manifest) -> Manifest:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from gpuviz.analysis.columns import plain
 from gpuviz.analysis.moments import as_ns
-from gpuviz.analysis.notes import noted
+from gpuviz.analysis.notes import noted, replaced
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.recording import derived
 from gpuviz.recording.tables import schemas
 
 if TYPE_CHECKING:
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 # Shares of the size available to the archive: the target, and the size that is close enough.
 _AIM, _ENOUGH = 0.96, 0.92
 _MOST_PARTS = 8
+# Estimated share of the other tables that even the moment of the peak needs.
+_LEAST_SHARE = 0.15
 # Base64 encodes 3 bytes as 4 letters.
 _LETTERS = 4 / 3
 # Tables whose size hardly depends on the window of the recording.
 _NAMES = ("stacks", "frames", "strings", "launch_configurations", "devices", "pools", "threads")
-
-
-_DERIVED = tuple(DERIVED_FOLDER + name for name in derived.schemas())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +103,13 @@ def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
     page = write(shown)
     if _fits(page, largest):
         return page
-    tables = dict(page.tables)
-    for step, emptied, shrunk in _STEPS:
-        if not shown.recording.tables[emptied].num_rows:
+    whole, tables = shown.recording, dict(page.tables)
+    for step, sentence, emptied, shrunk in _STEPS:
+        rows = shown.recording.tables[emptied].num_rows
+        if not rows:
             continue
-        shown = replace(shown, recording=step(shown.recording, largest))
+        note = f"To fit into {format_bytes(largest)}, the {format_count(rows)} {sentence}"
+        shown = replace(shown, recording=noted(step(shown.recording), note))
         tables.pop(emptied, None)
         least = sum(size for name, size in tables.items() if name not in shrunk)
         if _LETTERS * least > largest:
@@ -119,42 +120,60 @@ def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
             return page
         tables = dict(page.tables)
     page.close()
-    return _around_peak(shown, _Search(page, tables, largest), write, largest)
+    return _around_peak(shown, whole, _Search(page, tables, largest), write, largest)
 
 
 def _fits(page: WrittenPage, largest: int) -> bool:
     return _LETTERS * page.archive_size <= largest and page.size <= largest
 
 
-def _without_launch_blocks(recording: "Recording", largest: int) -> "Recording":
-    rows = recording.tables["launch_blocks"].num_rows
-    sentence = (
-        f"To fit into {format_bytes(largest)}, the {format_count(rows)} links between launches and "
-        "the blocks they touched were left out."
-    )
-    return noted(_with_empty(recording, "launch_blocks"), sentence)
+def _without_launch_blocks(recording: "Recording") -> "Recording":
+    reduced = _with_empty(recording, "launch_blocks")
+    reduced.__dict__["derived"] = recording.derived
+    return reduced
 
 
-def _without_calls(recording: "Recording", largest: int) -> "Recording":
-    rows = recording.tables["api_calls"].num_rows
-    sentence = (
-        f"To fit into {format_bytes(largest)}, the {format_count(rows)} CUDA calls and the call "
-        "stacks of launches were left out: the lines that launched kernels and copies are unknown, "
-        "and the only times of a blocked host are those that CUPTI reports separately."
-    )
-    return noted(_without_unused(_with_empty(recording, "api_calls")), sentence)
+def _without_calls(recording: "Recording") -> "Recording":
+    reduced = _with_empty(recording, "api_calls")
+    waits = _without_calls_of_waits(recording.derived["host_waits"])
+    reduced.__dict__["derived"] = {**recording.derived, "host_waits": waits}
+    return _without_unused(reduced)
 
 
-def _around_peak(shown: Shown, search: "_Search", write: "Callable[[Shown], P]", largest: int) -> P:
-    """Return the page of the longest window around the peak that fits, within a few percent."""
-    recording = shown.recording
-    first, last = shown.window or (0, recording.duration_ns)
-    peak = min(max(recording.peak().time_ns, first), last)
+def _without_calls_of_waits(waits: "pa.Table") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    kept = waits.filter(plain(waits["synchronization"]) >= 0)
+    for column, value in (("name", 0), ("call", -1), ("stack", 0)):
+        place, field = kept.schema.get_field_index(column), kept.schema.field(column)
+        kept = kept.set_column(place, field, pa.array(np.full(len(kept), value), field.type))
+    return kept
+
+
+def _around_peak(
+    shown: Shown,
+    whole: "Recording",
+    search: "_Search",
+    write: "Callable[[Shown], P]",
+    largest: int,
+) -> P:
+    """Return the page of the longest window around the peak that fits, within a few percent.
+
+    Args:
+        shown: The recording without what is omitted before time.
+        whole: The same with it, from which causes of idle time in a window are computed.
+        search: Searches the window.
+        write: Writes a page.
+        largest: Maximum size of the page in bytes.
+    """
+    first, last = shown.window or whole.time_range
+    peak = min(max(whole.peak().time_ns, first), last)
 
     def part(share: float) -> Shown:
         start = int(peak - (peak - first) * share)
         end = max(int(peak + (last - peak) * share), start + 1)
-        return _part(shown, (start, end), largest)
+        return _part(shown, whole, (start, end), largest)
 
     best: P | None = None
     for _ in range(_MOST_PARTS):
@@ -201,8 +220,10 @@ class _Search:
         self._largest = largest
         self._around = page.least_around
         self._shares = [0.0, 1.0]
+        whole = sum(tables.values())
         names = sum(tables.get(name, 0) for name in _NAMES)
-        self._sizes = [_LETTERS * names, _LETTERS * sum(tables.values())]
+        least = names + _LEAST_SHARE * (whole - names)
+        self._sizes = [_LETTERS * least, _LETTERS * whole]
         self._weights = [1.0, 1.0]
         self._last: bool | None = None
         self._attempts = 0
@@ -238,21 +259,39 @@ class _Search:
         self._last = fits
 
 
-def _part(shown: Shown, window: tuple[int, int], largest: int) -> Shown:
-    recording = shown.recording
+def _part(shown: Shown, whole: "Recording", window: tuple[int, int], largest: int) -> Shown:
     start, end = window
     sentence = (
         f"To fit into {format_bytes(largest)}, only {format_duration(start)} to "
-        f"{format_duration(end)} of the recording's {format_duration(recording.duration_ns)} "
+        f"{format_duration(end)} of the recording's {format_duration(whole.duration_ns)} "
         "are included, around the peak; all numbers are of this part."
     )
-    return Shown(noted(_without_unused(recording.window(start, end)), sentence), window)
+    part = whole.window(start, end)
+    for step, *_ in _STEPS:
+        part = step(part)
+    manifest = replace(part.manifest, notes=shown.recording.manifest.notes)
+    return Shown(noted(replaced(part, manifest), sentence), window)
 
 
-# What is omitted before time: a function, the table it empties, and the tables it shrinks.
+# What is omitted before time: a function, a sentence on the rows, the table it empties, and the
+# tables it shrinks.
 _STEPS = (
-    (_without_launch_blocks, "launch_blocks", ()),
-    (_without_calls, "api_calls", ("stacks", "frames", "strings", *_DERIVED)),
+    (
+        _without_launch_blocks,
+        "links between launches and the blocks they touched were left out.",
+        "launch_blocks",
+        (),
+    ),
+    (
+        _without_calls,
+        (
+            "CUDA calls and the call stacks of launches were left out: the lines that launched "
+            "kernels and copies are unknown, and the only times of a blocked host are those that "
+            "CUPTI reports separately."
+        ),
+        "api_calls",
+        ("stacks", "frames", "strings", f"{DERIVED_FOLDER}host_waits"),
+    ),
 )
 
 
@@ -278,7 +317,9 @@ def _without_unused(recording: "Recording") -> "Recording":
         ("ranges", "name"),
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
-    return type(recording)(tables, recording.manifest)
+    reduced = type(recording)(tables, recording.manifest)
+    reduced.__dict__["derived"] = recording.derived
+    return reduced
 
 
 def _used(table: "pa.Table", *columns: "pa.ChunkedArray") -> "pa.Table":

@@ -186,19 +186,21 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
     if not lanes:
         return
     (lane,) = lanes
+    period = "from its first to its last activity" if recording.bounds is None else "shown here"
     yield Number(
         "GPU busy",
         format_share(lane.busy),
-        f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} from its first "
-        "to its last activity",
+        f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} {period}",
     )
     yield Number(
         "Kernels",
         format_duration(lane.kernel_ns),
         f"at least one kernel ran, {format_share(lane.kernel_ns / max(lane.window_ns, 1))}",
     )
-    hidden = f"{format_share(lane.kernel_copy_overlap)} hidden by kernels"
-    yield Number("Copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
+    hidden = f"from or to the host; {format_share(lane.kernel_copy_overlap)} hidden by kernels"
+    yield Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
+    if lane.device_copy_ns:
+        yield Number("Device copies", format_duration(lane.device_copy_ns), "on or between devices")
     blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
     yield Number(
         "Host blocked", format_duration(blocked), "in waits and copies, summed over threads"
@@ -268,7 +270,7 @@ def _live_work(
             detail += f"; {format_share(device.lately_busy)} in the last second"
         yield Number("GPU busy", format_share(device.busy), detail)
         if device.copy_ns:
-            detail = f"of {format_duration(device.copy_ns)} of copies"
+            detail = f"of {format_duration(device.copy_ns)} of copies from or to the host"
             yield Number("Copies hidden", format_share(device.hidden_copies), detail)
 
 

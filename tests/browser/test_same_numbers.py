@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 import gpuviz
 from gpuviz.analysis.overlap import LaneOverlap
 from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.recording.derived import DICTIONARIES
 from gpuviz.recording.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import LEVELS, open_report, plot, point
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 LANES = 3
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
-CAUSES = ("host", "dependency", "synchronization", "allocation", "unknown")
+CAUSES = DICTIONARIES["idle_gaps", "cause"]
 RECORDED = ("image_pipeline", "fft_filter", "monte_carlo")
 
 
@@ -38,7 +39,7 @@ def causes_of(lane: LaneOverlap) -> list[str]:
     """Return the parts of the idle time as shown in the timeline, largest first."""
     times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in CAUSES}
     return [
-        f"{cause}: {format_duration(ns)}"
+        f"{cause.replace('_', ' ')}: {format_duration(ns)}"
         for cause, ns in sorted(times.items(), key=lambda each: -each[1])
         if ns > 0
     ]

@@ -1,14 +1,17 @@
 import type { Lane } from "./lanes.ts";
-import { isCopy, SpanKind } from "./span_kinds.ts";
+import { isHostCopy, SpanKind } from "./span_kinds.ts";
 
 /** How long a device was busy in a window; times in ns. */
 export interface Busy {
   /** At least one kernel, copy, memset or graph ran. */
   readonly busyNs: number;
   readonly kernelNs: number;
+  /** A copy from or to the host ran. */
   readonly copyNs: number;
-  /** A copy and a kernel ran at once. */
+  /** Such a copy and a kernel ran at once. */
   readonly overlapNs: number;
+  /** A copy within or between devices ran. */
+  readonly deviceCopyNs: number;
 }
 
 /** What the streams' lanes say of a window, with the definitions of gpuviz/analysis/overlap.py. */
@@ -31,13 +34,14 @@ export function busyIn(lanes: readonly Lane[], fromNs: number, toNs: number): Bu
   };
   const isKernel = (kind: number): boolean => kind === SpanKind.kernel;
   const kernelNs = unionOf(isKernel);
-  const copyNs = unionOf(isCopy);
-  const eitherNs = unionOf((kind) => isKernel(kind) || isCopy(kind));
+  const copyNs = unionOf(isHostCopy);
+  const eitherNs = unionOf((kind) => isKernel(kind) || isHostCopy(kind));
   return {
     busyNs: unionOf((kind) => kind !== SpanKind.streamRange),
     kernelNs,
     copyNs,
     overlapNs: kernelNs + copyNs - eitherNs,
+    deviceCopyNs: unionOf((kind) => kind === SpanKind.deviceToDevice),
   };
 }
 

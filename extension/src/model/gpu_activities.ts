@@ -29,6 +29,8 @@ export class GpuActivities {
   readonly streamWaits = new StreamWaits();
   /** Whether a file was read that has no derived tables: why nothing ran is unknown. */
   lacksDerived = false;
+  /** The window of a longer recording that this is; undefined if it is whole. */
+  bounds: { readonly fromNs: number; readonly toNs: number } | undefined;
   readonly strings = new Texts("text");
   readonly threads = new Texts("name");
   /** When the last activity or call ends. */

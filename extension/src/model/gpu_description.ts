@@ -230,6 +230,8 @@ const CAUSE_TEXTS: Readonly<Record<(typeof IDLE_CAUSES)[number], string>> = {
   dependency: "its stream waited for an event",
   synchronization: "the host was waiting for the GPU",
   allocation: "memory was being allocated or freed",
+  unrecorded_event: "its stream waited for an event whose record is not in the recording",
+  gpu_busy: "other streams kept the GPU busy",
   unknown: "no cause is known, such as the latency of a launch",
 };
 
@@ -239,7 +241,7 @@ export function idleLines(causes: IdleTimes, totalNs: number): string[] {
     .toSorted((left, right) => causes[right] - causes[left])
     .map((cause) => {
       const share = ((100 * causes[cause]) / Math.max(totalNs, 1)).toFixed(0);
-      return `${cause}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
+      return `${cause.replace("_", " ")}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
     });
 }
 

@@ -1,6 +1,6 @@
 import { ActivityKind, COPY_KINDS } from "./activities.ts";
 import type { DeviceContents } from "./device_contents.ts";
-import { Counts, Groups, joined, numbersOf, type Group, type KeyOf } from "./grouping.ts";
+import { Counts, Groups, joined, lengthIn, numbersOf, type Group, type KeyOf } from "./grouping.ts";
 import { HOST_WAIT_KINDS } from "./host_calls.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
 import { OPEN } from "./ranges.ts";
@@ -44,8 +44,18 @@ export interface SynchronizationRow extends GpuRow {
 /** Returns the rows of a table, computed from everything received so far. */
 export type RowsUntilNow<Row> = () => readonly Row[];
 
-/** A range in ns, with the rows that overlap it as in `Recording.window`; undefined for all. */
-export type Window = { readonly fromNs: number; readonly toNs: number } | undefined;
+/** A range in ns; undefined for all of the recording, which may be a window itself. */
+export type Window = GpuActivities["bounds"];
+
+/** The part of a window that the recording covers. */
+function covered({ bounds }: GpuActivities, window: Window): Window {
+  return window === undefined || bounds === undefined
+    ? (window ?? bounds)
+    : {
+        fromNs: Math.max(window.fromNs, bounds.fromNs),
+        toNs: Math.min(window.toNs, bounds.toNs),
+      };
+}
 
 /** The kernels of a device by name, most time first. */
 export function kernelRows(contents: DeviceContents, window: Window): RowsUntilNow<KernelRow> {
@@ -58,6 +68,7 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
     (row) => numbers(activities.name[row] ?? 0),
     joined(stackOf, (row) => activities.launch[row] ?? 0),
     () => ({ delaysNs: new Counts() }),
+    covered(gpu, window),
   );
   const take = takeLaunched(
     contents,
@@ -101,7 +112,8 @@ export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow
     (row) => activities.copyKind[row] ?? 0,
     (row) => activities.hostMemory[row] ?? 0,
   );
-  const groups = new Groups(activities, keyOf, stackOf, () => ({ bytes: 0 }));
+  const more = (): { bytes: number; wholeNs: number } => ({ bytes: 0, wholeNs: 0 });
+  const groups = new Groups(activities, keyOf, stackOf, more, covered(gpu, window));
   const take = takeLaunched(
     contents,
     ActivityKind.memcpy,
@@ -109,16 +121,17 @@ export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow
     groups,
     (sums, row, _, isNew) => {
       sums.bytes += isNew ? (activities.bytes[row] ?? 0) : 0;
+      sums.wholeNs += isNew ? lengthIn(undefined, activities, row) : 0;
     },
   );
   return () => {
     take();
-    return groups.all().map((group) => ({
+    return groups.all().map(({ wholeNs, ...group }) => ({
       ...group,
       copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
       hostMemory: activities.hostMemoryOf(group.typical),
       callSite: stacks.callSiteOf(stackOf(group.typical)),
-      bytesPerSecond: group.totalNs === 0 ? undefined : (group.bytes * 1e9) / group.totalNs,
+      bytesPerSecond: wholeNs === 0 ? undefined : (group.bytes * 1e9) / wholeNs,
       longest: activity(gpu, group.longest),
     }));
   };
@@ -140,18 +153,18 @@ export function synchronizationRows(
   );
   // Later batches replace rows of waits, so they are grouped anew each time.
   return () => {
-    const groups = new Groups(hostWaits, keyOf, stackOf, () => ({
-      waiting: 0,
-      transfer: 0,
-      known: 0,
-    }));
+    const more = { waiting: 0, transfer: 0, known: 0 };
+    const inside = covered(gpu, window);
+    const groups = new Groups(hostWaits, keyOf, stackOf, () => ({ ...more }), inside);
     for (let row = 0; row < hostWaits.count; row += 1) {
-      if (isIn(window, hostWaits, row)) {
+      if (isIn(inside, hostWaits, row)) {
         const sums = groups.add(row);
         const waitingNs = hostWaits.waitingNs[row] ?? NaN;
         if (!Number.isNaN(waitingNs)) {
-          sums.waiting += waitingNs;
-          sums.transfer += hostWaits.transferNs[row] ?? 0;
+          const fromNs = [hostWaits.fromNs[row] ?? 0];
+          const began = [(fromNs[0] ?? 0) + waitingNs];
+          sums.waiting += lengthIn(inside, { fromNs, toNs: began }, 0);
+          sums.transfer += lengthIn(inside, { fromNs: began, toNs: [hostWaits.toNs[row] ?? 0] }, 0);
           sums.known += 1;
         }
       }
@@ -203,9 +216,10 @@ function takeLaunched<More>(
       takeLate();
       calls = apiCalls.count;
     }
+    const inside = covered(gpu, window);
     for (; taken < activities.count; taken += 1) {
       const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
-      if (isWanted && isIn(window, activities, taken)) {
+      if (isWanted && isIn(inside, activities, taken)) {
         const call = callOf(gpu, taken);
         sum(groups.add(taken), taken, call, true);
         if (call < 0) {

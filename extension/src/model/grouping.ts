@@ -4,6 +4,16 @@ interface Lasting {
   readonly toNs: ArrayLike<number>;
 }
 
+/** How long a row lasts in a window, or in all; 0 if it ends before it begins. */
+export function lengthIn(
+  window: { readonly fromNs: number; readonly toNs: number } | undefined,
+  { fromNs, toNs }: Lasting,
+  row: number,
+): number {
+  const from = Math.max(fromNs[row] ?? 0, window?.fromNs ?? -Infinity);
+  return Math.max(Math.min(toNs[row] ?? 0, window?.toNs ?? Infinity) - from, 0);
+}
+
 /** Returns an integer for a row; rows with equal integers belong together. */
 export type KeyOf = (row: number) => number;
 
@@ -76,19 +86,27 @@ export class Groups<More> {
   readonly #table: Lasting;
   readonly #keyOf: KeyOf;
   readonly #more: () => More;
+  readonly #window: Parameters<typeof lengthIn>[0];
   readonly #byKey = new Map<number, Sums<More>>();
 
-  constructor(table: Lasting, keyOf: KeyOf, kindOf: KeyOf, more: () => More) {
+  /** Only the time of rows in `window` counts, or all of it. */
+  constructor(
+    table: Lasting,
+    keyOf: KeyOf,
+    kindOf: KeyOf,
+    more: () => More,
+    window?: Parameters<typeof lengthIn>[0],
+  ) {
     this.#table = table;
     this.#keyOf = keyOf;
     this.kindOf = kindOf;
     this.#more = more;
+    this.#window = window;
   }
 
   /** Adds the next row, and returns the caller's totals of its group. */
   add(row: number): More {
-    const { fromNs, toNs } = this.#table;
-    const lengthNs = Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0);
+    const lengthNs = lengthIn(this.#window, this.#table, row);
     const sums = this.#sumsOf(row);
     sums.lengthsNs.add(lengthNs);
     sums.totalNs += lengthNs;

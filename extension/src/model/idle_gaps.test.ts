@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { tableOf } from "../../testing/table_of.ts";
-import { IdleGaps, NO_ACTIVITY } from "./idle_gaps.ts";
+import { IDLE_CAUSES, IdleGaps, NO_ACTIVITY } from "./idle_gaps.ts";
 
 interface Part {
   readonly stream: number;
@@ -42,7 +42,7 @@ function gapsOf(idle: IdleGaps, stream: number): string[] {
 test("parts of a gap are one gap, whose causes are summed in any window", () => {
   const idle = new IdleGaps();
   idle.append(rowsOf(PARTS));
-  const none = { host: 0, dependency: 0, synchronization: 0, allocation: 0, unknown: 0 };
+  const none = Object.fromEntries(IDLE_CAUSES.map((cause) => [cause, 0]));
 
   assert.deepEqual(gapsOf(idle, 0), ["10-40 before 3"]);
   assert.deepEqual(gapsOf(idle, 2), ["10-40 before 3", "40-70 before -1"]);

@@ -11,6 +11,8 @@ export const IDLE_CAUSES = [
   "dependency",
   "synchronization",
   "allocation",
+  "unrecorded_event",
+  "gpu_busy",
   "unknown",
 ] as const;
 
@@ -50,7 +52,7 @@ export class IdleLane {
 
   /** Why there was nothing to do in a window, all gaps together. */
   causesIn(fromNs: number, toNs: number): IdleTimes {
-    const times = { host: 0, dependency: 0, synchronization: 0, allocation: 0, unknown: 0 };
+    const times = Object.fromEntries(IDLE_CAUSES.map((cause) => [cause, 0])) as IdleTimes;
     const parts = this.#parts;
     const [first, last] = parts.range(fromNs, toNs);
     for (let part = first; part < last; part += 1) {

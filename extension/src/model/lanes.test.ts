@@ -47,7 +47,7 @@ test("a stream's activities lie in its lane, in whatever batches they come", () 
     ["stream 1", "stream 2"],
   );
   assert.deepEqual(shown(lanes.ofDevice(0)[0]), [
-    ["1-8 graph launch", "10-20 kernel", "20-30 other copy"],
+    ["1-8 graph launch", "10-20 kernel", "20-30 copy device to device"],
     ["15-25 kernel"],
   ]);
   assert.deepEqual(shown(lanes.ofDevice(0)[1]), [["12-15 copy host to device"]]);

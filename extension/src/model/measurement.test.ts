@@ -7,7 +7,7 @@ import { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
 import { measure } from "./measurement.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
-import { isCopy, SpanKind } from "./span_kinds.ts";
+import { isHostCopy, SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";
 
 test("busy and overlapping times are those of a look at each nanosecond", () => {
@@ -22,16 +22,17 @@ test("busy and overlapping times are those of a look at each nanosecond", () => 
       return { title: "", stream, stack, fromNs, toNs, kind };
     });
     const [from, to] = [30 + Math.floor(random() * 40), 120 + Math.floor(random() * 60)];
-    const expected = { busyNs: 0, kernelNs: 0, copyNs: 0, overlapNs: 0 };
+    const expected = { busyNs: 0, kernelNs: 0, copyNs: 0, overlapNs: 0, deviceCopyNs: 0 };
     for (let time = from; time < to; time += 1) {
       const kinds = lanes.flatMap(({ fromNs, toNs, kind }) =>
         kind.filter((_, span) => (fromNs[span] ?? 0) <= time && time < (toNs[span] ?? 0)),
       );
       const hasKernel = kinds.includes(SpanKind.kernel);
-      const hasCopy = kinds.some(isCopy);
+      const hasCopy = kinds.some(isHostCopy);
       expected.busyNs += kinds.some((kind) => kind !== SpanKind.streamRange) ? 1 : 0;
       expected.kernelNs += hasKernel ? 1 : 0;
       expected.copyNs += hasCopy ? 1 : 0;
+      expected.deviceCopyNs += kinds.includes(SpanKind.deviceToDevice) ? 1 : 0;
       expected.overlapNs += hasKernel && hasCopy ? 1 : 0;
     }
     assert.deepEqual(busyIn(lanes, from, to), expected);

@@ -43,6 +43,7 @@ export async function* readInto(
     return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
   });
   recording.gpu.lacksDerived = !file.isClassified;
+  recording.gpu.bounds = file.bounds;
   const total = started.reduce((sum, { rows }) => sum + rows, 0);
   let taken = 0;
   while (started.length > 0) {

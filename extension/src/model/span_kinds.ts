@@ -36,6 +36,7 @@ const OF_COPY: Readonly<Record<number, number>> = {
   [CopyKind.host_to_device]: SpanKind.hostToDevice,
   [CopyKind.device_to_host]: SpanKind.deviceToHost,
   [CopyKind.device_to_device]: SpanKind.deviceToDevice,
+  [CopyKind.peer_to_peer]: SpanKind.deviceToDevice,
 };
 
 /** A function of the row that gives the kind of an activity; one of a newer version is a kernel. */
@@ -48,6 +49,11 @@ export function spanKindOf({ kind, copyKind }: Activities): (row: number) => num
 
 export function isCopy(kind: number): boolean {
   return kind >= SpanKind.hostToDevice && kind <= SpanKind.otherCopy;
+}
+
+/** Whether a span is a copy from or to the host, or of unknown direction. */
+export function isHostCopy(kind: number): boolean {
+  return isCopy(kind) && kind !== SpanKind.deviceToDevice;
 }
 
 /** Whether a span is a row of `Activities`. */

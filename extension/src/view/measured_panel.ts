@@ -52,12 +52,15 @@ function valuesOf(found: Measurement): (readonly [name: string, value: string])[
   }
   const overlap =
     busy.copyNs === 0
-      ? "no copies"
+      ? "no such copies"
       : `${formatShare(busy.overlapNs / busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
   return [
     ...memory,
     ["GPU busy", `${formatShare(busy.busyNs / length)} (${formatDuration(busy.busyNs)})`],
     ["kernels", `${formatShare(busy.kernelNs / length)} (${formatDuration(busy.kernelNs)})`],
-    ["copies under kernels", overlap],
+    ["host copies under kernels", overlap],
+    ...(busy.deviceCopyNs === 0
+      ? []
+      : [["copies on the device", formatDuration(busy.deviceCopyNs)] as const]),
   ];
 }

@@ -52,8 +52,8 @@ const OF_GPU: readonly Part[] = [
 /** Leaves 95 % of the page's time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
 const WINDOW_HINT =
-  "Applies to call sites, kernels, copies and synchronizations. Rows that overlap the time shown " +
-  "count in full, and the peak is the peak within it, as in recording.window(start, end).";
+  "Applies to call sites, kernels, copies and synchronizations. Kernels, copies and waits count with " +
+  "their time in it, and the peak is the peak within it, as in recording.window(start, end).";
 
 /** Tables of the data in the charts of one device; they are updated as the recording grows. */
 export function tablesView(

@@ -112,6 +112,9 @@ export class Follower {
     }
     if (part === 0) {
       const recording = new GrowingRecording(message.initialEvents);
+      const [fromNs, toNs] = message.window ?? [];
+      recording.gpu.bounds =
+        fromNs === undefined || toNs === undefined ? undefined : { fromNs, toNs };
       this.#arriving = { number, recording, nextPart: 0 };
     }
     const arriving = this.#arriving;

@@ -22,6 +22,8 @@ export interface Batches {
   readonly live: boolean;
   readonly durationNs: number;
   readonly initialEvents: number;
+  /** Start and end, if it is a window of a longer recording. */
+  readonly window?: readonly [fromNs: number, toNs: number];
   readonly tables: readonly SentTable[];
   /** Present if they have changed. */
   readonly statistics?: LiveStatistics;

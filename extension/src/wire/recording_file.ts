@@ -4,13 +4,15 @@ import type { ByteSource } from "./byte_source.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** Equals `DERIVED_VERSION` in gpuviz/recording/derived.py. */
-const DERIVED_VERSION = 1;
+const DERIVED_VERSION = 2;
 
 /** A `.gpuviz` file: its manifest, and its tables on demand. */
 export class RecordingFile {
   /** The number of initial events at the start of `memory_events`. */
   readonly initialEvents: number;
   readonly durationNs: number;
+  /** The window of a longer recording that this is; undefined if it is whole. */
+  readonly bounds: { readonly fromNs: number; readonly toNs: number } | undefined;
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly #source: ByteSource;
   readonly #members: ReadonlyMap<string, ZipMember>;
@@ -27,6 +29,8 @@ export class RecordingFile {
     this.#rows = objectOf(manifest["tables"]) ?? {};
     this.initialEvents = numberOf(manifest["initial_events"]);
     this.durationNs = numberOf(manifest["duration_ns"]);
+    const toNs = numberOf(manifest["window_end_ns"]);
+    this.bounds = toNs > 0 ? { fromNs: numberOf(manifest["window_start_ns"]), toNs } : undefined;
   }
 
   static async open(source: ByteSource): Promise<RecordingFile> {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <unordered_set>
 
 namespace gpuviz::analysis {
 
@@ -20,10 +21,18 @@ std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
             return times.synchronization;
         case IdleCause::allocation:
             return times.allocation;
+        case IdleCause::unrecorded_event:
+            return times.unrecorded_event;
+        case IdleCause::gpu_busy:
+            return times.gpu_busy;
         case IdleCause::unknown:
             break;
     }
     return times.unknown;
+}
+
+bool is_copy(std::uint8_t work) noexcept {
+    return Work(work) == Work::copy || Work(work) == Work::device_copy;
 }
 
 }  // namespace
@@ -86,7 +95,9 @@ IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls
                        const SynchronizationRows& synchronizations)
     : activities_(activities), calls_(calls), call_rows_(calls.correlation) {
     find_blocked_threads(synchronizations);
+    find_busy_times();
     find_completions(synchronizations);
+    find_launches_after_unrecorded_events();
 }
 
 void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronizations) {
@@ -109,6 +120,30 @@ void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronization
         const auto& also = allocations_.parts();
         times.insert(times.end(), also.begin(), also.end());
         blocked_or_allocating_.emplace(thread, std::move(times));
+    }
+}
+
+void IdleCauses::find_busy_times() {
+    std::unordered_map<std::int16_t, std::uint32_t> first_stream;
+    std::unordered_map<std::int16_t, std::array<std::vector<Interval>, 2>> busy;
+    for (std::size_t row = 0; row < activities_.count(); ++row) {
+        const auto stream = activities_.stream[row];
+        const auto device = activities_.device[row];
+        if (first_stream.try_emplace(device, stream).first->second != stream) busy[device];
+    }
+    if (busy.empty()) return;
+    for (std::size_t row = 0; row < activities_.count(); ++row) {
+        const auto found = busy.find(activities_.device[row]);
+        if (found == busy.end()) continue;
+        found->second[is_copy(activities_.work[row])].push_back(activities_.interval(row));
+    }
+    const auto& also = allocations_.parts();
+    for (auto& [device, kinds] : busy) {
+        auto& unions = busy_or_allocating_[device];
+        for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+            kinds[kind].insert(kinds[kind].end(), also.begin(), also.end());
+            unions[kind] = IntervalUnion(std::move(kinds[kind]));
+        }
     }
 }
 
@@ -137,6 +172,7 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
     const auto launched = launched_by_stream(synchronizations);
     std::unordered_map<std::uint64_t, std::int64_t> completed;
+    std::unordered_set<std::uint64_t> recorded;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         if (WaitKind(kinds[row]) != WaitKind::record) continue;
         std::optional<std::int64_t> time;
@@ -146,23 +182,61 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
                    found != launched.end()) {
             time = found->second.before(synchronizations.correlation[row]);
         }
+        recorded.insert(synchronizations.event_sync_id[row]);
         if (time) completed.emplace(synchronizations.event_sync_id[row], *time);
     }
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         const auto id = synchronizations.event_sync_id[row];
-        const auto found = id == 0 ? completed.end() : completed.find(id);
-        if (!is_wait(kinds[row]) || found == completed.end()) continue;
+        if (!is_wait(kinds[row]) || id == 0) continue;
         const auto correlation = synchronizations.correlation[row];
-        completions_[synchronizations.stream[row]].add(correlation, found->second);
+        const auto stream = synchronizations.stream[row];
+        if (!recorded.contains(id)) unrecorded_waits_[stream].push_back(correlation);
+        const auto found = completed.find(id);
+        if (found != completed.end()) completions_[stream].add(correlation, found->second);
     }
     for (auto& [stream, times] : completions_) times.finish();
+}
+
+void IdleCauses::find_launches_after_unrecorded_events() {
+    if (unrecorded_waits_.empty()) return;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> launches;
+    for (std::size_t row = 0; row < activities_.count(); ++row) {
+        const auto stream = activities_.stream[row];
+        if (activities_.correlation[row] == 0 || !unrecorded_waits_.contains(stream)) continue;
+        launches[stream].push_back(activities_.correlation[row]);
+    }
+    for (auto& [stream, calls] : launches) {
+        std::sort(calls.begin(), calls.end());
+        auto& after = launches_after_unrecorded_[stream];
+        for (const std::uint32_t wait : unrecorded_waits_[stream]) {
+            const auto next = std::upper_bound(calls.begin(), calls.end(), wait);
+            if (next != calls.end()) after.push_back(*next);
+        }
+        std::sort(after.begin(), after.end());
+    }
+    unrecorded_waits_.clear();
+}
+
+bool IdleCauses::waits_for_unrecorded_event(std::size_t activity) const {
+    const auto found = launches_after_unrecorded_.find(activities_.stream[activity]);
+    if (found == launches_after_unrecorded_.end()) return false;
+    const auto& calls = found->second;
+    return std::binary_search(calls.begin(), calls.end(), activities_.correlation[activity]);
+}
+
+IdleCauses::Section IdleCauses::launched(Interval time, std::size_t activity) const {
+    if (waits_for_unrecorded_event(activity)) return {time, IdleCause::unrecorded_event};
+    const auto busy = busy_or_allocating_.find(activities_.device[activity]);
+    if (busy == busy_or_allocating_.end()) return {time, IdleCause::unknown};
+    const auto& competing = busy->second[is_copy(activities_.work[activity])];
+    return {time, IdleCause::unknown, true, &competing, IdleCause::gpu_busy};
 }
 
 IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_t> activity) const {
     Sections found;
     const auto call = activity ? call_rows_.of(activities_.correlation[*activity]) : std::nullopt;
     if (!call) {
-        found.add({gap, IdleCause::unknown, true, nullptr});
+        found.add({gap, IdleCause::unknown});
         return found;
     }
     const auto launch = calls_.interval(*call);
@@ -178,11 +252,11 @@ IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_
     const auto split = [&](Interval part) {
         constexpr auto limit = std::numeric_limits<std::int64_t>::max();
         found.add({part.within({-limit, launch.begin}), IdleCause::host, true, blocked});
-        found.add({part.within(launch), IdleCause::host, true, nullptr});
-        found.add({part.within({launch.end, limit}), IdleCause::unknown, true, nullptr});
+        found.add({part.within(launch), IdleCause::host});
+        found.add(launched(part.within({launch.end, limit}), *activity));
     };
     split({gap.begin, waiting.begin});
-    found.add({waiting, IdleCause::dependency, false, nullptr});
+    found.add({waiting, IdleCause::dependency, false});
     split({waiting.end, gap.end});
     return found;
 }
@@ -195,13 +269,13 @@ void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, Place& p
 void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& times) const {
     const auto allocation =
         section.may_allocate ? allocations_.covered(section.time, place.allocation) : 0;
-    const auto synchronization =
-        section.blocked == nullptr
+    const auto other =
+        section.other == nullptr
             ? 0
-            : section.blocked->covered(section.time, place.blocked[section.blocked]) - allocation;
+            : section.other->covered(section.time, place.others[section.other]) - allocation;
     times.allocation += allocation;
-    times.synchronization += synchronization;
-    time_of(section.cause, times) += section.time.length() - allocation - synchronization;
+    time_of(section.other_cause, times) += other;
+    time_of(section.cause, times) += section.time.length() - allocation - other;
 }
 
 void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
@@ -222,24 +296,24 @@ void IdleCauses::append_section(const Section& section, std::size_t most_rows, P
         }
     };
     std::span<const Interval> allocating;
-    std::span<const Interval> blocked;
+    std::span<const Interval> other;
     auto now = section.time.begin;
     if (section.may_allocate) allocating = allocations_.after(now, place.allocation);
-    if (section.blocked != nullptr) {
-        blocked = section.blocked->after(now, place.blocked[section.blocked]);
+    if (section.other != nullptr) {
+        other = section.other->after(now, place.others[section.other]);
     }
     const auto drop_past = [&](std::span<const Interval>& times) {
         while (!times.empty() && times.front().end <= now) times = times.subspan(1);
     };
     while (now < section.time.end && parts.size() < most_rows) {
         drop_past(allocating);
-        drop_past(blocked);
+        drop_past(other);
         auto cause = section.cause;
         auto until = section.time.end;
-        if (!blocked.empty()) {
-            const bool is_now = blocked.front().begin <= now;
-            if (is_now) cause = IdleCause::synchronization;
-            until = std::min(until, is_now ? blocked.front().end : blocked.front().begin);
+        if (!other.empty()) {
+            const bool is_now = other.front().begin <= now;
+            if (is_now) cause = section.other_cause;
+            until = std::min(until, is_now ? other.front().end : other.front().begin);
         }
         if (!allocating.empty()) {
             const bool is_now = allocating.front().begin <= now;

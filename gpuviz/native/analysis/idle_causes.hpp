@@ -20,10 +20,20 @@ struct IdleTimes {
     std::int64_t dependency = 0;
     std::int64_t synchronization = 0;
     std::int64_t allocation = 0;
+    std::int64_t unrecorded_event = 0;
+    std::int64_t gpu_busy = 0;
     std::int64_t unknown = 0;
 };
 
-enum class IdleCause : std::uint8_t { host, dependency, synchronization, allocation, unknown };
+enum class IdleCause : std::uint8_t {
+    host,
+    dependency,
+    synchronization,
+    allocation,
+    unrecorded_event,
+    gpu_busy,
+    unknown
+};
 
 // A part of a gap with one cause.
 struct IdlePart {
@@ -67,6 +77,11 @@ class FirstRows {
 // allocation: an allocating or freeing call was running, in any thread;
 // synchronization: the thread that launched the activity was inside a blocking call;
 // host: the launch call had not returned;
+// unrecorded_event: the activity is the first one that its stream launched after a wait for an
+// event
+//     whose record is not in the recording;
+// gpu_busy: another stream's activity that competes with this one ran on the device. Copies compete
+//     with copies, everything else with everything else;
 // unknown: everything else, including idle time after the last activity, or before an activity with
 //     an unknown launch.
 class IdleCauses {
@@ -77,7 +92,7 @@ class IdleCauses {
     // Cursors into the inputs, at the last gap; one for each lane, with gaps in order of time.
     struct Place {
         std::size_t allocation = 0;
-        std::unordered_map<const IntervalUnion*, std::size_t> blocked;
+        std::unordered_map<const IntervalUnion*, std::size_t> others;
     };
 
     // Adds the causes of a gap that an activity ended.
@@ -94,9 +109,10 @@ class IdleCauses {
     struct Section {
         Interval time;
         IdleCause cause;
-        bool may_allocate;
-        // The times when synchronization or allocation is the cause; null if neither can be.
-        const IntervalUnion* blocked;
+        bool may_allocate = true;
+        // The times when `other_cause` or allocation is the cause; null if neither can be.
+        const IntervalUnion* other = nullptr;
+        IdleCause other_cause = IdleCause::synchronization;
     };
     // The non-empty sections of a gap, in order of time.
     class Sections {
@@ -116,8 +132,13 @@ class IdleCauses {
     void add_section(const Section& section, Place& place, IdleTimes& times) const;
     void append_section(const Section& section, std::size_t most_rows, Place& place,
                         std::vector<IdlePart>& parts, std::size_t first) const;
+    // The section from the return of the launch call on.
+    [[nodiscard]] Section launched(Interval time, std::size_t activity) const;
+    [[nodiscard]] bool waits_for_unrecorded_event(std::size_t activity) const;
     void find_blocked_threads(const SynchronizationRows& synchronizations);
+    void find_busy_times();
     void find_completions(const SynchronizationRows& synchronizations);
+    void find_launches_after_unrecorded_events();
     [[nodiscard]] std::unordered_map<std::uint32_t, LatestBefore> launched_by_stream(
         const SynchronizationRows& synchronizations) const;
 
@@ -127,8 +148,14 @@ class IdleCauses {
     IntervalUnion allocations_;
     // By thread: the times when it was blocked, or any thread allocated.
     std::unordered_map<std::uint32_t, IntervalUnion> blocked_or_allocating_;
+    // By device, for copies and for everything else: the times when such an activity ran, or any
+    // thread allocated. Only for devices with several streams.
+    std::unordered_map<std::int16_t, std::array<IntervalUnion, 2>> busy_or_allocating_;
     // By stream: the completion times of the events that it had to wait for.
     std::unordered_map<std::uint32_t, LatestBefore> completions_;
+    // By stream: the calls that waited for an event without a record, and the first launches after.
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> unrecorded_waits_;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> launches_after_unrecorded_;
 };
 
 }  // namespace gpuviz::analysis

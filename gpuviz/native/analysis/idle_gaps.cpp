@@ -43,12 +43,14 @@ bool append_lane(const IdleCauses& causes, const LaneRows& lane, Interval window
 }  // namespace
 
 IdleGaps idle_gaps(const ActivityRows& activities, const HostCallRows& calls,
-                   const SynchronizationRows& synchronizations, std::size_t most_rows) {
+                   const SynchronizationRows& synchronizations, std::size_t most_rows,
+                   std::optional<std::int64_t> window_begin,
+                   std::optional<std::int64_t> window_end) {
     const IdleCauses causes(activities, calls, synchronizations);
     IdleGaps table;
     Interval window;
     for (const LaneRows& lane : rows_by_lane(activities)) {
-        if (!lane.stream) window = time_of(lane.rows);
+        if (!lane.stream) window = window_of(lane.rows, window_begin, window_end);
         if (lane.stream == unknown_stream) continue;
         const std::size_t before = table.time.size();
         if (!append_lane(causes, lane, window, most_rows, table)) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "analysis/timed_rows.hpp"
@@ -18,11 +19,13 @@ struct IdleGaps {
     std::vector<std::int32_t> activity;  // the row that ended the gap, -1 if none
 };
 
-// The idle time of each device, from the start of its first activity to the end of its last,
-// followed by that of its streams, both ascending. A lane that would exceed `most_rows`, and those
-// after it, are omitted, because many streams may have many more parts than activities.
+// The idle time of each device in a window, followed by that of its streams, both ascending. A
+// missing bound of the window is that of the device's activities. A lane that would exceed
+// `most_rows`, and those after it, are omitted, because many streams may have many more parts than
+// activities.
 [[nodiscard]] IdleGaps idle_gaps(const ActivityRows& activities, const HostCallRows& calls,
-                                 const SynchronizationRows& synchronizations,
-                                 std::size_t most_rows);
+                                 const SynchronizationRows& synchronizations, std::size_t most_rows,
+                                 std::optional<std::int64_t> window_begin = std::nullopt,
+                                 std::optional<std::int64_t> window_end = std::nullopt);
 
 }  // namespace gpuviz::analysis

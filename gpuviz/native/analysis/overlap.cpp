@@ -25,10 +25,13 @@ class Running {
     void advance(std::int64_t length) noexcept {
         const auto kernels = running_[std::size_t(Work::kernel)];
         const bool copies = running_[std::size_t(Work::copy)] > 0;
-        if (kernels > 0 || copies || running_[std::size_t(Work::other)] > 0) times_.busy += length;
+        const bool device_copies = running_[std::size_t(Work::device_copy)] > 0;
+        const bool others = running_[std::size_t(Work::other)] > 0;
+        if (kernels > 0 || copies || device_copies || others) times_.busy += length;
         if (kernels > 0) times_.kernel += length;
         if (kernels > 1) times_.kernel_kernel += length;
         if (copies) times_.copy += length;
+        if (device_copies) times_.device_copy += length;
         if (copies && kernels > 0) times_.kernel_copy += length;
     }
     void change(std::uint8_t work, std::int64_t by) noexcept {
@@ -37,7 +40,7 @@ class Running {
 
   private:
     RunTimes& times_;
-    std::array<std::int64_t, std::size_t(Work::copy) + 1> running_{};
+    std::array<std::int64_t, std::size_t(Work::device_copy) + 1> running_{};
 };
 
 void add_saturating(std::int64_t& sum, std::int64_t value) noexcept {
@@ -134,6 +137,12 @@ Interval time_of(std::span<const LaneRow> rows) {
     return whole;
 }
 
+Interval window_of(std::span<const LaneRow> rows, std::optional<std::int64_t> begin,
+                   std::optional<std::int64_t> end) {
+    const Interval whole = time_of(rows);
+    return sound(begin.value_or(whole.begin), end.value_or(whole.end));
+}
+
 RunTimes run_times(std::span<const LaneRow> rows, Interval window) {
     RunTimes times;
     Running running(times);
@@ -171,10 +180,7 @@ std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& ca
     std::vector<Lane> lanes;
     Interval window;
     for (const auto& [device, stream, rows] : rows_by_lane(activities)) {
-        if (!stream) {
-            const Interval whole = time_of(rows);
-            window = sound(window_begin.value_or(whole.begin), window_end.value_or(whole.end));
-        }
+        if (!stream) window = window_of(rows, window_begin, window_end);
         Lane lane{device, stream, window, run_times(rows, window), {}};
         IdleCauses::Place place;
         for_each_gap(rows, window, [&](Interval gap, std::optional<std::size_t> next) {

@@ -20,6 +20,7 @@ struct RunTimes {
     std::int64_t busy = 0;
     std::int64_t kernel = 0;
     std::int64_t copy = 0;
+    std::int64_t device_copy = 0;
     std::int64_t kernel_copy = 0;
     std::int64_t kernel_kernel = 0;
 };
@@ -52,6 +53,10 @@ struct LaneRows {
 
 // From the first start to the last end of one or more activities in order of their start.
 [[nodiscard]] Interval time_of(std::span<const LaneRow> rows);
+
+// The given window; a missing bound is that of the activities.
+[[nodiscard]] Interval window_of(std::span<const LaneRow> rows, std::optional<std::int64_t> begin,
+                                 std::optional<std::int64_t> end);
 
 // The run times in the window of activities in order of their start.
 [[nodiscard]] RunTimes run_times(std::span<const LaneRow> rows, Interval window);

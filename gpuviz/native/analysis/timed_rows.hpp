@@ -29,7 +29,8 @@ struct Interval {
 }
 
 // The kind of an activity for the measures of overlap.
-enum class Work : std::uint8_t { other, kernel, copy };
+// Copies are those from and to the host, device copies those within and between devices.
+enum class Work : std::uint8_t { other, kernel, copy, device_copy };
 
 // Columns of the table `activities`, of equal length.
 struct ActivityRows {

@@ -36,12 +36,15 @@ LaneFields lane_fields(const Lane& lane) {
     fields["busy_ns"] = lane.times.busy;
     fields["kernel_ns"] = lane.times.kernel;
     fields["copy_ns"] = lane.times.copy;
+    fields["device_copy_ns"] = lane.times.device_copy;
     fields["kernel_copy_ns"] = lane.times.kernel_copy;
     fields["kernel_kernel_ns"] = lane.times.kernel_kernel;
     fields["idle_host_ns"] = lane.idle.host;
     fields["idle_dependency_ns"] = lane.idle.dependency;
     fields["idle_synchronization_ns"] = lane.idle.synchronization;
     fields["idle_allocation_ns"] = lane.idle.allocation;
+    fields["idle_unrecorded_event_ns"] = lane.idle.unrecorded_event;
+    fields["idle_gpu_busy_ns"] = lane.idle.gpu_busy;
     fields["idle_unknown_ns"] = lane.idle.unknown;
     return fields;
 }
@@ -96,12 +99,14 @@ nb::typed<nb::list, LaneFields> overlap_of(const Columns& activities, const Colu
 }
 
 Columns idle_gaps_of(const Columns& activities, const Columns& calls,
-                     const Columns& synchronizations, std::size_t most_rows) {
+                     const Columns& synchronizations, std::size_t most_rows,
+                     std::optional<std::int64_t> start, std::optional<std::int64_t> end) {
     const Rows rows(activities, calls, synchronizations);
     analysis::IdleGaps table;
     {
         const python::GilRelease unlocked;
-        table = analysis::idle_gaps(rows.activities, rows.calls, rows.synchronizations, most_rows);
+        table = analysis::idle_gaps(rows.activities, rows.calls, rows.synchronizations, most_rows,
+                                    start, end);
     }
     Columns columns;
     columns["device"] = to_numpy(std::move(table.device));
@@ -120,10 +125,11 @@ void bind_overlap(nb::module_& m) {
         "overlap", &overlap_of, "activities"_a, "calls"_a, "synchronizations"_a,
         "start"_a = nb::none(), "end"_a = nb::none(),
         "Return the times of each device and, with a key `stream`, of each of its streams, in ns. "
-        "`work` is 0 other, 1 kernel, 2 copy; `kind` of calls 0 other, 1 allocation, 2 blocking, "
+        "`work` is 0 other, 1 kernel, 2 copy, 3 copy on devices; `kind` of calls 0 other, 1 "
+        "allocation, 2 blocking, "
         "3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.");
     m.def("idle_gaps", &idle_gaps_of, "activities"_a, "calls"_a, "synchronizations"_a,
-          "most_rows"_a,
+          "most_rows"_a, "start"_a = nb::none(), "end"_a = nb::none(),
           "Return the columns of the derived table `idle_gaps`, of the columns that `overlap` "
           "takes. `activity` is a row of those given. Streams that would make it longer than "
           "`most_rows` are left out.");

@@ -22,6 +22,7 @@ def any_timeline(draw):
             "stream": draw(STREAMS),
             "device": draw(st.sampled_from([0, 0, 0, 1])),
             "correlation": draw(CORRELATIONS),
+            "copy_kind": draw(st.sampled_from(["", "device_to_device", "peer_to_peer"])),
         }
         timeline.activity(kind, time, time + draw(st.integers(-2, 10)), **columns)
     names = ["cuLaunchKernel", *ALLOCATING, *BLOCKING, "cuEventQuery", "cuMemAllocAsync"]

@@ -27,7 +27,7 @@ WINDOWS = 4
 _LEVELS = ("reserved", "active", "allocated", "requested")
 _PARTS = ("reserved", "requested", "rounding", "pending_free", "inactive_split", "cached_whole")
 _SHARES = ("free", "largest_free", "external", "internal", "utilization")
-_BUSY = ("busy_ns", "kernel_ns", "copy_ns", "kernel_copy_ns")
+_BUSY = ("busy_ns", "kernel_ns", "copy_ns", "kernel_copy_ns", "device_copy_ns")
 _COPIES = ("host_to_device", "device_to_host", "device_to_device", "peer_to_peer")
 
 

@@ -3,10 +3,13 @@
 from collections import Counter
 from typing import Any
 
+from gpuviz.recording.derived import DICTIONARIES
 from gpuviz.recording.recording import Recording
 
 ALLOCATING = {"cuMemAlloc_v2"}
 BLOCKING = {"cuStreamSynchronize", "cuMemcpyDtoH_v2"}
+COPIES = ("memcpy", "device copy")
+CAUSES = DICTIONARIES["idle_gaps", "cause"]
 HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 
 Row = dict[str, Any]
@@ -18,7 +21,7 @@ class PlainOverlap:
     def __init__(self, recording: Recording) -> None:
         names = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
         self.activities = [
-            row | {"end": max(row["time"], row["end"]), "row": number}
+            row | {"end": max(row["time"], row["end"]), "row": number, "kind": kind_of(row)}
             for number, row in enumerate(recording.table("activities").to_pylist())
             if row["kind"] != "range"
         ]
@@ -55,11 +58,13 @@ class PlainOverlap:
         if not running:
             return {f"idle_{self._cause(rows, now)}_ns": 1}
         kernels, copies = running.count("kernel"), running.count("memcpy")
+        device_copies = running.count("device copy")
         return {
             "sum_ns": len(running),
             "busy_ns": 1,
             "kernel_ns": kernels > 0,
             "copy_ns": copies > 0,
+            "device_copy_ns": device_copies > 0,
             "kernel_copy_ns": kernels > 0 and copies > 0,
             "kernel_kernel_ns": kernels > 1,
         }
@@ -73,7 +78,37 @@ class PlainOverlap:
             return "allocation"
         if call and now < call["time"] and self._blocked(call["thread"], now):
             return "synchronization"
-        return "host" if call and now < call["end"] else "unknown"
+        if not call or now < call["end"]:
+            return "host" if call else "unknown"
+        if self._waits_for_unrecorded_event(following):
+            return "unrecorded_event"
+        return "gpu_busy" if self._competing(following, now) else "unknown"
+
+    def _waits_for_unrecorded_event(self, following: Row) -> bool:
+        """Return whether an activity is its stream's first after such a wait."""
+        rows = self.synchronizations
+        recorded = {row["event_sync_id"] for row in rows if row["kind"] == "event_record"}
+        return any(
+            row["kind"] == "stream_wait_event"
+            and row["stream"] == following["stream"]
+            and row["event_sync_id"] not in {0} | recorded
+            and row["correlation"] < following["correlation"]
+            and not any(
+                row["correlation"] < each["correlation"] < following["correlation"]
+                for each in self.activities
+                if each["stream"] == row["stream"]
+            )
+            for row in rows
+        )
+
+    def _competing(self, following: Row, now: int) -> bool:
+        """Return whether an activity ran on the device, a copy if the following is one."""
+        is_copy = following["kind"] in COPIES
+        return any(
+            during(each, now) and (each["kind"] in COPIES) == is_copy
+            for each in self.activities
+            if each["device"] == following["device"]
+        )
 
     def _following(self, rows: list[Row], now: int) -> Row:
         """Return the activity that begins next; empty if there is none."""
@@ -121,6 +156,11 @@ class PlainOverlap:
             for row in self.activities
             if row["stream"] == record["stream"] and 0 < row["correlation"] < record["correlation"]
         ]
+
+
+def kind_of(row: Row) -> str:
+    on_device = row["copy_kind"] in {"device_to_device", "peer_to_peer"}
+    return "device copy" if row["kind"] == "memcpy" and on_device else row["kind"]
 
 
 def during(row: Row, now: int) -> bool:

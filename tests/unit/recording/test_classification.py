@@ -12,10 +12,9 @@ from gpuviz.recording.derived import schemas
 from tests.examples import examples
 from tests.unit.recording.any_timeline import CORRELATIONS, RECORDINGS, SYNC_IDS, TIMES
 from tests.unit.recording.from_activities import Timeline
-from tests.unit.recording.plain_overlap import PlainOverlap
+from tests.unit.recording.plain_overlap import CAUSES, PlainOverlap
 
 EXAMPLES = examples(40)
-CAUSES = ("host", "dependency", "synchronization", "allocation", "unknown")
 
 
 def lanes(rows):

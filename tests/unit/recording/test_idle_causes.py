@@ -3,12 +3,12 @@
 import pytest
 
 from tests.unit.recording.from_activities import Timeline, only_device
+from tests.unit.recording.plain_overlap import CAUSES
 
 
 def idle(lane):
     """Return the non-zero causes of idle time."""
-    causes = ("host", "dependency", "synchronization", "allocation", "unknown")
-    times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in causes}
+    times = {cause: getattr(lane, f"idle_{cause}_ns") for cause in CAUSES}
     return {cause: time for cause, time in times.items() if time}
 
 
@@ -32,7 +32,8 @@ def test_a_stream_that_waits_for_an_event_depends_on_what_was_before_the_record(
     timeline.call(14, 16, correlation=7)
     waiting = timeline.recording().overlap().streams[1]
 
-    assert idle(waiting) == {"host": 4, "dependency": 86, "unknown": 10 + 180}
+    expected = {"host": 4, "dependency": 86, "gpu_busy": 5, "unknown": 5 + 180}
+    assert idle(waiting) == expected
 
 
 def test_a_records_moment_on_the_gpu_is_what_a_wait_waits_for():
@@ -79,7 +80,7 @@ def test_an_event_handle_that_is_used_again_is_another_event():
     timeline.kernel(70, 80, correlation=7)
     timeline.call(5, 9, correlation=7)
 
-    assert idle(only_device(timeline)) == {"unknown": 60}
+    assert idle(only_device(timeline)) == {"unrecorded_event": 60}
 
 
 @pytest.mark.parametrize(
@@ -181,3 +182,46 @@ def test_a_window_cuts_activities_and_looks_beyond_its_end_for_the_cause():
 
     assert (device.count, device.busy_ns, device.window_ns) == (1, 10, 40)
     assert idle(device) == {"host": 30}
+
+
+def test_a_stream_without_room_waits_for_the_busy_gpu():
+    timeline = Timeline()
+    timeline.kernel(0, 100, correlation=1)
+    timeline.call(2, 4, correlation=2)
+    timeline.kernel(90, 110, stream=2, correlation=2)
+    timeline.copy(4, 30, stream=3, correlation=3)
+    first, second, copies = timeline.recording().overlap(start=0, end=110).streams
+
+    assert idle(first) == {"unknown": 10}
+    assert idle(second) == {"host": 4, "gpu_busy": 86}
+    assert idle(copies) == {"unknown": 84}
+
+
+def test_a_copy_does_not_wait_for_the_room_of_kernels():
+    timeline = Timeline()
+    timeline.kernel(0, 100, correlation=1)
+    timeline.call(0, 1, correlation=2)
+    timeline.copy(50, 60, stream=2, correlation=2)
+    timeline.call(60, 61, correlation=3)
+    timeline.copy(80, 90, stream=2, correlation=3)
+    timeline.copy(65, 75, stream=3, correlation=4)
+
+    waiting = timeline.recording().overlap(start=0, end=90).streams[1]
+
+    assert idle(waiting) == {"host": 2, "gpu_busy": 10, "unknown": 49 + 9}
+
+
+def test_only_the_first_launch_after_a_wait_waits_for_an_event_of_before_the_recording():
+    timeline = Timeline()
+    of_stream = {"stream": 1, "event_sync_id": 5, "correlation": 1}
+    timeline.synchronization("stream_wait_event", 1, 2, **of_stream)
+    timeline.call(2, 3, correlation=2)
+    timeline.kernel(40, 50, correlation=2)
+    timeline.call(3, 4, correlation=3)
+    timeline.kernel(60, 70, correlation=3)
+
+    assert idle(only_device(timeline, start=0)) == {
+        "host": 3,
+        "unrecorded_event": 37,
+        "unknown": 10,
+    }

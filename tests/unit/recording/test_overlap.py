@@ -10,16 +10,21 @@ from gpuviz.analysis.overlap import Overlap
 from tests.examples import examples
 from tests.unit.recording.any_timeline import RECORDINGS, TIMES
 from tests.unit.recording.from_activities import Timeline, only_device
-from tests.unit.recording.plain_overlap import PlainOverlap
+from tests.unit.recording.plain_overlap import CAUSES, PlainOverlap
 
 EXAMPLES = examples(40)
 
 SUMS = (
-    *("sum_ns", "busy_ns", "kernel_ns", "copy_ns", "kernel_copy_ns", "kernel_kernel_ns"),
     *(
-        f"idle_{cause}_ns"
-        for cause in ("host", "dependency", "synchronization", "allocation", "unknown")
+        "sum_ns",
+        "busy_ns",
+        "kernel_ns",
+        "copy_ns",
+        "device_copy_ns",
+        "kernel_copy_ns",
+        "kernel_kernel_ns",
     ),
+    *(f"idle_{cause}_ns" for cause in CAUSES),
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from gpuviz.recording.recording import load
 from gpuviz.report import page
+from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 
 RECORDINGS = Path(__file__).parents[3] / "gpuviz" / "commands" / "recordings"
@@ -151,3 +152,24 @@ def test_a_recording_without_activities_can_be_cut_too(tmp_path):
     path = make_recording().report(tmp_path / "run.html", window=(150_000, 350_000))
 
     assert load(path).table("memory_events").num_rows == 5
+
+
+@pytest.mark.parametrize("options", [{"window": (45, 90)}, {"max_size": 1}, {"redact": True}])
+def test_causes_and_waits_in_a_part_are_those_of_the_whole(tmp_path, options):
+    timeline = Timeline()
+    timeline.kernel(0, 10)
+    timeline.call(11, 70, "cuStreamSynchronize", correlation=8)
+    timeline.synchronization("stream_synchronize", 11, 70, stream=1, correlation=8)
+    timeline.call(70, 71, correlation=9)
+    timeline.kernel(80, 90, correlation=9)
+    whole = timeline.recording(duration_ns=90).window(40, 90)
+    if "max_size" in options:
+        size = whole.report(tmp_path / "whole.html").stat().st_size
+        options = {"max_size": size - 1}
+
+    back = load(whole.report(tmp_path / "run.html", **options))
+
+    start, _ = options.get("window", (40, 90))
+    (lane,) = back.overlap().devices
+    assert (lane.idle_synchronization_ns, lane.idle_host_ns) == (70 - start, 1)
+    assert back.synchronizations()["total_ns"].to_pylist() == [70 - start]
