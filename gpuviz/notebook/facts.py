@@ -55,7 +55,8 @@ class Fact:
 def headline(result: "CellResult") -> str:
     """Return the most important facts in one sentence."""
     if not result.devices:
-        return f"The {result.subject} used no GPU memory, and nothing ran on a GPU."
+        ran = ", and nothing ran on a GPU" if result.streams else ""
+        return f"The {result.subject} used no GPU memory{ran}."
     parts = []
     for device in result.devices:
         of = f" on device {device.summary.device}" if len(result.devices) > 1 else ""

@@ -45,8 +45,8 @@ class RequestDetails:
         free = self._details.get("device_free", UNKNOWN)
         if free != UNKNOWN:
             return int(free)
-        # An observed allocator does not report the free memory of the device.
-        if recording.manifest.allocator != "observe":
+        # Of other allocators, only torch's reports the free memory of the device.
+        if recording.manifest.allocator != "observe" or event["address"]:
             return int(event["address"])
         used = _last_sample(recording, event["device"], event["time"])
         return None if used is None or not self.device_total else self.device_total - used

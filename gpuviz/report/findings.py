@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items
+from gpuviz.report.summary import has_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +19,6 @@ _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
 _AROUND = 0.02
 _PAGEABLE = "pageable_memcpy"
-NOTHING_FOUND = (
-    "No findings: no allocation failed or was retried, little memory was free in segments at the "
-    "peak, nothing was still allocated at the end, and no call blocked the host."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +60,30 @@ def findings(recording: "Recording", summary: "DeviceSummary") -> list[Finding]:
     ]
 
 
-def findings_list(found: list[Finding]) -> str:
-    """Return the findings as HTML; every text from the recording is escaped."""
+def findings_list(recording: "Recording", summary: "DeviceSummary") -> str:
+    """Return the findings on a device as HTML; every text from the recording is escaped."""
+    found = findings(recording, summary)
     if not found:
-        return f'<p class="gpuviz-findings__none">{escape(NOTHING_FOUND)}</p>'
+        nothing = escape(nothing_found(recording, summary))
+        return f'<p class="gpuviz-findings__none">{nothing}</p>'
     return items(map(_item, found), "gpuviz-findings")
+
+
+def nothing_found(recording: "Recording", summary: "DeviceSummary") -> str:
+    """Return what was looked for without a finding, and what is unknown, in sentences."""
+    knows_segments = summary.reserved_peak > 0 or not summary.allocated_peak
+    known = [
+        "no allocation failed" + (" or was retried" if knows_segments else ""),
+        *(["little memory was free in segments at the peak"] if knows_segments else ()),
+        "nothing was still allocated at the end",
+        *(["no call blocked the host"] if has_calls(recording) else ()),
+    ]
+    missing = [
+        *(() if knows_segments else ["segments of memory"]),
+        *(() if has_calls(recording) else ["CUDA calls"]),
+    ]
+    text = f"No findings: {', '.join(known[:-1])}, and {known[-1]}."
+    return f"{text} Not recorded: {' and '.join(missing)}." if missing else text
 
 
 def _item(finding: Finding) -> str:
@@ -105,10 +122,11 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
         ),
     )
     first = failed.slice(0, 1).to_pylist()[0]
+    free = RequestDetails(recording, first).device_free
     yield Finding(
         f"{format_counted(summary.out_of_memory, 'allocation')} failed: out of memory.",
-        f"The first requested {format_bytes(first['size'])} at {format_duration(first['time'])}, "
-        f"when {format_bytes(first['address'])} of the device were free.",
+        f"The first requested {format_bytes(first['size'])} at {format_duration(first['time'])}"
+        f"{'' if free is None else f', when {format_bytes(free)} of the device were free'}.",
         is_alarm=True,
         lines=_lines_of_stacks(recording, failed["stack"].to_pylist()),
         window=_around(recording, first["time"]),
@@ -118,8 +136,9 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
 def _retries(retries: int) -> "Iterator[Finding]":
     if retries:
         yield Finding(
-            f"{format_counted(retries, 'allocation')} succeeded only after the cache was emptied.",
-            "Each of them waited for the device and released segments.",
+            f"{format_counted(retries, 'allocation')} succeeded only after cached segments were "
+            "released.",
+            "Releasing segments waits for the device, and they are requested again later.",
             is_alarm=True,
         )
 

@@ -18,7 +18,7 @@ from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
-from gpuviz.report.findings import findings, findings_list
+from gpuviz.report.findings import findings_list
 from gpuviz.report.markup import facts_list, section
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
@@ -232,6 +232,6 @@ def _device(recording: "Recording", summary: DeviceSummary) -> str:
 {numbers}
 </dl>
 <h3>Findings</h3>
-{findings_list(findings(recording, summary))}
+{findings_list(recording, summary)}
 <div data-charts="{summary.device}"></div>
 </article>"""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.retries import succeeded_on_retry
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -49,7 +50,7 @@ class DeviceSummary:
         largest_free_at_peak: Size of the largest free block at that time.
         fragmentation_at_peak: Share of the free bytes outside the largest free block.
         out_of_memory: Allocations that failed.
-        retries: Allocations that succeeded only after the cache was emptied.
+        retries: Allocations that succeeded only after cached segments were released.
     """
 
     device: int
@@ -102,7 +103,7 @@ def summarize(recording: "Recording", device: int) -> DeviceSummary:
         largest_free_at_peak=at_peak.largest_free,
         fragmentation_at_peak=at_peak.external,
         out_of_memory=stats["num_ooms"],
-        retries=stats["num_alloc_retries"],
+        retries=succeeded_on_retry(recording, device),
     )
 
 
@@ -201,10 +202,18 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
     yield Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
     if lane.device_copy_ns:
         yield Number("Device copies", format_duration(lane.device_copy_ns), "on or between devices")
+    if not has_calls(recording):
+        yield Number("Host blocked", "unknown", "CUDA calls were not recorded")
+        return
     blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
     yield Number(
         "Host blocked", format_duration(blocked), "in waits and copies, summed over threads"
     )
+
+
+def has_calls(recording: "Recording") -> bool:
+    """Return whether the recording has CUDA calls or waits, which block the host."""
+    return any(recording.tables[name].num_rows for name in ("api_calls", "synchronizations"))
 
 
 def _when(size: int, time_ns: int) -> str:

@@ -1,8 +1,9 @@
 """Findings about calls that blocked the host."""
 
-from gpuviz.report.findings import findings
-from gpuviz.report.summary import summarize
+from gpuviz.report.findings import findings, nothing_found
+from gpuviz.report.summary import headline, summarize
 from tests.unit.recording.from_activities import Timeline
+from tests.unit.report.recordings import Events, make_recording
 
 PAGEABLE = {"copy_kind": "device_to_host", "destination": "pageable"}
 
@@ -56,3 +57,47 @@ def test_calls_that_took_no_time_are_no_finding():
     timeline.call(20, 20, "cuStreamSynchronize", line=2, correlation=8)
 
     assert found(timeline) == []
+
+
+def test_what_was_not_recorded_is_not_said_to_be_fine():
+    events = Events()
+    events.add("alloc", 1 << 40, 512, time=10)
+    events.add("free_completed", 1 << 40, 512, time=20)
+    of_rmm = make_recording(events.rows, initial_events=0, allocator="observe")
+    timeline = Timeline()
+    timeline.kernel(0, 10)
+    timeline.call(0, 5, "cuLaunchKernel")
+
+    (nothing,) = {nothing_found(of_rmm, summarize(of_rmm, 0))}
+    activities = timeline.recording()
+
+    assert nothing == (
+        "No findings: no allocation failed, and nothing was still allocated at the end. "
+        "Not recorded: segments of memory and CUDA calls."
+    )
+    assert "no call blocked the host" in nothing_found(activities, summarize(activities, 0))
+
+
+def test_an_unknown_free_memory_of_the_device_is_not_zero():
+    events = Events()
+    events.add("oom", 0, 512, time=10)
+    of_rmm = make_recording(events.rows, initial_events=0, allocator="observe")
+    own = make_recording(events.rows, initial_events=0)
+
+    details = [findings(each, summarize(each, 0))[0].detail for each in (of_rmm, own)]
+
+    assert details == [
+        "The first requested 512 B at 10 ns.",
+        "The first requested 512 B at 10 ns, when 0 B of the device were free.",
+    ]
+
+
+def test_the_time_of_a_blocked_host_is_unknown_without_its_calls():
+    timeline = Timeline()
+    timeline.kernel(0, 10)
+    recording = timeline.recording()
+
+    numbers = headline(recording, summarize(recording, 0))
+
+    blocked = next(number for number in numbers if number.name == "Host blocked")
+    assert (blocked.value, blocked.detail) == ("unknown", "CUDA calls were not recorded")
