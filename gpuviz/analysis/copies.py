@@ -25,8 +25,8 @@ def copies(
 
     Each row has one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or ``managed``;
     empty for copies without host memory, and if unknown). The other columns are ``site``,
-    ``source`` and ``stack`` of the most frequent launch (as in `Recording.kernels`), ``count``,
-    ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
+    ``source`` and ``stack`` of the most frequent launch, ``sites`` (as in `Recording.kernels`),
+    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
     that is 0. In a window of a recording, ``total_ns`` and ``median_ns`` are of the time in it;
     bytes and speeds are those of whole copies.
 
@@ -57,6 +57,7 @@ def copies(
             "copy_kind": _names(_COPY_KINDS, copy_kinds[typical]),
             "host_memory": _names(_MEMORIES, memories[typical]),
             **call_sites.columns(typical),
+            "sites": call_sites.lists(groups.distinct(call_sites.numbers("line"))),
             "count": groups.counts,
             "bytes": sizes,
             "total_ns": lengths["sum"],

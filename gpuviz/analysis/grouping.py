@@ -48,6 +48,19 @@ class Groups:
         counts = _core.group_totals(numbers, of_rows, groups)["count"]
         return pa.array(_core.group_medians(numbers, of_rows, groups), mask=counts == 0)
 
+    def distinct(self, column: "NDArray[Any]") -> "list[list[int]]":
+        """Return a row for each distinct value in each group, the most frequent value first.
+
+        Equally frequent values are in the order of their first rows.
+        """
+        import numpy as np
+
+        _, first, counts = _combined([self._numbers, column])
+        rows: list[list[int]] = [[] for _ in self.counts]
+        for row in first[np.argsort(-counts.astype(np.int64), kind="stable")].tolist():
+            rows[self._numbers[row]].append(row)
+        return rows
+
     def typical_rows(self, columns: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
         """Return the first row of each group with the group's most frequent combination of values.
 

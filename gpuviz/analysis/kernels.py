@@ -29,12 +29,13 @@ def kernels(
     """Return counts and times of kernels by name, line or call stack, most time first.
 
     Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
-    line), ``source`` (the line's text), ``stack`` (its id), ``count``; ``total_ns``, ``median_ns``,
+    line), ``source`` (the line's text), ``stack`` (its id), ``sites`` (the ``site`` of every line
+    that launched it, most launches first), ``count``; ``total_ns``, ``median_ns``,
     ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately (in
-    a window of a recording, of the time in it);
-    ``share`` of the total of all kernels; ``launch_delay_ns``, as in HTA: the median time from the
-    return of the launch call (of the graph's launch for kernels of a graph) to the start of the
-    kernel, 0 for kernels that started before the return, null if no call is known; ``grid`` and
+    a window of a recording, of the time in it); ``share`` of the summed time of all kernels in the
+    recording; ``launch_delay_ns``, as in HTA: the median time from the return of the launch call
+    (of the graph's launch for kernels of a graph) to the start of the kernel, 0 for kernels that
+    started before the return, null if no call is known; ``grid`` and
     ``block``, three numbers each, null if unknown. If names, lines, stacks, grids or blocks differ
     within a row, those of the most frequent launch are given.
 
@@ -61,6 +62,7 @@ def kernels(
         {
             "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
             **call_sites.columns(typical),
+            "sites": call_sites.lists(groups.distinct(call_sites.numbers("line"))),
             "count": groups.counts,
             "total_ns": totals,
             "median_ns": lengths["median"],

@@ -127,6 +127,16 @@ class CallSites:
         of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
         return of_rows
 
+    def lists(self, rows: "list[list[int]]") -> "pa.Array":
+        """Return the call sites of lists of rows."""
+        import pyarrow as pa
+
+        found = [
+            [self._call_stacks.call_site(stack)[0] for stack in self.stacks[each].tolist()]
+            for each in rows
+        ]
+        return pa.array(found, pa.list_(pa.utf8()))
+
     def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
         """Return ``site``, ``source`` and ``stack`` of some rows, as in `Recording.sites`."""
         import pyarrow as pa

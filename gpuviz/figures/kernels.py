@@ -35,7 +35,8 @@ def kernels_figure(recording: "Recording") -> "go.Figure":
             ]
             for row in rows
         ],
-        hovertemplate="%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]} of all kernels<br>"
-        "%{customdata[3]} launches, median %{customdata[4]}<br>%{customdata[5]}<extra></extra>",
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]} of the time of all "
+        "kernels<br>%{customdata[3]} launches, median %{customdata[4]}<br>%{customdata[5]}"
+        "<extra></extra>",
     )
     return made

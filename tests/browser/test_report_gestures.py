@@ -112,6 +112,6 @@ def test_the_hits_of_a_search_make_way_and_come_back(page, tmp_path):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
 
-    assert (found, gone, again, hits.count()) == (2, 0, 2, 0)
+    assert (found, gone, again, hits.count()) == (9, 0, 9, 0)
     assert title == "Select and zoom to void smooth<float, 4>(float const*, float*, int)"
     assert page.locator(".gpuviz-selected__title").inner_text().startswith("void smooth")

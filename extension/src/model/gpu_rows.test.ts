@@ -4,6 +4,10 @@ import { test } from "node:test";
 import { tableOf } from "../../testing/table_of.ts";
 import { GrowingRecording } from "./growing_recording.ts";
 import { copyRows, kernelRows, synchronizationRows } from "./gpu_rows.ts";
+import type { DeviceContents } from "./device_contents.ts";
+import type { RelatedContents } from "./related.ts";
+import type { CallSite } from "./stacks.ts";
+import { search } from "./search.ts";
 
 test("a call that comes after its kernels gives them their line and their delay", () => {
   const recording = new GrowingRecording();
@@ -48,4 +52,39 @@ test("only the time of a row in the window counts, in that shown and in the reco
   recording.gpu.bounds = { fromNs: 900, toNs: 1000 };
   assert.equal(kernelRows(contents, undefined)()[0]?.totalNs, 100);
   assert.equal(kernelRows(contents, shown)()[0]?.totalNs, 60);
+});
+
+test("a kernel that three lines launch has three lines, in the table and in the search", () => {
+  const recording = new GrowingRecording();
+  recording.append(tableOf("strings", { id: [1], text: ["scale"] }));
+  const correlation = [1, 2, 3, 4];
+  const times = correlation.map((each) => 10 * each);
+  const calls = { time: times, end: times, correlation, stack: [1, 2, 2, 3] };
+  recording.append(tableOf("api_calls", calls));
+  const kernels = {
+    time: times,
+    end: times.map((each) => each + 5),
+    kind: times.map(() => "kernel"),
+  };
+  recording.append(tableOf("activities", { ...kernels, name: times.map(() => 1), correlation }));
+  const siteOf = (stack: number): string => `run.py:${stack}`;
+  const callSiteOf = (stack: number): CallSite => ({ site: siteOf(stack), source: `f(${stack})` });
+  const stacks = { siteOf, callSiteOf };
+  const contents = { ...recording.contentsOf(0), stacks } as unknown as RelatedContents &
+    DeviceContents;
+
+  const [row] = kernelRows(contents, undefined)();
+  const details = (query: string): string[] =>
+    search(query, contents).flatMap(({ what, detail }) => (what === "scale" ? [detail] : []));
+
+  assert.deepEqual(
+    row?.callSites.map(({ source }) => source),
+    ["f(2)", "f(1)", "f(3)"],
+  );
+  assert.deepEqual(details("scale"), [
+    "2 times, 10 ns in all (50 % of kernels), run.py:2",
+    "1 time, 5 ns in all (25 % of kernels), run.py:1",
+    "1 time, 5 ns in all (25 % of kernels), run.py:3",
+  ]);
+  assert.equal(details("f(1)").length, 1);
 });

@@ -12,6 +12,8 @@ import type { GpuActivities } from "./gpu_activities.ts";
 /** The columns that all these tables have. */
 interface GpuRow extends Omit<Group, "longest"> {
   readonly callSite: CallSite;
+  /** Every line behind it, the most frequent first. */
+  readonly callSites: readonly CallSite[];
   readonly longest: Selected;
 }
 
@@ -88,7 +90,7 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
     const kernels = all.map(({ delaysNs, ...group }) => ({
       ...group,
       name: strings.get(activities.name[group.typical] ?? 0),
-      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       share: group.totalNs / Math.max(allNs, 1),
       launchDelayNs: delaysNs.median,
       launch: gpu.configurations.get(activities.launch[group.typical] ?? 0),
@@ -130,7 +132,7 @@ export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow
       ...group,
       copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
       hostMemory: activities.hostMemoryOf(group.typical),
-      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       bytesPerSecond: wholeNs === 0 ? undefined : (group.bytes * 1e9) / wholeNs,
       longest: activity(gpu, group.longest),
     }));
@@ -173,7 +175,7 @@ export function synchronizationRows(
       ...group,
       kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
       name: strings.get(hostWaits.name[group.typical] ?? 0),
-      callSite: stacks.callSiteOf(stackOf(group.typical)),
+      ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       waitingNs: known === 0 ? undefined : waiting,
       transferNs: known === 0 ? undefined : transfer,
       longest: wait(gpu, group.longest),
@@ -228,6 +230,24 @@ function takeLaunched<More>(
       }
     }
   };
+}
+
+function callSitesOf(
+  { typical, variants }: Group,
+  siteOf: (row: number) => CallSite,
+): Pick<GpuRow, "callSite" | "callSites"> {
+  const sites = new Map<string, { callSite: CallSite; count: number; first: number }>();
+  for (const { count, first } of variants) {
+    const callSite = siteOf(first);
+    const known = sites.get(callSite.site) ?? { callSite, count: 0, first };
+    known.count += count;
+    known.first = Math.min(known.first, first);
+    sites.set(callSite.site, known);
+  }
+  const callSites = [...sites.values()]
+    .sort((left, right) => right.count - left.count || left.first - right.first)
+    .map(({ callSite }) => callSite);
+  return { callSite: siteOf(typical), callSites };
 }
 
 /** Rows without times are in every window. */

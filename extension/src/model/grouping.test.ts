@@ -36,6 +36,10 @@ test("groups of rows are those of a count by all keys, in whatever batches the r
         assert.deepEqual(group, {
           rows: own,
           typical: own.find((row) => oftenOf(row) === most),
+          variants: own
+            .filter((row) => own.find((other) => kinds[other] === kinds[row]) === row)
+            .map((first) => ({ count: oftenOf(first), first }))
+            .toSorted((one, other) => other.count - one.count),
           count: own.length,
           totalNs: ownLengths.reduce((sum, length) => sum + length, 0),
           medianNs: medianOf(ownLengths),

@@ -21,6 +21,8 @@ export type KeyOf = (row: number) => number;
 export interface Group {
   /** The first row with the most frequent kind. */
   readonly typical: number;
+  /** The number of rows of each kind, and the first of them; the most frequent kind first. */
+  readonly variants: readonly { readonly count: number; readonly first: number }[];
   readonly count: number;
   readonly totalNs: number;
   readonly medianNs: number;
@@ -131,12 +133,12 @@ export class Groups<More> {
   all(): (Group & More)[] {
     return [...this.#byKey.values()]
       .map(({ more, lengthsNs, kinds, ...times }) => {
-        const byCount = [...kinds.values()].sort(
+        const variants = [...kinds.values()].sort(
           (left, right) => right.count - left.count || left.first - right.first,
         );
-        const typical = byCount[0]?.first ?? 0;
+        const typical = variants[0]?.first ?? 0;
         const medianNs = lengthsNs.median ?? 0;
-        return { ...more, ...times, typical, medianNs, count: lengthsNs.all };
+        return { ...more, ...times, typical, variants, medianNs, count: lengthsNs.all };
       })
       .sort((left, right) => right.totalNs - left.totalNs || right.count - left.count);
   }

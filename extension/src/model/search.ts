@@ -1,10 +1,11 @@
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
+import { ActivityKind } from "./activities.ts";
 import { originOf } from "./blocks.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import type { Selected } from "./selected.ts";
 import type { RelatedContents } from "./related.ts";
 import { describeFrame } from "./stacks.ts";
-import { SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
+import { SPAN_KINDS, SpanKind, spanKindOf, spanKindOfRange } from "./span_kinds.ts";
 
 /** Something found, and what to select for it. */
 export interface Hit {
@@ -17,7 +18,7 @@ export interface Hit {
 
 const ADDRESS = /^0x[0-9a-f]+$/;
 
-/** Finds kernels, ranges and cells by name, blocks by the line that allocated them or an address. */
+/** Finds activities by name or launching line, ranges by name, blocks by line or address. */
 export function search(query: string, contents: RelatedContents): Hit[] {
   const wanted = query.trim().toLowerCase();
   if (wanted === "") {
@@ -50,36 +51,68 @@ function blocksAt(address: number, { timeline, stacks }: RelatedContents): Hit[]
   return hits;
 }
 
-/** For each name that fits, the activity of that name that took longest. */
-function activitiesNamed(wanted: string, { gpu, timeline, device }: RelatedContents): Hit[] {
-  const { activities, strings } = gpu;
-  const { name, fromNs, toNs, device: devices } = activities;
+/** For each name and launching line of which one fits, the activity that took longest. */
+function activitiesNamed(wanted: string, { gpu, stacks, device }: RelatedContents): Hit[] {
+  const { activities, apiCalls, strings } = gpu;
+  const { name, kind, fromNs, toNs, device: devices, correlation } = activities;
+  const sites = new Map([[0, { site: "", isFound: false }]]);
+  const siteOf = (row: number): { readonly site: string; readonly isFound: boolean } => {
+    const stack = apiCalls.stack[apiCalls.byCorrelation.first(correlation[row] ?? 0)] ?? 0;
+    const known = sites.get(stack);
+    if (known !== undefined) {
+      return known;
+    }
+    const { site, source } = stacks.callSiteOf(stack);
+    const isFound = `${site} ${source}`.toLowerCase().includes(wanted);
+    const added = { site: stacks.siteOf(stack), isFound };
+    sites.set(stack, added);
+    return added;
+  };
+  const kindOf = spanKindOf(activities);
   const fits = new Map<number, boolean>();
-  const found = new Map<number, { count: number; totalNs: number; longest: number }>();
+  type Found = { isNamed: boolean; count: number; totalNs: number; longest: number };
+  const found = new Map<string, Found>();
+  let kernelsNs = 0;
   for (let row = 0; row < activities.count; row += 1) {
-    const id = name[row] ?? 0;
-    const isWanted = fits.get(id) ?? strings.get(id).toLowerCase().includes(wanted);
-    fits.set(id, isWanted);
-    if (!isWanted || devices[row] !== device) {
+    const took = Math.max((toNs[row] ?? 0) - (fromNs[row] ?? 0), 0);
+    if (devices[row] !== device) {
       continue;
     }
-    const sum = found.get(id) ?? { count: 0, totalNs: 0, longest: row };
-    const took = (toNs[row] ?? 0) - (fromNs[row] ?? 0);
+    kernelsNs += kind[row] === ActivityKind.kernel ? took : 0;
+    const id = name[row] ?? 0;
+    const isNamed = fits.get(id) ?? strings.get(id).toLowerCase().includes(wanted);
+    fits.set(id, isNamed);
+    const { site, isFound } = siteOf(row);
+    if (!isNamed && !isFound) {
+      continue;
+    }
+    const key = `${id} ${kindOf(row)} ${site}`;
+    const sum = found.get(key) ?? { isNamed, count: 0, totalNs: 0, longest: row };
     const longest = (toNs[sum.longest] ?? 0) - (fromNs[sum.longest] ?? 0);
     sum.count += 1;
     sum.totalNs += took;
     sum.longest = took > longest ? row : sum.longest;
-    found.set(id, sum);
+    found.set(key, sum);
   }
-  const kindOf = spanKindOf(activities);
-  return [...found]
-    .toSorted(([, left], [, right]) => right.totalNs - left.totalNs)
-    .map(([id, { count, totalNs, longest }]) => ({
-      what: shortKernelName(strings.get(id)),
-      name: strings.get(id),
-      detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all (${formatShare(totalNs / timeline.endNs)})`,
-      selected: { kind: "span", spanKind: kindOf(longest), row: longest },
-    }));
+  return [...found.values()]
+    .toSorted(
+      (left, right) => Number(right.isNamed) - Number(left.isNamed) || right.totalNs - left.totalNs,
+    )
+    .map(({ count, totalNs, longest }) => {
+      const text = strings.get(name[longest] ?? 0) || (SPAN_KINDS[kindOf(longest)] ?? "");
+      const isKernel = kind[longest] === ActivityKind.kernel;
+      const share = isKernel
+        ? ` (${formatShare(totalNs / Math.max(kernelsNs, 1))} of kernels)`
+        : "";
+      const { site } = siteOf(longest);
+      const line = site === "" ? "" : `, ${site}`;
+      return {
+        what: isKernel ? shortKernelName(text) : text,
+        name: text,
+        detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all${share}${line}`,
+        selected: { kind: "span", spanKind: kindOf(longest), row: longest },
+      };
+    });
 }
 
 function rangesNamed(wanted: string, { gpu }: RelatedContents): Hit[] {

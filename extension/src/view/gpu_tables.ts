@@ -1,3 +1,4 @@
+import { counted } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
@@ -30,6 +31,7 @@ import {
 import type { ShowWindow } from "./tables_view.ts";
 
 const TOTAL_TIME = 1;
+const MOST_LINES = 4;
 
 /** The kernels of the device by name. */
 export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
@@ -38,7 +40,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
       short: (row) => shortKernelName(row.name),
     }),
     timeColumn("Total", "Time on the GPU, summed over concurrent kernels", (row) => row.totalNs),
-    shareColumn("Share", "Of the total time of all kernels", (row) => row.share),
+    shareColumn("Share of kernels", "Of the summed time of all kernels here", (row) => row.share),
     countColumn("Launches", "Number of launches", (row) => row.count),
     timeColumn("Median", "Median duration of a launch", (row) => row.medianNs),
     timeColumn("Shortest", "The shortest launch", (row) => row.minNs),
@@ -105,7 +107,11 @@ export function synchronizationsTable(
     label: "Synchronizations",
     sortedBy: TOTAL_TIME,
     keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
-    none: chart.gpu.lacksDerived ? OLDER_FILE : "The host was never blocked.",
+    none: chart.gpu.lacksDerived
+      ? OLDER_FILE
+      : chart.gpu.apiCalls.count + chart.gpu.synchronizations.count === 0
+        ? "CUDA calls were not recorded, so it is unknown when the host was blocked."
+        : "The host was never blocked.",
   });
   return following(show, chart, synchronizationRows);
 }
@@ -135,7 +141,9 @@ interface Naming<Row> {
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<Row extends { readonly callSite: CallSite; readonly longest: Selected }>(
+function nameColumn<
+  Row extends { readonly callSites: readonly CallSite[]; readonly longest: Selected },
+>(
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,
@@ -143,7 +151,7 @@ function nameColumn<Row extends { readonly callSite: CallSite; readonly longest:
 ): TableColumn<Row> {
   return {
     title,
-    hint: "And the line behind it most often; a click shows the longest of a row in the charts",
+    hint: "And the lines behind it, the most frequent first; a click shows the longest of a row in the charts",
     value: name,
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
@@ -154,10 +162,22 @@ function nameColumn<Row extends { readonly callSite: CallSite; readonly longest:
       const line = element("div", "");
       cell.append(line);
       return () => {
-        if (line.dataset["site"] !== row().callSite.site) {
-          line.dataset["site"] = row().callSite.site;
-          line.replaceChildren();
-          appendCallSite(line, row().callSite);
+        const { callSites } = row();
+        const sites = callSites.map(({ site }) => site).join("\n");
+        if (line.dataset["site"] !== sites) {
+          line.dataset["site"] = sites;
+          line.replaceChildren(
+            ...callSites.slice(0, MOST_LINES).map((each) => {
+              const one = element("div", "");
+              appendCallSite(one, each);
+              return one;
+            }),
+          );
+          if (callSites.length > MOST_LINES) {
+            const more = `and ${counted(callSites.length - MOST_LINES, "more line")}`;
+            line.append(element("div", "gpuviz-table__small", more));
+            line.title = sites;
+          }
         }
       };
     },

@@ -1,5 +1,7 @@
 """The copy table, against plain Python and by hand."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +67,7 @@ def test_the_numbers_are_those_of_a_plain_account(recording, by):
             "copy_kind": key[1],
             "host_memory": key[2],
             **{name: most[name] for name in ("site", "source", "stack")},
+            "sites": [site for site, _ in Counter(row["site"] for row in group).most_common()],
             "count": len(group),
             "bytes": size,
             "total_ns": total,

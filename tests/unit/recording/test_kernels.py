@@ -1,5 +1,7 @@
 """The kernel table, against plain Python and by hand."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,7 @@ def test_the_numbers_are_those_of_a_plain_account(recording, by):
         assert found[key] == {
             "name": most["text"],
             **{name: most[name] for name in ("site", "source", "stack")},
+            "sites": [site for site, _ in Counter(row["site"] for row in group).most_common()],
             "count": len(group),
             "total_ns": sum(lengths),
             "median_ns": floor_median(lengths),
@@ -115,3 +118,15 @@ def test_a_kernel_of_unknown_launch_has_no_shape_and_no_delay():
 def test_an_unknown_by_is_refused_with_what_is_known():
     with pytest.raises(ValueError, match='by must be "name", "line" or "stack", got \'kind\''):
         Timeline().recording().kernels("kind")
+
+
+def test_a_kernel_that_three_lines_launch_names_all_three():
+    timeline = Timeline()
+    for correlation, line in enumerate((4, 9, 9, 2), 1):
+        timeline.call(correlation, correlation, line=line, correlation=correlation)
+        timeline.kernel(10 * correlation, 10 * correlation + 5, correlation=correlation)
+
+    (row,) = timeline.recording().kernels().to_pylist()
+
+    assert row["site"] == "step (run.py:9)"
+    assert row["sites"] == ["step (run.py:9)", "step (run.py:4)", "step (run.py:2)"]
