@@ -109,9 +109,9 @@ class StackTable:
     def dropped(self) -> int:
         """Captures that were recorded as stack 0 because the table was full."""
 
-    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType, int]]]:
+    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType | None, int]]]:
         """
-        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first.
+        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out.
         """
 
 class EventRing(MemoryEventSink):

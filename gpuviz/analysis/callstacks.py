@@ -24,8 +24,8 @@ class Frame:
 
     @property
     def site(self) -> str:
-        """The text ``function (file:line)``."""
-        return f"{self.name} ({self.filename}:{self.line})"
+        """The text ``function (file:line)``; the name alone if there is no file."""
+        return f"{self.name} ({self.filename}:{self.line})" if self.filename else self.name
 
     @property
     def is_installed(self) -> bool:

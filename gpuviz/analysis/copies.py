@@ -26,9 +26,9 @@ def copies(
     Each row has one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or ``managed``;
     empty for copies without host memory, and if unknown). The other columns are ``site``,
     ``source`` and ``stack`` of the most frequent launch, ``sites`` (as in `Recording.kernels`),
-    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time, null if
-    that is 0. In a window of a recording, ``total_ns`` and ``median_ns`` are of the time in it;
-    bytes and speeds are those of whole copies.
+    ``count``, ``bytes``, ``total_ns``, ``median_ns``, and ``bytes_per_second``: bytes / total time,
+    null if that is 0. In a window of a recording, ``total_ns`` and ``median_ns`` are of the time in
+    it; bytes and speeds are those of whole copies.
 
     Raises:
         ValueError: ``by`` has another value.

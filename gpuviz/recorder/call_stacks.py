@@ -9,6 +9,7 @@ from pathlib import PurePath
 from types import CodeType
 from typing import TypedDict
 
+from gpuviz.quantities import format_counted
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.implied_columns import is_installed, user_frame
 
@@ -22,8 +23,11 @@ _COMMANDS = ("gpuviz", "commands")
 _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
-Stack = Sequence[tuple[CodeType, int]]
-"""Pairs of code object and instruction offset in bytes, innermost first."""
+Stack = Sequence[tuple[CodeType | None, int]]
+"""Pairs of code object and instruction offset in bytes, innermost first.
+
+None stands for frames left out of the middle of a deep stack, with their number.
+"""
 
 
 class StackRow(TypedDict):
@@ -50,7 +54,7 @@ class FrameRow(TypedDict):
 class _Code:
     """Properties shared by all frames of a code object."""
 
-    code: CodeType  # kept alive so that its id is not reused
+    code: CodeType | None  # kept alive so that its id is not reused
     filename: str
     cell: int
     is_module: bool
@@ -58,7 +62,19 @@ class _Code:
     is_command: bool
     is_runner: bool
 
-    def row(self, frame_id: int, line: int) -> FrameRow:
+    def row(self, frame_id: int, instruction: int) -> FrameRow:
+        if self.code is None:
+            left_out = format_counted(instruction, "frame")
+            return FrameRow(
+                id=frame_id,
+                name=f"({left_out} left out)",
+                filename="",
+                line=0,
+                cell=0,
+                source="",
+                installed=1,
+            )
+        line = _line(self.code, instruction)
         source = linecache.getline(self.code.co_filename, line).strip()
         name = "<module>" if self.is_module else self.code.co_qualname
         return FrameRow(
@@ -72,6 +88,17 @@ class _Code:
         )
 
 
+_LEFT_OUT = _Code(
+    code=None,
+    filename="",
+    cell=0,
+    is_module=False,
+    is_gpuviz=False,
+    is_command=False,
+    is_runner=False,
+)
+
+
 class FrameResolver:
     """Numbers the frames of a recording, and returns the row of each frame once.
 
@@ -81,10 +108,12 @@ class FrameResolver:
 
     Attributes:
         next_stack: The id of the next stack, from 1.
+        cut_stacks: Stacks of which frames were left out.
     """
 
     def __init__(self) -> None:
         self.next_stack = 1
+        self.cut_stacks = 0
         self._codes: dict[int, _Code] = {}
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
@@ -109,12 +138,26 @@ class FrameResolver:
             own = user_frame(frames, self._installed.__contains__)
             stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
             self.next_stack += 1
+            self.cut_stacks += any(code is None for code, _ in stack)
         return stack_rows, frame_rows
 
-    def _frame_id(self, code: CodeType, instruction: int, new_rows: list[FrameRow]) -> int:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on stacks of which frames were left out; empty if there are none."""
+        if not self.cut_stacks:
+            return ()
+        counted = format_counted(self.cut_stacks, "call stack was", "call stacks were")
+        return (
+            (
+                f"{counted} very deep: the innermost and outermost frames were kept, and those "
+                "between them only counted."
+            ),
+        )
+
+    def _frame_id(self, code: CodeType | None, instruction: int, new_rows: list[FrameRow]) -> int:
         key = (id(code), instruction)
         if key not in self._frame_ids:
-            row = self._code(code).row(len(self._row_ids) + 1, _line(code, instruction))
+            row = self._code(code).row(len(self._row_ids) + 1, instruction)
             content = (row["name"], row["filename"], row["line"], row["cell"])
             if content not in self._row_ids:
                 self._row_ids[content] = row["id"]
@@ -138,8 +181,10 @@ class FrameResolver:
             start += 1
         return stack[start:end]
 
-    def _code(self, code: CodeType, outer_cell: int = 0) -> _Code:
+    def _code(self, code: CodeType | None, outer_cell: int = 0) -> _Code:
         """Return the properties of a code object; ``outer_cell`` is the cell it runs in, or 0."""
+        if code is None:
+            return _LEFT_OUT
         known = self._codes.get(id(code))
         if known is not None:
             return known

@@ -115,6 +115,11 @@ class Pump:
         self.lost_activities = 0
         self.notes: list[str] = []
 
+    @property
+    def stack_notes(self) -> tuple[str, ...]:
+        """A sentence on call stacks without all of their frames; empty if there are none."""
+        return self._resolver.notes
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpuviz.recorder.tracer import Tracer
 
 DEFAULT_MAX_EVENTS = 10_000_000
-STACK_DEPTH = 64
+STACK_DEPTH = 128
 _ABANDONED = "This process is a fork of the recording one; use the recorder there"
 
 
@@ -351,7 +351,7 @@ class Recorder:
 
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure
-        lost = () if self._pump is None else tuple(self._pump.notes)
+        lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
         failed = () if failure is None else (failure,)
         return (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The demo's programs count as the user's, although they are part of the package.
 _INSTALLED = re.compile(
-    r"^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
+    r"^$|^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
     r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
 )
 

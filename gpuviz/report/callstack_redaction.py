@@ -1,5 +1,6 @@
 """Redaction of call stacks."""
 
+import re
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.callstacks import Frame
@@ -9,6 +10,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz.recording.recording import Recording
+
+
+_LEFT_OUT = re.compile(r"\([0-9,]+ frames? left out\)")
 
 
 def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
@@ -23,6 +27,11 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
     functions: dict[tuple[str, str], int] = {}
     files: dict[str, int] = {}
     for row in rows:
+        if not row["filename"]:
+            # The number of frames that were left out.
+            row["name"] = row["name"] if _LEFT_OUT.fullmatch(row["name"]) else "unknown function"
+            row["source"] = ""
+            continue
         frame = Frame(row["name"], row["filename"], row["line"], row["cell"], row["source"])
         function = functions.setdefault((frame.filename, frame.name), len(functions) + 1)
         file = files.setdefault(frame.filename, len(files) + 1)

@@ -89,7 +89,9 @@ export class Stacks {
 }
 
 export function describeFrame(frame: Frame): string {
-  return `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
+  return frame.filename === ""
+    ? frame.name
+    : `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
 }
 
 /** What was done in a frame, with the text of its line if that is known. */
@@ -100,7 +102,7 @@ export function describeLine(what: string, frame: Frame): string[] {
 
 /** A frame as `function (file:line)`. */
 export function siteText(frame: Frame): string {
-  return `${frame.name} (${frame.filename}:${frame.line})`;
+  return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 
 /** The last two parts of a path. */

@@ -102,7 +102,7 @@ std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
     for (std::size_t id = first_id; id <= table.size(); ++id) {
         Stack& stack = stacks.emplace_back();
         for (const record::StackFrame& frame : table.frames(std::uint32_t(id))) {
-            auto* code = reinterpret_cast<PyObject*>(frame.code);
+            auto* code = frame.code == 0 ? Py_None : reinterpret_cast<PyObject*>(frame.code);
             stack.emplace_back(nb::borrow(code), frame.instruction);
         }
     }
@@ -136,9 +136,9 @@ void bind_stack_table(nb::module_& m) {
                      "Captures that were recorded as stack 0 because the table was full.")
         .def("new_stacks", &new_stacks, "first_id"_a,
              nb::sig("def new_stacks(self, first_id: int) -> "
-                     "list[list[tuple[types.CodeType, int]]]"),
+                     "list[list[tuple[types.CodeType | None, int]]]"),
              "The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction "
-             "offset in bytes, innermost first.");
+             "offset in bytes, innermost first; or None and the number of frames left out.");
 }
 
 void bind_counters(nb::class_<Session>& session) {

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "record/outer_frames.hpp"
+
 namespace gpuviz::python {
 
 using record::FrameLayout;
@@ -39,19 +41,26 @@ int (*find_is_finalizing())() {
 std::size_t read_frame_objects(std::span<StackFrame> frames) noexcept {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    record::OuterFrames outer(frames);
     std::size_t count = 0;
     Reference frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-    while (frame && frame.get() != Py_None && count < frames.size()) {
+    while (frame && frame.get() != Py_None && (count < frames.size() || outer.wants_more())) {
         const Reference code(PyObject_GetAttrString(frame.get(), "f_code"));
         const Reference instruction(PyObject_GetAttrString(frame.get(), "f_lasti"));
         if (!code || !instruction) {
             break;
         }
-        frames[count++] = {reinterpret_cast<std::uint64_t>(code.get()),
-                           PyLong_AsLongLong(instruction.get())};
+        const StackFrame found{reinterpret_cast<std::uint64_t>(code.get()),
+                               PyLong_AsLongLong(instruction.get())};
+        if (count < frames.size()) {
+            frames[count++] = found;
+        } else {
+            outer.push(found);
+        }
         frame.reset(PyObject_GetAttrString(frame.get(), "f_back"));
     }
     PyErr_Restore(type, value, traceback);
+    outer.finish();
     return count;
 }
 
@@ -146,7 +155,7 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
 
 void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
     for (const StackFrame& frame : frames) {
-        if (!codes_.contains(frame.code)) {
+        if (frame.code != 0 && !codes_.contains(frame.code)) {
             // Before the insertion, because the code must stay alive even if that fails.
             Py_IncRef(object_at(frame.code));
             try {

@@ -21,8 +21,8 @@ class PythonStackWalker final : public record::StackWalker {
   public:
     static constexpr std::size_t depth_limit = 256;
 
-    // Captures the innermost `max_depth` frames, at most depth_limit. A layout is used only if its
-    // results agree with frame objects.
+    // Captures `max_depth` frames, at most depth_limit; see OuterFrames for deeper stacks. A layout
+    // is used only if its results agree with frame objects.
     PythonStackWalker(std::size_t max_depth, std::optional<record::FrameLayout> layout);
     // The layout of the running interpreter; nothing if unknown.
     [[nodiscard]] static std::optional<record::FrameLayout> own_layout() noexcept;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "record/outer_frames.hpp"
+
 namespace gpuviz::record {
 namespace {
 
@@ -58,6 +60,20 @@ Value load(std::uint64_t address, std::size_t offset) noexcept {
     return *reinterpret_cast<const Value*>(address + offset);
 }
 
+// Continues a walk whose buffer is full, from a frame that is not in it.
+[[gnu::noinline]] void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
+                                         std::span<StackFrame> frames) noexcept {
+    OuterFrames outer(frames);
+    for (; frame != 0 && outer.wants_more(); frame = load<std::uint64_t>(frame, layout.previous)) {
+        if (load<std::uint8_t>(frame, layout.owner) < owned_by_interpreter) {
+            const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
+            const auto instruction = load<std::uint64_t>(frame, layout.instruction);
+            outer.push({code, std::int64_t(instruction - code - layout.code_start)});
+        }
+    }
+    outer.finish();
+}
+
 }  // namespace
 
 std::optional<FrameLayout> known_layout(std::uint64_t version,
@@ -101,6 +117,9 @@ std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
             continue;
         }
         frames[count++] = {code, instruction};
+    }
+    if (frame != 0) {
+        read_outer_frames(layout, frame, frames);
     }
     return count;
 }

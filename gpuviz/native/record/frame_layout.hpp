@@ -29,7 +29,8 @@ struct FrameLayout {
                                                       const std::uint64_t* debug_offsets) noexcept;
 
 // Fills `frames`, innermost first, from a PyThreadState with the GIL held; returns their number.
-// Omits the interpreter's own frames and those that have not started.
+// Omits the interpreter's own frames and those that have not started; see OuterFrames for stacks
+// that do not fit.
 [[nodiscard]] std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                                       std::span<StackFrame> frames) noexcept;
 

@@ -9,7 +9,8 @@
 
 namespace gpuviz::record {
 
-// The address of a code object, and the byte offset of its current instruction.
+// The address of a code object, and the byte offset of its current instruction; or 0, and a number
+// of frames left out.
 struct StackFrame {
     std::uint64_t code;
     std::int64_t instruction;

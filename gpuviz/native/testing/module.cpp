@@ -109,16 +109,17 @@ NB_MODULE(_testing, m) {
           "each `pause_every`; returns ns a push.");
     m.def(
         "session_on_unknown_python",
-        [](bool misread) {
+        [](bool misread, std::size_t stack_depth) {
             std::optional<gpuviz::record::FrameLayout> layout;
             if (misread) {
                 layout = gpuviz::python::PythonStackWalker::own_layout();
                 layout->instruction = layout->previous;
             }
             return new gpuviz::record::Session(
-                {}, std::make_unique<gpuviz::python::PythonStackWalker>(64, std::move(layout)));
+                {}, std::make_unique<gpuviz::python::PythonStackWalker>(stack_depth,
+                                                                        std::move(layout)));
         },
-        nb::kw_only(), "misread"_a, nb::rv_policy::take_ownership,
+        nb::kw_only(), "misread"_a, "stack_depth"_a = 64, nb::rv_policy::take_ownership,
         "A session on a Python whose frames have no known layout, or another than the known.");
     m.def("capture_stack", &gpuviz::record::Session::capture_stack, "session"_a);
     m.def(

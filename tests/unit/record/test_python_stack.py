@@ -110,7 +110,25 @@ def test_the_same_line_is_one_stack_and_another_line_another():
     assert len(session.stacks) == 2
 
 
-def test_of_deep_stacks_the_innermost_frames_are_kept():
+@pytest.mark.parametrize("misread", [False, True])
+@pytest.mark.parametrize("depth", [4, 5, 8, 31])
+@pytest.mark.parametrize("more", [0, 1, 2, 29, 400])
+def test_of_deep_stacks_the_innermost_and_outermost_frames_are_kept(depth, more, misread):
+    if misread:
+        session = _testing.session_on_unknown_python(misread=True, stack_depth=depth)
+    else:
+        session = _core.Session(stack_depth=depth)
+
+    stack, expected = nested(more, lambda: captured(session))
+
+    # One of the innermost is the helper's own.
+    inner, outer = (depth - 1) // 2 - 1, depth // 2
+    assert stack[:inner] == expected[:inner]
+    assert stack[inner] == (None, len(expected) - inner - outer)
+    assert stack[inner + 1 :] == expected[-outer:]
+
+
+def test_very_short_stacks_have_the_innermost_frames_only():
     session = _core.Session(stack_depth=3)
 
     nested(10, lambda: _testing.capture_stack(session))

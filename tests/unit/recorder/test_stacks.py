@@ -15,6 +15,7 @@ from jupyter_client.manager import start_new_kernel
 import gpuviz
 from gpuviz import _core, _testing
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.report.redaction import redact
 
 PROBE = """
 from gpuviz import _core, _testing
@@ -273,3 +274,43 @@ def test_a_kernel_shows_cells_and_nothing_of_jupyter():
         ["work", "In [2]", 2, 2, "return capture()"],
         ["<module>", "In [3]", 2, 3, "print(json.dumps(work()))"],
     ]
+
+
+LIBRARY = """
+def call(depth, then):
+    return call(depth - 1, then) if depth else then()
+"""
+
+
+@pytest.mark.parametrize("depth", [71, 300])
+def test_lines_below_a_deep_library_are_two_and_what_was_left_out_is_said(depth):
+    library = {}
+    exec(compile(LIBRARY, "/x/lib/python3.11/site-packages/deep.py", "exec"), library)  # noqa: S102
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+
+    with gpuviz.record(device=gpu) as recorder:
+        first = library["call"](depth, lambda: gpu.empty(1 << 20))
+        second = library["call"](depth, lambda: gpu.empty(1 << 20))
+    del first, second
+
+    recording = recorder.recording
+    sites = recording.sites("line")
+    stack = recording.sites()["stack"][0].as_py()
+    frames = recording.call_stacks.frames(stack)
+    left_out = [frame.site for frame in frames if not frame.filename]
+    assert sites.num_rows == 2
+    assert all("first = " in text or "second = " in text for text in sites["source"].to_pylist())
+    if depth == 71:
+        assert (left_out, recording.notes[1:]) == ([], ())
+    else:
+        assert len(frames) <= 128
+        (text,) = left_out
+        assert text.endswith(" frames left out)")
+        assert recording.notes[1:] == (
+            (
+                "2 call stacks were very deep: the innermost and outermost frames were kept, and "
+                "those between them only counted."
+            ),
+        )
+        redacted = redact(recording)
+        assert text in [frame.name for frame in redacted.call_stacks.frames(stack)]
