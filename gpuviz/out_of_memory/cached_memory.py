@@ -44,11 +44,13 @@ class Obstacle:
         bytes: Their total size.
         stacks: The stacks that allocated them with their bytes, largest first.
         blocks: Their number.
+        addresses: The address and size of each.
     """
 
     bytes: int
     stacks: tuple[tuple[int, int], ...]
     blocks: int
+    addresses: tuple[tuple[int, int], ...] = ()
 
 
 class Layout:
@@ -160,7 +162,8 @@ class Layout:
         best = first[np.argmin(live[last[first] + 1] - live[first])]
         chosen = np.arange(best, last[best] + 1)
         chosen = chosen[in_use[chosen]]
-        return _obstacle(blocks["stack"][own][chosen].tolist(), sizes[chosen].tolist())
+        columns = (blocks["stack"][own][chosen], blocks["address"][own][chosen], sizes[chosen])
+        return _obstacle(*(column.tolist() for column in columns))
 
     def _runs(self, own: Any) -> tuple[Any, Any]:
         """Return the size of each run of blocks that are not in use, and whether it is ``own``."""
@@ -177,12 +180,13 @@ class Layout:
         return np.add.reduceat(blocks["size"][idle], starts), own[idle[starts]]
 
 
-def _obstacle(stacks: list[int], sizes: list[int]) -> Obstacle:
+def _obstacle(stacks: list[int], addresses: list[int], sizes: list[int]) -> Obstacle:
     by_stack: dict[int, int] = {}
     for stack, size in zip(stacks, sizes, strict=True):
         by_stack[stack] = by_stack.get(stack, 0) + size
     most_first = sorted(by_stack.items(), key=lambda item: -item[1])
-    return Obstacle(sum(sizes), tuple(most_first), len(sizes))
+    places = tuple(zip(addresses, sizes, strict=True))
+    return Obstacle(sum(sizes), tuple(most_first), len(sizes), places)
 
 
 def _of_device(columns: dict[str, Any], device: int) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Failed requests for memory in a recording, each with its verdict."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes
 from gpuviz.analysis.state import initial_state
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
+from gpuviz.out_of_memory.trials import Moment
 from gpuviz.out_of_memory.verdict import (
     FailedRequest,
     Verdict,
@@ -66,6 +67,7 @@ class OutOfMemory:
         other_memory: Memory of the device in use outside the allocator; None if unknown.
         verdict: Why it failed; see `gpuviz.out_of_memory.verdict.verdict`.
         request: The numbers behind the verdict.
+        moment: The failure's place in its recording.
     """
 
     time_ns: int
@@ -93,6 +95,7 @@ class OutOfMemory:
     other_memory: int | None
     verdict: Verdict
     request: FailedRequest
+    moment: Moment = field(repr=False, compare=False)
 
     place = _renamed("place", "pool_and_stream")
     outside = _renamed("outside", "other_memory")
@@ -114,7 +117,10 @@ class OutOfMemory:
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """Why it failed and what would help, in sentences; the verdict comes first."""
+        """Why it failed and what would help, in sentences; the verdict comes first.
+
+        Remedies are checked by replaying the recording until the failure.
+        """
         from gpuviz.out_of_memory.verdict_text import explanation
 
         return explanation(self)
@@ -179,6 +185,7 @@ def _failure(
         other_memory=other_memory,
         verdict=verdict(request),
         request=request,
+        moment=Moment(recording, row),
     )
 
 
@@ -198,12 +205,14 @@ def _request(
     return FailedRequest(
         size=event["size"],
         segment_size=details.segment_size,
+        mapped_size=details.mapped_size,
         device_total=details.device_total,
         limit=details.limit,
         limits_are_known=details.limits_are_known,
         splits_are_limited=details.splits_are_limited,
         reserved=layout.reserved,
         room=details.device_free or 0,
+        room_is_known=details.device_free is not None,
         reclaimable_other_memory=reclaimable_other_memory(other_memory, details.other_processes),
         **layout.available_to(event["pool"], event["stream"]),
     )

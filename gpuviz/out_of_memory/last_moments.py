@@ -10,6 +10,8 @@ from gpuviz.quantities import format_count
 from gpuviz.recording.tables import ACTIVITY_TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from gpuviz.recording.recording import Recording
@@ -25,7 +27,8 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
         recording: The recording.
         row: The last row to keep.
         most_rows: How many events, and how many rows of each table of activities, may be kept. Of
-            older events only blocks that are still live remain, as initial events.
+            older events only blocks that are still live remain, as initial events; of older calls,
+            those that launched or waited for what is kept.
     """
     tables = dict(recording.tables)
     events = tables[EVENTS]
@@ -46,6 +49,7 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
     )
     for name in (*ACTIVITY_TABLES, "device_memory", "ranges"):
         tables[name] = _newest(tables[name], end, most_rows)
+    tables["api_calls"] = _calls(recording, tables, end, most_rows)
     tables = _without_unnamed(tables)
     return type(recording)(tables, replace(manifest, events=tables[EVENTS].num_rows))
 
@@ -75,6 +79,21 @@ def _newest(table: "pa.Table", end: int, most_rows: int) -> "pa.Table":
     if "time" in table.schema.names:
         table = table.filter(plain(table["time"]) <= end)
     return table.slice(max(0, table.num_rows - most_rows))
+
+
+def _calls(
+    recording: "Recording", tables: "Mapping[str, pa.Table]", end: int, most_rows: int
+) -> "pa.Table":
+    """Return the newest calls, and those of the activities and waits in ``tables``."""
+    import numpy as np
+
+    calls = recording.tables["api_calls"]
+    users = [tables[name]["correlation"] for name in ("activities", "synchronizations")]
+    used = np.concatenate([plain(column) for column in users])
+    chosen = np.isin(plain(calls["correlation"]), used[used != 0])
+    before = plain(calls["time"]) <= end
+    chosen[np.flatnonzero(before)[-most_rows:]] = True
+    return calls.filter(chosen & before)
 
 
 def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":

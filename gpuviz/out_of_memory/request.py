@@ -10,6 +10,9 @@ from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
+
+# Pages of expandable segments for requests of at most 1 MiB.
+_MOST_SMALL, _SMALL_PAGE = 1 << 20, 2 << 20
 # A comma outside the brackets of a list.
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
@@ -24,6 +27,7 @@ class RequestDetails:
         limit: What the allocator may reserve; None if nothing limits it, or if unknown.
         limits_are_known: Whether the manifest has the limits.
         splits_are_limited: Whether ``max_split_size_mb`` is set.
+        mapped_size: Bytes that expandable segments map for the request; 0 without them.
         other_processes: Memory of other processes; None if unknown.
     """
 
@@ -37,7 +41,9 @@ class RequestDetails:
         limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
-        self.splits_are_limited = _settings(recording).max_split_size >= 0
+        settings = _settings(recording)
+        self.splits_are_limited = settings.max_split_size >= 0
+        self.mapped_size = _mapped_size(event["size"], settings)
         others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
@@ -85,15 +91,26 @@ def wanted_segment(size: int, recording: "Recording") -> int:
     return _settings(recording).segment_size(max(0, size))
 
 
-def _settings(recording: "Recording") -> _core.AllocatorSettings:
-    """Return the allocator's settings, without those that gpuviz does not know."""
-    settings = _core.AllocatorSettings.parse("")
+def known_settings(recording: "Recording") -> list[str]:
+    """Return the items of the allocator's settings, without those that gpuviz does not know."""
     known: list[str] = []
     for item in _SEPARATOR.split(recording.manifest.settings):
         with suppress(ValueError):
-            settings = _core.AllocatorSettings.parse(",".join([*known, item]))
+            _core.AllocatorSettings.parse(",".join([*known, item]))
             known.append(item)
-    return settings
+    return [item for item in known if item]
+
+
+def _settings(recording: "Recording") -> _core.AllocatorSettings:
+    return _core.AllocatorSettings.parse(",".join(known_settings(recording)))
+
+
+def _mapped_size(size: int, settings: _core.AllocatorSettings) -> int:
+    """Return the whole pages that hold a request of ``size`` rounded bytes."""
+    if not settings.expandable_segments:
+        return 0
+    page = settings.large_segment_size if size > _MOST_SMALL else _SMALL_PAGE
+    return -(-size // page) * page
 
 
 def _total(recording: "Recording", device: int) -> int:

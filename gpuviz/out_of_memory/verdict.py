@@ -12,6 +12,7 @@ Verdict = Literal[
     "fragmented",
     "other_memory",
     "full",
+    "unknown",
 ]
 
 CONTEXT_ALLOWANCE = 1 << 30
@@ -27,12 +28,15 @@ class FailedRequest:
     Attributes:
         size: n, the size of the block, rounded.
         segment_size: S, the size of the segment requested from the device; at least n.
+        mapped_size: M, the pages that expandable segments map for n bytes; 0 without them, then
+            M = S.
         device_total: T, the memory of the device; 0 if unknown.
         limit: L, what the allocator may reserve; None if nothing limits it.
         limits_are_known: Whether ``limit`` is known. In files of killed programs it is not.
         splits_are_limited: Whether a setting keeps the request from large cached blocks.
         reserved: V, the size of the allocator's segments.
         room: D, the free memory of the device; 0 if unknown.
+        room_is_known: Whether it is known.
         own_block: The largest cached block in the request's pool and stream.
         own_run: The largest run there.
         pending_segments: Segments of default pools with pending frees and no block in use.
@@ -45,12 +49,14 @@ class FailedRequest:
 
     size: int
     segment_size: int
+    mapped_size: int = 0
     device_total: int = 0
     limit: int | None = None
     limits_are_known: bool = True
     splits_are_limited: bool = False
     reserved: int = 0
     room: int = 0
+    room_is_known: bool = True
     own_block: int = 0
     own_run: int = 0
     pending_segments: int = 0
@@ -65,24 +71,27 @@ def verdict(request: FailedRequest) -> Verdict:
     """Return the first remedy, in this order, with which the request would have succeeded.
 
     Each remedy includes those before it. By torch's rules a request of n bytes is served from a
-    cached block of at least n bytes in its own pool and stream, else from a new segment of S bytes.
+    cached block of at least n bytes in its own pool and stream, else from a new segment of S bytes,
+    or from M bytes of newly mapped pages.
 
     ====================  ========================================================================
     ``too_large``         None: ``n > T``, the request exceeds the device.
-    ``capped``            Lift the limits: ``D >= S``, or its own pool and stream have a cached
+    ``capped``            Lift the limits: ``D >= M``, or its own pool and stream have a cached
                           block of n; and ``V + S > L``, or ``max_split_size_mb`` is set, or limits
                           are unknown.
     ``refused``           The same, but no limit of the allocator is known.
     ``pending_frees``     Wait for other streams: its own pool and stream have a run of n, or
-                          ``D + pending_segments >= S``.
+                          ``D + pending_segments >= M``.
     ``cached_elsewhere``  Share pools and streams: any of them has a run of n, or
-                          ``D + idle_segments >= S``.
+                          ``D + idle_segments >= M``.
     ``fragmented``        Compact the cached memory: ``F + P + D >= n``.
     ``other_memory``      Reclaim memory outside the allocator: ``F + P + D + X >= n``.
     ``full``              None of these: the memory is in use.
+    ``unknown``           None of these as far as known, but D is unknown.
     ====================  ========================================================================
     """
     free = request.cached + request.pending + request.room
+    last: Verdict = "full" if request.room_is_known else "unknown"
     rules: tuple[tuple[Verdict, bool], ...] = (
         ("too_large", 0 < request.device_total < request.size),
         ("capped", _is_capped(request) and _fits(request, request.own_block, 0)),
@@ -92,11 +101,12 @@ def verdict(request: FailedRequest) -> Verdict:
         ("fragmented", free >= request.size),
         ("other_memory", free + request.reclaimable_other_memory >= request.size),
     )
-    return next((name for name, applies in rules if applies), "full")
+    return next((name for name, applies in rules if applies), last)
 
 
 def _fits(request: FailedRequest, largest: int, released: int) -> bool:
-    return largest >= request.size or request.room + released >= request.segment_size
+    needed = request.mapped_size or request.segment_size
+    return largest >= request.size or request.room + released >= needed
 
 
 def _is_capped(request: FailedRequest) -> bool:

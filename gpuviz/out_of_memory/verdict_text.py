@@ -2,12 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.out_of_memory.trials import Trials
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpuviz.out_of_memory.failures import OutOfMemory
+
+_TORCH = "PyTorch's caching allocator"
 
 TITLES = {
     "too_large": "Larger than the device",
@@ -18,6 +21,7 @@ TITLES = {
     "fragmented": "Fragmented",
     "other_memory": "Used outside the allocator",
     "full": "Full",
+    "unknown": "Unknown",
 }
 
 
@@ -32,32 +36,74 @@ def explanation(failed: "OutOfMemory") -> tuple[str, ...]:
 
 
 def remedies(failed: "OutOfMemory") -> tuple[str, ...]:
-    """Return what would help, in sentences."""
-    return (*_REMEDIES[failed.verdict], *_obstacle(failed))
+    """Return what would help, in sentences: only what lets the request succeed in a replay.
+
+    What follows from the verdict needs no replay.
+    """
+    trials = Trials(failed, failed.moment)
+    found = [*_certain(failed), *_checked(failed, trials)]
+    if not found and failed.verdict not in _GENERAL and not trials.reproduce_the_failure:
+        found.append(
+            "Which settings would have helped is unknown: a replay of the recording does not end "
+            "in this failure."
+        )
+    return (*found, *_GENERAL.get(failed.verdict, _GENERAL["full"]))
 
 
-def _obstacle(failed: "OutOfMemory") -> list[str]:
-    found = failed.obstacle
-    if found is None or not 0 < found.bytes < failed.size:
-        return []
-    what = format_counted(found.blocks, "live block")
-    return [
-        (
-            f"Freeing {what} ({format_bytes(found.bytes)}) between free blocks of this pool and "
-            "stream would make room for the request."
-        ),
-    ]
+def _certain(failed: "OutOfMemory") -> "Iterator[str]":
+    """Yield the remedies that follow from the verdict's own numbers."""
+    if failed.verdict == "pending_frees":
+        yield (
+            "Synchronize the other streams before this line, or end the graph capture or private "
+            "pool that delays the frees: the request would have succeeded."
+        )
+
+
+def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
+    """Yield the remedies with which the request succeeds in a replay."""
+    manifest = failed.moment.recording.manifest
+    is_torch = manifest.allocator_name == _TORCH
+    module = "torch.cuda" if is_torch else "gpuviz"
+    over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
+    if (failed.verdict == "capped" and over_limit) or trials.without_limit():
+        lifted = f"{module}.set_per_process_memory_fraction(1.0)"
+        if manifest.allocator == "observe" and not is_torch:
+            lifted = "a higher limit of the memory pool"
+        yield f"With {lifted} the request would have succeeded."
+    if trials.with_free_splits():
+        yield "Without the setting max_split_size_mb the request would have succeeded."
+    if trials.with_expandable_segments():
+        how = (
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+            if is_torch
+            else 'gpuviz.set_allocator_settings("expandable_segments:True")'
+        )
+        yield f"With {how} at the start of the program the request would have succeeded."
+    if trials.after_empty_cache():
+        yield (
+            f"After {module}.empty_cache() outside a private pool the request would have succeeded."
+        )
+    for name in trials.places():
+        yield f"In {name} the request would have succeeded; order streams with events."
+    if trials.without_obstacle() and failed.obstacle is not None:
+        found = failed.obstacle
+        yield (
+            f"Freeing {format_counted(found.blocks, 'live block')} ({format_bytes(found.bytes)}) "
+            "between free blocks of this pool and stream makes room: the request would have "
+            "succeeded."
+        )
 
 
 def _numbers(failed: "OutOfMemory") -> list[str]:
-    found = [
-        (
-            f"The program had allocated {format_bytes(failed.allocated)} in "
-            f"{format_counted(failed.allocated_blocks, 'block')}. The allocator had reserved "
-            f"{format_bytes(failed.reserved)}: {format_bytes(failed.request.cached)} were free and "
-            f"{format_bytes(failed.pending)} waited for other streams."
-        ),
-    ]
+    in_blocks = format_counted(failed.allocated_blocks, "block")
+    text = f"The program had allocated {format_bytes(failed.allocated)} in {in_blocks}."
+    if failed.free or not failed.allocated:
+        text += (
+            f" The allocator had reserved {format_bytes(failed.reserved)}: "
+            f"{format_bytes(failed.request.cached)} were free and {format_bytes(failed.pending)} "
+            "waited for other streams."
+        )
+    found = [text]
     if failed.device_free is not None and failed.device_total:
         found.append(
             f"{format_bytes(failed.device_free)} of the device's "
@@ -106,7 +152,7 @@ def _refused(failed: "OutOfMemory") -> str:
         )
     return (
         f"it had {format_bytes(failed.device_free or 0)} free just after the failure, enough for "
-        f"the {format_bytes(failed.segment_size)} requested."
+        f"the {format_bytes(failed.request.mapped_size or failed.segment_size)} requested."
     )
 
 
@@ -136,9 +182,12 @@ def _cached_elsewhere(failed: "OutOfMemory") -> str:
 def _fragmented(failed: "OutOfMemory") -> str:
     largest = max((each.largest for each in failed.free), default=0)
     spare = failed.request.cached + failed.pending
+    on_device = ""
+    if failed.device_free is not None:
+        on_device = f" and {format_bytes(failed.device_free)} on the device"
     return (
-        f"{format_bytes(spare)} are free in segments and {format_bytes(failed.device_free or 0)} "
-        f"on the device, together enough for the {format_bytes(failed.size)} requested, but the "
+        f"{format_bytes(spare)} are free in segments{on_device}, together enough for the "
+        f"{format_bytes(failed.size)} requested, but the "
         f"largest free block has {format_bytes(largest)}."
     )
 
@@ -163,6 +212,13 @@ def _full(failed: "OutOfMemory") -> str:
     )
 
 
+def _unknown(failed: "OutOfMemory") -> str:
+    return (
+        f"{format_bytes(failed.allocated)} were in use, {format_bytes(failed.size)} more were "
+        "requested, and the recording does not contain the free memory of the device."
+    )
+
+
 _REASONS: "dict[str, Callable[[OutOfMemory], str]]" = {
     "too_large": _too_large,
     "capped": _capped,
@@ -172,46 +228,15 @@ _REASONS: "dict[str, Callable[[OutOfMemory], str]]" = {
     "fragmented": _fragmented,
     "other_memory": _used_by_others,
     "full": _full,
+    "unknown": _unknown,
 }
-_REMEDIES = {
+# What helps whatever the allocator does, or cannot be tried.
+_GENERAL = {
     "too_large": ("Process smaller pieces, or use a smaller data type.",),
-    "capped": (
-        (
-            "Lift the limit: gpuviz.set_per_process_memory_fraction(1.0), the limit of CuPy's "
-            "memory pool, or the setting max_split_size_mb, whichever is set."
-        ),
-    ),
     "refused": (
         (
             "Something outside the allocator limits it (MPS, MIG, a limit of the driver), or "
             "memory was freed just after the failure: try again."
-        ),
-    ),
-    "pending_frees": (
-        (
-            "Synchronize the other streams before this line, or end the graph capture or private "
-            "pool that delays the frees."
-        ),
-        "Free memory on the stream that used it last, so that no free has to wait.",
-    ),
-    "cached_elsewhere": (
-        (
-            "Allocate on the stream or in the pool that has the free memory, and order streams "
-            "with events."
-        ),
-        (
-            "gpuviz.empty_cache() outside a private pool releases unused segments; a MemPool "
-            "releases its memory when it is deleted."
-        ),
-    ),
-    "fragmented": (
-        (
-            'Call gpuviz.set_allocator_settings("expandable_segments:True") at the start of the '
-            "program, so that free memory of a stream becomes contiguous."
-        ),
-        (
-            "Allocate large arrays first, or keep and reuse them; free the small arrays between "
-            "them."
         ),
     ),
     "other_memory": (

@@ -1,13 +1,17 @@
 """Each cause of a failure, produced on a simulated GPU."""
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
+from tests.examples import examples
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -210,3 +214,25 @@ def test_retries_that_succeed_are_no_failures(tmp_path):
     assert recorder.recording.out_of_memory() == ()
     assert recorder.recording.memory_stats()["num_alloc_retries"] == 2
     assert [each.name for each in tmp_path.iterdir()] == ["run.gpuviz"]
+
+
+@examples(40)
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=3, max_size=14),
+    freed=st.lists(st.integers(0, 6), max_size=5),
+)
+def test_pages_of_expandable_segments_are_not_a_refusal_of_the_device(sizes, freed):
+    gpu = new_gpu(settings="expandable_segments:True")
+    held = []
+    with gpuviz.record(device=gpu) as recorder, suppress(MemoryError):
+        for number, size in enumerate(sizes):
+            held.append(gpu.empty(size * MIB + number))
+            if number < len(freed) and freed[number] < len(held):
+                del held[freed[number]]
+        while True:
+            held.append(gpu.empty(16 * MIB))
+
+    (failed,) = recorder.recording.out_of_memory()
+
+    assert failed.verdict != "refused"
+    assert not any("expandable_segments" in text for text in failed.explanation)

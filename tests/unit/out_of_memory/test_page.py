@@ -5,11 +5,13 @@ from html import unescape
 
 import pytest
 
+import gpuviz
 from gpuviz.out_of_memory.failures import failed_rows
 from gpuviz.out_of_memory.last_moments import last_moments
 from gpuviz.out_of_memory.page import build_page
 from gpuviz.out_of_memory.verdict_text import TITLES, remedies
 from gpuviz.recording.recording import load
+from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 from tests.unit.report.test_page import HOSTILE, Elements, visible_text
 
@@ -105,3 +107,118 @@ def test_every_verdict_has_a_title_and_a_remedy():
 
     assert failed.verdict in TITLES
     assert all(text.endswith(".") for text in remedies(failed))
+
+
+CHECKED = " the request would have succeeded"
+
+
+def split_by_a_live_block(gpu):
+    whole = gpu.empty(900 * MIB)
+    del whole
+    live = [gpu.empty(size * MIB) for size in (400, 20, 400, 20)]
+    del live[2], live[0]
+    gpu.empty(500 * MIB)
+
+
+def limited(gpu):
+    gpu._allocator.set_memory_fraction(0.5)
+    live = gpu.empty(400 * MIB)
+    gpu.empty(200 * MIB)
+    return live
+
+
+def in_another_stream(gpu):
+    with gpu.Stream():
+        whole = gpu.empty(900 * MIB)
+        del whole
+        pin = gpu.empty(20 * MIB)
+    gpu.empty(500 * MIB)
+    return pin
+
+
+def full_of_live_blocks(gpu):
+    live = [gpu.empty(300 * MIB) for _ in range(3)]
+    gpu.empty(200 * MIB)
+    return live
+
+
+def failure_of(program, settings=""):
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, settings=settings, real_time=False)
+    with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
+        program(gpu)
+    (failed,) = recorder.recording.out_of_memory()
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("program", "settings", "expected"),
+    [
+        (split_by_a_live_block, "", ["expandable_segments:True", "Freeing 1 live block (20.0 MiB"]),
+        (limited, "", ["set_per_process_memory_fraction(1.0)"]),
+        (in_another_stream, "", ["expandable_segments:True", "In default pool (large blocks), "]),
+        (full_of_live_blocks, "", []),
+    ],
+)
+def test_only_remedies_that_let_the_request_succeed_are_shown(program, settings, expected):
+    failed = failure_of(program, settings)
+
+    checked = [text for text in remedies(failed) if CHECKED in text or "Freeing" in text]
+
+    assert len(checked) == len(expected)
+    assert all(part in text for part, text in zip(expected, checked, strict=True))
+
+
+def test_a_failure_that_no_replay_reproduces_has_no_checked_remedy():
+    (failed,) = make_recording().out_of_memory()
+
+    texts = remedies(failed)
+
+    assert texts[0].startswith("Which settings would have helped is unknown: a replay of the")
+    assert not any(CHECKED in text for text in texts)
+
+
+def test_nothing_is_said_about_memory_that_was_not_recorded():
+    events = Events()
+    events.add("alloc", SEGMENT, 512, time=10)
+    events.add("oom", 0, 1024, time=20)
+    recording = make_recording(events.rows, initial_events=0, allocator="observe")
+
+    (failed,) = recording.out_of_memory()
+
+    assert (failed.verdict, failed.device_free) == ("unknown", None)
+    assert failed.explanation[:2] == (
+        (
+            "Unknown: 512 B were in use, 1.00 KiB more were requested, and the recording does not "
+            "contain the free memory of the device."
+        ),
+        "The program had allocated 512 B in 1 block.",
+    )
+
+
+def small_in_large_blocks(gpu):
+    large = [gpu.empty(220 * MIB) for _ in range(4)]
+    large.clear()
+    return [gpu.empty(60 * MIB) for _ in range(8)]
+
+
+def test_a_limit_of_splits_is_lifted_if_that_helps():
+    failed = failure_of(small_in_large_blocks, "max_split_size_mb:21,max_non_split_rounding_mb:200")
+
+    assert "Without the setting max_split_size_mb the request would have succeeded." in remedies(
+        failed
+    )
+
+
+def test_the_calls_of_kept_activities_are_kept_however_old_they_are():
+    timeline = Timeline()
+    timeline.call(1, 2, line=7, correlation=1)
+    for time in range(10, 20):
+        timeline.call(time, time, correlation=time)
+        timeline.kernel(time, time, correlation=1 if time == 19 else time)
+    timeline.call(99, 99, correlation=99)
+    timeline.add("memory_events", {"action": "oom", "time": 50, "size": 512, "stream": 0})
+
+    cut = last_moments(timeline.recording(), 0, 3)
+
+    assert cut.table("api_calls")["time"].to_pylist() == [1, 17, 18, 19]
+    assert cut.kernels("line")["source"].to_pylist() == ["", "line 7"]

@@ -1,0 +1,207 @@
+"""Repetitions of a failed request under other circumstances, on a simulated device."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.errors import GpuvizError
+from gpuviz.out_of_memory.request import known_settings
+from gpuviz.recording.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.out_of_memory.failures import OutOfMemory
+    from gpuviz.recording.recording import Recording
+
+_EVENTS = "memory_events"
+# Events that change only what the allocator may do; the capacity of the device stands for them.
+_NOT_REPEATED = "memory_limit"
+_FRACTION = "per_process_memory_fraction"
+_SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
+_EXPANDABLE = "expandable_segments"
+# A trial repeats all operations before the failure, which takes time.
+MOST_EVENTS = 1_000_000
+_MOST_PLACES = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """A failed request in its recording.
+
+    Attributes:
+        recording: The recording.
+        row: The row of the failure in ``memory_events``.
+    """
+
+    recording: "Recording"
+    row: int
+
+
+class Trials:
+    """Replays of the program until a failed request, in which one circumstance differs.
+
+    The device has the memory that the allocator had reserved and what was free. Only the
+    allocator's events matter, so work of other streams counts as finished.
+
+    Args:
+        failed: The failure.
+        moment: Its place in the recording.
+    """
+
+    def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
+        self._failed = failed
+        self._moment = moment
+        items = known_settings(moment.recording)
+        self._items = [item for item in items if not item.startswith(_FRACTION)]
+        self._room = failed.reserved + (failed.device_free or 0)
+
+    @cached_property
+    def reproduce_the_failure(self) -> bool:
+        """Whether the same request fails in a replay with the same settings and memory."""
+        failed = self._failed
+        if failed.device_free is None or failed.verdict == "refused":
+            return False
+        if self._moment.row > MOST_EVENTS:
+            return False
+        replayed = self._replayed(self._own_capacity, self._items, (), {})
+        if replayed is None or _succeeded(replayed):
+            return False
+        stats = replayed.memory_stats(failed.device)
+        return stats["reserved_bytes.all.current"] == failed.reserved
+
+    def without_limit(self) -> bool:
+        """Return whether the request succeeds if only the device limits the allocator."""
+        return self._failed.limit is not None and self._succeeds(capacity=self._room)
+
+    def with_free_splits(self) -> bool:
+        """Return whether it succeeds without a limit on the blocks that are split."""
+        items = [item for item in self._items if not item.startswith(_SPLITS)]
+        return items != self._items and self._succeeds(items=items)
+
+    def with_expandable_segments(self) -> bool:
+        """Return whether it succeeds with expandable segments from the start."""
+        if any(item.replace(" ", "") == f"{_EXPANDABLE}:True" for item in self._items):
+            return False
+        items = [item for item in self._items if not item.startswith(_EXPANDABLE)]
+        return self._succeeds(items=[*items, f"{_EXPANDABLE}:True"])
+
+    def after_empty_cache(self) -> bool:
+        """Return whether it succeeds after a call of ``empty_cache`` outside private pools."""
+        row = {"action": "empty_cache", "stream": 0, "pool": 0}
+        return self._succeeds(before=(row,))
+
+    def places(self) -> Iterator[str]:
+        """Yield the names of other pools and streams in which it succeeds."""
+        failed = self._failed
+        own = (failed.pool, failed.stream)
+        others = [each for each in failed.free if (each.pool, each.stream) != own]
+        for each in sorted(others, key=lambda each: -each.largest)[:_MOST_PLACES]:
+            if self._succeeds(change={"pool": each.pool, "stream": each.stream}):
+                yield each.name
+
+    def without_obstacle(self) -> bool:
+        """Return whether it succeeds after the blocks between free memory are freed."""
+        found = self._failed.obstacle
+        if found is None or not 0 < found.bytes < self._failed.size:
+            return False
+        place = {"pool": self._failed.pool, "stream": self._failed.stream}
+        rows = [
+            {"action": action, "address": address, "size": size, "requested_size": size, **place}
+            for address, size in found.addresses
+            for action in ("free_requested", "free_completed")
+        ]
+        return self._succeeds(before=rows)
+
+    @property
+    def _own_capacity(self) -> int:
+        limit = self._failed.limit
+        return self._room if limit is None else min(self._room, limit)
+
+    def _succeeds(
+        self,
+        *,
+        capacity: int | None = None,
+        items: "list[str] | None" = None,
+        before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]" = (),
+        change: "Mapping[str, Any] | None" = None,
+    ) -> bool:
+        if not self.reproduce_the_failure:
+            return False
+        replayed = self._replayed(
+            self._own_capacity if capacity is None else capacity,
+            self._items if items is None else items,
+            before,
+            change or {},
+        )
+        return replayed is not None and _succeeded(replayed)
+
+    def _replayed(
+        self,
+        capacity: int,
+        items: list[str],
+        before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
+        change: "Mapping[str, Any]",
+    ) -> "Recording | None":
+        """Return the replay until the request; None if the recording cannot be replayed."""
+        import gpuviz
+
+        settings = ",".join(items)
+        program = self._program(max(capacity, 1), settings, before, change)
+        try:
+            return gpuviz.replay(program, speed=0, settings=settings)
+        except (ValueError, RuntimeError, GpuvizError):
+            return None
+
+    def _program(
+        self,
+        capacity: int,
+        settings: str,
+        before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
+        change: "Mapping[str, Any]",
+    ) -> "Recording":
+        import numpy as np
+        import pyarrow as pa
+
+        recording, device = self._moment.recording, self._failed.device
+        events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
+        actions = codes(events["action"], ACTIONS)
+        kept = plain(events["device"]) == device
+        if _NOT_REPEATED in ACTIONS:
+            kept &= actions != ACTIONS.index(_NOT_REPEATED)
+        # Earlier failures have no effect beyond what they released, which the replay decides.
+        initial = int(np.count_nonzero(kept[: recording.manifest.initial_events]))
+        events = events.filter(kept)
+        last = events.slice(events.num_rows - 1).to_pylist()[0]
+        rows = [{**last, **each} for each in before] + [{**last, **change}]
+        added = pa.Table.from_pylist(rows, schema=schemas()[_EVENTS])
+        head = events.slice(0, events.num_rows - 1).select(added.schema.names)
+        named = ("streams", "pools", "stacks", "frames", "threads")
+        tables = {name: recording.tables[name] for name in named}
+        tables[_EVENTS] = pa.concat_tables([head.cast(added.schema), added]).unify_dictionaries()
+        tables["devices"] = _device(device, capacity)
+        manifest = replace(
+            recording.manifest,
+            settings=settings,
+            initial_events=initial,
+            window_start_ns=0,
+            window_end_ns=0,
+            failures={},
+            memory_stats={},
+            tables={},
+        )
+        return type(recording)(tables, manifest)
+
+
+def _device(device: int, capacity: int) -> "pa.Table":
+    import pyarrow as pa
+
+    row = {"id": device, "name": "", "total_memory": capacity, "kind": "simulated", "uuid": ""}
+    return pa.Table.from_pylist([row], schema=schemas()["devices"])
+
+
+def _succeeded(replayed: "Recording") -> bool:
+    actions = replayed.tables[_EVENTS]["action"]
+    return len(actions) > 0 and actions[-1].as_py() != "oom"
