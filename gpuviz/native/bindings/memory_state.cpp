@@ -223,8 +223,8 @@ void bind_memory_state(nb::module_& m) {
                std::optional<std::int16_t> device)
                 -> std::optional<std::tuple<std::size_t, std::int64_t, std::int64_t>> {
                 const python::GilRelease unlocked;
-                const auto peak = self.apply_up_to_peak(events.columns, first,
-                                                        events.end(std::nullopt), device);
+                const auto peak =
+                    self.apply_up_to_peak(events.columns, first, events.end(std::nullopt), device);
                 if (!peak) return std::nullopt;
                 return std::tuple(peak->rows, peak->allocated, peak->reserved);
             },
