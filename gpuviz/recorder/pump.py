@@ -133,6 +133,11 @@ class Pump:
         """Drain immediately, and update the pace, because a view may have become visible."""
         self._woken.set()
 
+    def abandon_after_fork(self) -> None:
+        """Drain nothing from now on, in the child of a fork; a missing thread may hold the lock."""
+        self._lock = threading.Lock()
+        self._stopped = True
+
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
         """Store tables that are known before the recording."""
         for name, table in tables.items():

@@ -1,11 +1,8 @@
 """`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
-import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
@@ -24,29 +21,7 @@ _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
 _COUNTS = 1 << 32
 
-# After a fork, no lock may be held by a thread that does not exist in the child.
-_natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
-_forking: list[_core.SimulatedGpu] = []
 _new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
-
-
-def _before_fork() -> None:
-    _forking.extend(_natives)
-    for native in _forking:
-        native.before_fork()
-
-
-def _after_fork(*, in_child: bool) -> None:
-    for native in _forking:
-        native.after_fork(in_child)
-    _forking.clear()
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=partial(_after_fork, in_child=False),
-    after_in_child=partial(_after_fork, in_child=True),
-)
 
 
 class SimulatedArray(NonCopyable):
@@ -129,7 +104,6 @@ class SimulatedGPU(NonCopyable):
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         self._current = CurrentStream(self._native)
-        _natives.add(self._native)
         for hook in _new_gpu_hooks:
             hook(self)
 
