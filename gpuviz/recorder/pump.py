@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
-# A killed process loses the events since the last drain.
+# A killed process loses the events since the last drain: those of half a second, and early in a
+# recording those of half its time, or of its last 20 ms. docs/files.md says so.
 INTERVAL_S = 0.5
+FIRST_INTERVAL_S = 0.02
 # While a view is visible; longer if draining takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
@@ -62,8 +64,20 @@ class Pace:
         return min(max(self._mean_s / MOST_OF_TIME, self._shortest_s), self._longest_s)
 
 
+def pause_s(elapsed_s: float, usual_s: float) -> float:
+    """Return the pause before the next drain, in seconds: at first as long as the recording is.
+
+    Args:
+        elapsed_s: Time since the start of the recording.
+        usual_s: The pause later on.
+    """
+    return min(usual_s, max(elapsed_s, FIRST_INTERVAL_S))
+
+
 class Pump:
     """Drains a session on its own thread, twice a second, or ten times while a view is visible.
+
+    In the first second it drains more often, because short programs are killed too.
 
     Stored rows also go to ``feed``. Errors never stop the pump: what could not be stored is counted
     and noted. ``before_drain`` is called before each drain, to let sources that must be polled add
@@ -159,8 +173,10 @@ class Pump:
 
     def _run(self) -> None:
         pace = Pace(WATCHED_INTERVAL_S, INTERVAL_S)
+        started = time.monotonic()
         while True:
-            self._woken.wait(pace.interval_s if self._feed.listeners else INTERVAL_S)
+            usual_s = pace.interval_s if self._feed.listeners else INTERVAL_S
+            self._woken.wait(pause_s(time.monotonic() - started, usual_s))
             self._woken.clear()
             if self._stopping:
                 return
