@@ -24,6 +24,8 @@ MANIFEST = gpuviz.MANIFEST
 LAYOUT = "layout"
 ARROW = "arrow"
 PARQUET = "parquet"
+# File systems allow 255 bytes with the suffix.
+_LONGEST_NAME = 200
 _ARROW_START, _ARROW_END = b"ARROW1\0\0", b"ARROW1"
 
 
@@ -64,7 +66,7 @@ def layout(path: "Path") -> str:
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return ""
     found = values.get(LAYOUT) if isinstance(values, dict) else None
-    return found if found in {ARROW, PARQUET} else ""
+    return str(found) if found in (ARROW, PARQUET) else ""
 
 
 def read(path: "Path", *, limit: LoadLimit | None = None) -> Recording:
@@ -95,7 +97,11 @@ def read(path: "Path", *, limit: LoadLimit | None = None) -> Recording:
 
 def _write(recording: Recording, path: "Path", kind: str, *, overwrite: bool) -> "Path":
     rows = {name: table.num_rows for name, table in recording.tables.items()}
-    unsafe = [name for name in rows if not name.replace("_", "a").isalnum()]
+    unsafe = [
+        name
+        for name in rows
+        if not name.replace("_", "a").isalnum() or len(name.encode()) > _LONGEST_NAME
+    ]
     if unsafe:
         raise RecordingError(f"the name of table {unsafe[0]!r} is not allowed as a file name")
     manifest = replace(

@@ -1,5 +1,7 @@
 """Format detection: files and folders by their content."""
 
+import errno
+import stat
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -59,7 +61,7 @@ def detect(path: "Path") -> str:
         FormatError: It has none of them.
         OSError: The file does not exist or cannot be read.
     """
-    if path.is_dir():
+    if _is_folder(path):
         return _detect_folder(path)
     check_regular(path)
     with path.open("rb") as file:
@@ -73,6 +75,17 @@ def detect(path: "Path") -> str:
     if rmm_csv.is_log(start):
         return "rmm_csv"
     raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
+
+
+def _is_folder(path: "Path") -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except ValueError as error:
+        raise FormatError(str(path), "", f"not a path ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FormatError(str(path), "", "the path is too long") from None
+        raise
 
 
 def _detect_folder(path: "Path") -> str:

@@ -45,7 +45,7 @@ class Store:
     """
 
     def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
-        if path is not None and not path.parent.is_dir():
+        if path is not None and not _is_folder(path.parent):
             raise SpoolError(
                 f"{path}: the folder {path.parent} does not exist; create it, or record "
                 "to another path",
@@ -227,6 +227,13 @@ class Store:
         if self.dropped_oldest == 0:
             return None
         return initial_events(self._state_before)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise SpoolError(f"{path}: {error.strerror}") from error
 
 
 def _own(path: Path) -> Recording:
