@@ -348,7 +348,8 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
 def _words(table: str, column: str) -> "pa.Array":
     import pyarrow as pa
 
-    return pa.array(DICTIONARIES[table, column])
+    # Finding out a type imports dateutil, and a fork meanwhile leaves its lock held in the child.
+    return pa.array(DICTIONARIES[table, column], pa.utf8())
 
 
 def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:
