@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from gpuviz.errors import FormatError
+from gpuviz.errors import FormatError, RecordingError
 from gpuviz.quantities import format_bytes
 
 # In bytes, for files that `gpuviz.load` gets without `max_bytes`.
@@ -28,7 +28,9 @@ class LoadLimit:
     Raises:
         FormatError: The file itself is larger.
         OSError: The file does not exist.
-        ValueError: The limit is not a positive number.
+        RecordingError: The environment variable is not a positive number.
+        TypeError: ``max_bytes`` is neither an int nor None.
+        ValueError: ``max_bytes`` is less than 1.
     """
 
     def __init__(self, path: Path, max_bytes: int | None = None) -> None:
@@ -86,7 +88,7 @@ def _chosen(max_bytes: int | None) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{VARIABLE} must be a positive number of bytes, got {text!r}")
+        raise RecordingError(f"{VARIABLE} must be a positive number of bytes, got {text!r}")
     return int(text)
 
 

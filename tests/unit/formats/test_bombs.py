@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gpuviz.errors import FormatError
+from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats.arrow_directory import read as read_folder
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
@@ -100,7 +100,7 @@ def test_a_limit_in_the_environment_that_is_no_number_is_named(tmp_path, monkeyp
     path = make_recording().save(tmp_path / "run.gpuviz")
     monkeypatch.setenv(VARIABLE, value)
 
-    with pytest.raises(ValueError, match=f"{VARIABLE} must be a positive number of bytes"):
+    with pytest.raises(RecordingError, match=f"{VARIABLE} must be a positive number of bytes"):
         load(path)
 
 
