@@ -628,9 +628,10 @@ class SimulatedGpu:
     def abandon(self) -> None:
         """From now on, release memory without waiting for the GPU."""
 
-    def before_fork(self) -> None: ...
-
-    def after_fork(self, in_child: bool) -> None: ...
+    def abandon_recording(self) -> None:
+        """
+        In the child after fork(): record nothing from now on, and wait for nothing.
+        """
 
     @property
     def now_ns(self) -> int:

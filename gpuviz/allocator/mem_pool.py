@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gpuviz.allocator.arguments import flag
 from gpuviz.allocator.memory import caching_allocator, chosen_device, memory_snapshot
 from gpuviz.allocator.non_copyable import NonCopyable
 
@@ -20,6 +21,8 @@ class MemPool(NonCopyable):
 
     Raises:
         DeviceUnavailableError: A usable driver is missing.
+        TypeError: ``device`` is neither an integer nor None, or another argument no bool.
+        ValueError: There is no such device.
     """
 
     def __init__(
@@ -29,6 +32,8 @@ class MemPool(NonCopyable):
         use_on_oom: bool = False,
         no_split: bool = False,
     ) -> None:
+        flag("use_on_oom", use_on_oom)
+        flag("no_split", no_split)
         self.device = chosen_device(device)
         self._allocator = caching_allocator(self.device)
         self._number = self._allocator.create_pool(use_on_oom=use_on_oom, no_split=no_split)
@@ -52,7 +57,12 @@ def use_mem_pool(pool: MemPool) -> Iterator[None]:
     """Serve this thread's allocations on the pool's device from the pool in a ``with`` block.
 
     Pools nest; the innermost is used. Arrays may outlive the block.
+
+    Raises:
+        TypeError: ``pool`` is no `MemPool`.
     """
+    if not isinstance(pool, MemPool):
+        raise TypeError(f"pool must be a gpuviz.MemPool, got {type(pool).__name__}")
     allocator = caching_allocator(pool.device)
     _, number = pool.id
     allocator.begin_pool(number)

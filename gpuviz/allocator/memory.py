@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.allocator.arguments import flag, integer, text
 from gpuviz.allocator.settings import settings_text
 from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.errors import DeviceUnavailableError
@@ -29,11 +30,11 @@ class _Process:
 
     def current_settings(self) -> _core.AllocatorSettings:
         if self.settings is None:
-            text = os.environ.get(SETTINGS_VARIABLE, "")
+            given = os.environ.get(SETTINGS_VARIABLE, "")
             try:
-                self.settings = _core.AllocatorSettings.parse(text)
+                self.settings = _core.AllocatorSettings.parse(given)
             except ValueError as error:
-                raise ValueError(f"{SETTINGS_VARIABLE}={text!r}: {error}") from None
+                raise ValueError(f"{SETTINGS_VARIABLE}={given!r}: {error}") from None
         return self.settings
 
 
@@ -55,8 +56,26 @@ def cuda_driver() -> _core.CudaDriver:
         ) from None
 
 
+def _device_count() -> int | None:
+    """Return how many GPUs there are; None if counting them would start CUDA."""
+    if cuda_driver.cache_info().currsize:
+        return cuda_driver().device_count()
+    from gpuviz.recorder.nvml import gpus
+
+    found = gpus()
+    return None if isinstance(found, str) else len(found)
+
+
+def _check_exists(device: int, count: int | None) -> None:
+    if count is not None and device >= count and device not in _process.allocators:
+        there_are = "there is no GPU" if count == 0 else f"the GPUs are 0 to {count - 1}"
+        raise ValueError(f"device {device} does not exist; {there_are}")
+
+
 def _open_device(device: int) -> _core.Device:
-    return _core.CudaDevice(cuda_driver(), device)
+    driver = cuda_driver()
+    _check_exists(device, driver.device_count())
+    return _core.CudaDevice(driver, device)
 
 
 def caching_allocator(device: int) -> _core.CachingAllocator:
@@ -64,7 +83,8 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
 
     Raises:
         DeviceUnavailableError: A usable driver is missing.
-        ValueError: ``GPUVIZ_ALLOC_CONF`` has an unknown key or a bad value.
+        ValueError: The device does not exist, or ``GPUVIZ_ALLOC_CONF`` has an unknown key or a bad
+            value.
     """
     allocator = _process.allocators.get(device)
     if allocator is None:
@@ -101,17 +121,33 @@ def chosen_device(device: int | None) -> int:
 
     Raises:
         DeviceUnavailableError: CuPy or a usable driver is missing.
+        TypeError: ``device`` is neither an integer nor None.
+        ValueError: ``device`` is negative.
     """
     if device is not None:
-        return device
+        return _ordinal(device)
     from gpuviz.frameworks.cupy import current_device
 
     return current_device()
 
 
+def _ordinal(device: object) -> int:
+    return integer("device", device, "the ordinal of a GPU or None")
+
+
 def _reported_device(device: int | None) -> int:
-    """Return the same, but 0 if nothing has been allocated on any device."""
-    return chosen_device(device) if _process.allocators else device or 0
+    """Return the same, but 0 if nothing has been allocated on any device.
+
+    Raises:
+        TypeError: ``device`` is neither an integer nor None.
+        ValueError: There is no such device.
+    """
+    if device is None:
+        return chosen_device(None) if _process.allocators else 0
+    ordinal = _ordinal(device)
+    if ordinal not in _process.allocators:
+        _check_exists(ordinal, _device_count())
+    return ordinal
 
 
 def set_empty_cache(call: Callable[[_core.CachingAllocator], None] | None) -> None:
@@ -131,6 +167,10 @@ def memory_stats(device: int | None = None) -> dict[str, int]:
 
     Args:
         device: Its ordinal; CuPy's current device by default.
+
+    Raises:
+        TypeError: ``device`` is neither an integer nor None; this and all functions of a device.
+        ValueError: There is no such device.
     """
     allocator = _existing(device)
     return {} if allocator is None else allocator.memory_stats()
@@ -155,6 +195,7 @@ def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> s
         abbreviated: Leave out the lines for the small and the large pool.
     """
     ordinal = _reported_device(device)
+    flag("abbreviated", abbreviated)
     return memory_summary_table(memory_stats(ordinal), ordinal, abbreviated=abbreviated)
 
 
@@ -185,8 +226,10 @@ def memory_snapshot(device: int | None = None) -> list[dict[str, Any]]:
         device: Only this one; all devices by default.
     """
     allocators = _process.allocators
-    chosen = sorted(allocators) if device is None else [d for d in (device,) if d in allocators]
-    return [segment for d in chosen for segment in allocators[d].memory_snapshot()]
+    chosen = sorted(allocators) if device is None else [_reported_device(device)]
+    return [
+        segment for d in chosen if d in allocators for segment in allocators[d].memory_snapshot()
+    ]
 
 
 def reset_peak_memory_stats(device: int | None = None) -> None:
@@ -263,9 +306,10 @@ def set_allocator_settings(settings: str) -> None:
             defaults.
 
     Raises:
+        TypeError: ``settings`` is not a str.
         ValueError: An unknown key or a bad value; the message names it.
     """
-    parsed = _process.current_settings().updated(settings)
+    parsed = _process.current_settings().updated(text("settings", settings))
     _process.settings = parsed
     for allocator in caching_allocators().values():
         allocator.apply_settings(parsed)

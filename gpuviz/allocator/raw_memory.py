@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import caching_allocator, caching_allocators, chosen_device
 from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.stream_handle import known_handle
@@ -23,13 +24,12 @@ def caching_allocator_alloc(
         stream: The stream that uses the memory, CuPy's or a raw handle; the current one by default.
 
     Raises:
-        ValueError: ``size`` is negative.
-        TypeError: ``stream`` is neither a stream nor an integer.
+        ValueError: ``size`` is negative or 2**64 or more, or there is no such device or stream.
+        TypeError: ``size`` or ``device`` is no integer, or ``stream`` neither that nor a stream.
         MemoryError: The device, or the allowed fraction of it, is full.
         DeviceUnavailableError: CuPy or a usable driver is missing.
     """
-    if size < 0:
-        raise ValueError(f"Invalid memory size: {size}. It must be 0 bytes or more.")
+    size = integer("size", size, "a number of bytes")
     ordinal = chosen_device(device)
     with explaining:
         return caching_allocator(ordinal).allocate(size, _stream_handle(stream, ordinal))
@@ -41,17 +41,17 @@ def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
 
         stream = current_stream(device)
     handle = getattr(stream, "ptr", stream)
-    if not isinstance(handle, int) or isinstance(handle, bool):
-        raise TypeError(f"stream must be a cupy.cuda.Stream or an int, got {type(stream).__name__}")
-    return known_handle(handle)
+    return known_handle(integer("stream", handle, "a cupy.cuda.Stream or a handle as int"))
 
 
 def caching_allocator_delete(address: int) -> None:
     """Free memory of `caching_allocator_alloc`, on any device; the address 0 does nothing.
 
     Raises:
+        TypeError: ``address`` is no integer.
         ValueError: No live allocation begins at ``address``.
     """
+    address = integer("address", address, "an address as int")
     for allocator in caching_allocators().values():
         if allocator.owns(address):
             allocator.free(address)

@@ -23,9 +23,19 @@ def record_stream(array: "cupy.ndarray", stream: "cupy.cuda.Stream") -> None:
     ``ExternalStream`` must live as long.
 
     Raises:
-        ValueError: The memory does not come from gpuviz's allocator.
+        TypeError: ``array`` is no array of CuPy, or ``stream`` no stream.
+        ValueError: The memory does not come from gpuviz's allocator, or the stream belongs to
+            another device.
     """
-    memory = array.data.mem
+    memory = getattr(getattr(array, "data", None), "mem", None)
+    if memory is None:
+        raise TypeError(f"array must be a cupy.ndarray, got {type(array).__name__}")
+    if not isinstance(getattr(stream, "ptr", None), int):
+        raise TypeError(f"stream must be a cupy.cuda.Stream, got {type(stream).__name__}")
+    if getattr(stream, "device_id", -1) not in {-1, memory.device_id}:
+        raise ValueError(
+            f"stream belongs to device {stream.device_id}, but array to device {memory.device_id}"
+        )
     allocator = caching_allocators().get(memory.device_id)
     if allocator is None or not allocator.owns(memory.ptr):
         raise ValueError(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuviz.commands.progress import reading, size_on_disk
+from gpuviz.commands.progress import reading
+from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
     format_count,

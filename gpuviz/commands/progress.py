@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -35,16 +36,6 @@ def writing(path: Path) -> Iterator[ProgressCallback]:
     """Show that a file is being written, and yield a function that reports progress."""
     with _shown(f"Writing {path.name}") as report:
         yield report
-
-
-def size_on_disk(file: Path) -> int:
-    """Return the bytes of a file, or of the files in a folder.
-
-    Raises:
-        OSError: There is no such file.
-    """
-    parts = file.rglob("*") if file.is_dir() else [file]
-    return sum(part.stat().st_size for part in parts)
 
 
 @contextmanager

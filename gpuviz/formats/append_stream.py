@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.errors import FormatError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
 
@@ -90,19 +94,27 @@ class TornStream:
     lost_bytes: int
 
 
-def read_torn(content: bytes) -> TornStream:
+def read_torn(
+    content: bytes,
+    check: "Callable[[bytes], tuple[memoryview, pa.ipc.IpcReadOptions]] | None" = None,
+) -> TornStream:
     """Return the complete batches of a stream; no table if even its schema is incomplete.
+
+    Args:
+        content: The stream.
+        check: Returns the part of it that may be read; for streams of unknown origin.
 
     Raises:
         ValueError: A complete batch has values out of range.
     """
     import pyarrow as pa
 
-    source = pa.BufferReader(pa.py_buffer(content))
     batches: list[pa.RecordBatch] = []
     try:
-        reader = pa.ipc.open_stream(source)
-    except MemoryError:
+        readable, options = (content, None) if check is None else check(content)
+        source = pa.BufferReader(pa.py_buffer(readable))
+        reader = pa.ipc.open_stream(source, options=options)
+    except (MemoryError, FormatError):
         raise
     except (pa.ArrowException, OSError, ValueError):
         return TornStream(None, len(content))
@@ -111,7 +123,7 @@ def read_torn(content: bytes) -> TornStream:
         try:
             batches.append(reader.read_next_batch())
         except StopIteration:
-            end = len(content)
+            end = len(readable)
             break
         except MemoryError:
             raise

@@ -2,11 +2,15 @@
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats import gpuviz
+from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
 from gpuviz.formats.column_units import described, plain_schema
+from gpuviz.formats.input_files import read_member
+from gpuviz.formats.load_limit import LoadLimit
+from gpuviz.formats.parquet_file import read_checked
 from gpuviz.formats.whole_folder import write_whole_folder
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import NonconformingTableError
@@ -20,6 +24,9 @@ MANIFEST = gpuviz.MANIFEST
 LAYOUT = "layout"
 ARROW = "arrow"
 PARQUET = "parquet"
+# File systems allow 255 bytes with the suffix.
+_LONGEST_NAME = 200
+_ARROW_START, _ARROW_END = b"ARROW1\0\0", b"ARROW1"
 
 
 def write_arrow(recording: Recording, path: "Path", *, overwrite: bool = False) -> "Path":
@@ -55,29 +62,31 @@ def layout(path: "Path") -> str:
         OSError: The manifest exists but cannot be read.
     """
     try:
-        values = json.loads((path / MANIFEST).read_bytes())
+        values = json.loads(read_member(path, MANIFEST, gpuviz.MAX_MANIFEST_BYTES))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return ""
     found = values.get(LAYOUT) if isinstance(values, dict) else None
-    return found if found in {ARROW, PARQUET} else ""
+    return str(found) if found in (ARROW, PARQUET) else ""
 
 
-def read(path: "Path") -> Recording:
+def read(path: "Path", *, limit: LoadLimit | None = None) -> Recording:
     """Return the recording in a folder that `write_arrow` or `write_parquet` wrote.
 
     Raises:
-        FormatError: It is not such a folder, or a file in it is missing or damaged.
+        FormatError: It is not such a folder, or a file in it is missing, damaged or too large.
         OSError: A file cannot be read.
     """
     kind = layout(path)
     if not kind:
         problem = f'missing, or has no "{LAYOUT}"; expected a folder that gpuviz exported'
         raise FormatError(str(path), MANIFEST, problem)
-    manifest = gpuviz.read_manifest((path / MANIFEST).read_bytes(), str(path))
+    manifest = gpuviz.folder_manifest(path)
+    manifest = gpuviz.noting_unknown(manifest, manifest.tables)
     extra = {key: value for key, value in manifest.extra.items() if key != LAYOUT}
-    tables = {}
+    tables, limit = {}, limit or LoadLimit(path)
     for name, rows in manifest.tables.items():
-        tables[name] = _read_table(path, f"{name}.{kind}", rows)
+        if known_schema(name) is not None:
+            tables[name] = _read_table(path, name, kind, rows, limit)
     if "memory_events" not in tables:
         raise FormatError(str(path), MANIFEST, 'expected "tables" to have memory_events')
     try:
@@ -88,7 +97,11 @@ def read(path: "Path") -> Recording:
 
 def _write(recording: Recording, path: "Path", kind: str, *, overwrite: bool) -> "Path":
     rows = {name: table.num_rows for name, table in recording.tables.items()}
-    unsafe = [name for name in rows if not name.replace("_", "a").isalnum()]
+    unsafe = [
+        name
+        for name in rows
+        if not name.replace("_", "a").isalnum() or len(name.encode()) > _LONGEST_NAME
+    ]
     if unsafe:
         raise RecordingError(f"the name of table {unsafe[0]!r} is not allowed as a file name")
     manifest = replace(
@@ -120,28 +133,47 @@ def _write_table(table: "pa.Table", path: "Path", kind: str) -> None:
         writer.write_table(table)
 
 
-def _read_table(folder: "Path", name: str, rows: int) -> "pa.Table":
-    path = folder / name
-    if not path.is_file() or path.parent != folder:
-        raise FormatError(str(folder), name, f"missing; the manifest has {rows} rows")
-    content = path.read_bytes()
-    with gpuviz.naming(str(folder), name):
-        table = _table_in(content, name)
+def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimit) -> "pa.Table":
+    member = f"{name}.{kind}"
+    try:
+        content = read_member(folder, member)
+    except FileNotFoundError:
+        problem = f"missing; the manifest has {rows} rows"
+        raise FormatError(str(folder), member, problem) from None
+    limit.take(member, len(content))
+    with gpuviz.naming(str(folder), member):
+        table = _table_in(content, name, member, limit)
     if table.num_rows != rows:
         problem = f"{table.num_rows} rows, the manifest has {rows}"
-        raise FormatError(str(folder), name, problem)
+        raise FormatError(str(folder), member, problem)
     return table
 
 
-def _table_in(content: bytes, name: str) -> "pa.Table":
+def _table_in(content: bytes, name: str, member: str, limit: LoadLimit) -> "pa.Table":
     import pyarrow as pa
 
-    source: Any = pa.BufferReader(content)
-    if name.endswith(PARQUET):
-        import pyarrow.parquet as pq
-
-        table = pq.read_table(source)
+    if member.endswith(PARQUET):
+        table = read_checked(content, member, limit)
     else:
-        table = pa.ipc.open_file(source).read_all()
+        stream = _stream_in(content)
+        messages, options = checked(stream, member, limit)
+        with pa.ipc.open_stream(pa.py_buffer(messages), options=options) as reader:
+            table = reader.read_all()
     table.validate(full=True)
+    schema = known_schema(name)
+    if schema is not None:
+        limit.take(member, decoded_bytes(table, schema))
     return plain_schema(table)
+
+
+def _stream_in(content: bytes) -> bytes:
+    """Return the stream in an Arrow file, which is between a mark and an index of its messages.
+
+    The index is not used: it could name one message any number of times.
+
+    Raises:
+        ValueError: It is not an Arrow file, or it is truncated.
+    """
+    if not content.startswith(_ARROW_START) or not content.endswith(_ARROW_END):
+        raise ValueError("not an Arrow file, or truncated")
+    return content[len(_ARROW_START) :]

@@ -1,11 +1,15 @@
 """Format detection: files and folders by their content."""
 
+import errno
+import stat
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import FormatError
 from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
+from gpuviz.formats.input_files import check_regular
+from gpuviz.formats.load_limit import LoadLimit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
 # Formats whose `read` also accepts `progress`.
 _WITH_PROGRESS = ("torch_snapshot", "rmm_csv")
+# Its events take about as much memory as the lines that name them.
+_WITHOUT_LIMIT = ("rmm_csv",)
 _START_BYTES = 1024
 _EXPECTED = (
     "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
@@ -23,20 +29,28 @@ _EXPECTED = (
 )
 
 
-def read(path: "Path", progress: Callable[[int, int], None] | None = None) -> "Recording":
+def read(
+    path: "Path",
+    progress: Callable[[int, int], None] | None = None,
+    max_bytes: int | None = None,
+) -> "Recording":
     """Return the recording in a file or folder of any of ``FORMATS``.
 
     Args:
         path: The file or folder.
         progress: Called repeatedly with the bytes read and the total, for slow formats.
+        max_bytes: See `gpuviz.formats.load_limit.LoadLimit`.
 
     Raises:
-        FormatError: The format is unknown, or the file is damaged.
+        FormatError: The format is unknown, the file is damaged, or it needs too much memory.
         OSError: The file does not exist or cannot be read.
     """
     name = detect(path)
     module = import_module(f"gpuviz.formats.{name}")
-    recording: Recording = module.read(path, *((progress,) if name in _WITH_PROGRESS else ()))
+    limit = LoadLimit(path, max_bytes)
+    options: dict[str, Any] = {} if name in _WITHOUT_LIMIT else {"limit": limit}
+    with_progress = (progress,) if name in _WITH_PROGRESS else ()
+    recording: Recording = module.read(path, *with_progress, **options)
     return recording
 
 
@@ -47,8 +61,9 @@ def detect(path: "Path") -> str:
         FormatError: It has none of them.
         OSError: The file does not exist or cannot be read.
     """
-    if path.is_dir():
+    if _is_folder(path):
         return _detect_folder(path)
+    check_regular(path)
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
     if gpuviz.is_archive(start):
@@ -62,7 +77,18 @@ def detect(path: "Path") -> str:
     raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
 
 
+def _is_folder(path: "Path") -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except ValueError as error:
+        raise FormatError(str(path), "", f"not a path ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FormatError(str(path), "", "the path is too long") from None
+        raise
+
+
 def _detect_folder(path: "Path") -> str:
-    if not (path / gpuviz.MANIFEST).is_file():
+    if not (path / gpuviz.MANIFEST).exists():
         raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
     return "arrow_directory" if arrow_directory.layout(path) else "part"

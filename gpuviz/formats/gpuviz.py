@@ -4,6 +4,7 @@ Derived tables are in the folder ``derived``. Those that are missing, of another
 computed from the tables in the file are computed on load.
 """
 
+import os
 import zipfile
 import zlib
 from contextlib import closing, contextmanager
@@ -14,6 +15,9 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.errors import FormatError
+from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
+from gpuviz.formats.input_files import read_member
+from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.derived import DERIVED_VERSION, marked
@@ -22,7 +26,7 @@ from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -35,9 +39,16 @@ BATCH_ROWS = 1 << 16
 
 # Deflate's largest possible ratio; a member that declares more is damaged or hostile.
 MAX_DEFLATE_RATIO = 1032
-MAX_MANIFEST_BYTES = 64 << 20
-MAX_TABLE_BYTES = 64 << 30
+# JSON takes up to 30 times as much memory as text.
+MAX_MANIFEST_BYTES = 8 << 20
+MAX_MEMBERS = 10_000
 _ZIP_START = b"PK"
+_ZIP_ENTRY, _ZIP_END = b"PK\x01\x02", b"PK\x05\x06"
+# The end of a ZIP is in its last bytes: 22, and a comment of up to 64 KiB.
+_ZIP_TAIL = 22 + (1 << 16)
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+
+_NO_ARCHIVE = "not a gpuviz recording; expected a ZIP archive"
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -75,43 +86,75 @@ def is_archive(start: bytes) -> bool:
     return start.startswith(_ZIP_START)
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, *, limit: LoadLimit | None = None) -> Recording:
     """Return the recording in a ``.gpuviz`` file.
 
     Raises:
-        FormatError: The file is damaged, of another format, or of a newer version.
+        FormatError: The file is damaged, of another format, of a newer version, or too large.
         OSError: The file does not exist or cannot be read.
     """
     with path.open("rb") as file:
-        start = file.read(len(_ZIP_START))
-        # Check the start first, as a file of another format may be huge. Reading all bytes now
-        # means that no disk error can occur later.
-        return read_archive(start if start != _ZIP_START else start + file.read(), str(path))
+        _check_ends(file, str(path))
+        # Reading all bytes now means that no disk error can occur later.
+        return read_archive(file.read(), str(path), limit or LoadLimit(path))
 
 
-def read_archive(content: bytes, path: str) -> Recording:
+def _check_ends(file: BinaryIO, path: str) -> None:
+    """Check the start and the end of an archive, because the rest may be huge."""
+    start = file.read(len(_ZIP_START))
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _ZIP_TAIL))
+    tail = file.read()
+    file.seek(0)
+    if start != _ZIP_START:
+        raise FormatError(path, "", _NO_ARCHIVE)
+    if _ZIP_END not in tail:
+        raise FormatError(path, "", "damaged or truncated (the end of the ZIP archive is missing)")
+
+
+def read_archive(content: bytes, path: str, limit: LoadLimit) -> Recording:
     """Return the recording in an archive; ``path`` names it in errors.
 
     Raises:
-        FormatError: The archive is damaged, of another format, or of a newer version.
+        FormatError: The archive is damaged, of another format, of a newer version, or too large.
     """
     if not content.startswith(_ZIP_START):
-        raise FormatError(path, "", "not a gpuviz recording; expected a ZIP archive")
+        raise FormatError(path, "", _NO_ARCHIVE)
+    if content.count(_ZIP_ENTRY) > MAX_MEMBERS:
+        raise FormatError(path, "", f"damaged (more than {MAX_MEMBERS} members)")
     with naming(path, ""):
         archive = zipfile.ZipFile(BytesIO(content))
     with archive:
         members = _members(archive, path, len(content))
+        limit.take(MANIFEST, members[MANIFEST].file_size)
         manifest = read_manifest(_member_bytes(archive, members[MANIFEST], path), path)
+        names = [name.removesuffix(TABLE_SUFFIX) for name in members if name != MANIFEST]
         tables = {}
-        for name, member in members.items():
-            if name.endswith(TABLE_SUFFIX):
+        for name in names:
+            if known_schema(name) is not None:
+                member = members[name + TABLE_SUFFIX]
+                limit.take(member.filename, member.file_size)
                 content = _member_bytes(archive, member, path)
-                with naming(path, name):
-                    tables[name.removesuffix(TABLE_SUFFIX)] = read_stream(content)
+                with naming(path, member.filename):
+                    tables[name] = read_known(content, name, limit)
     derived = _taken_out(tables)
+    manifest = noting_unknown(manifest, names)
     _check_rows(manifest, tables, path)
     with naming_table(path):
         return Recording(tables, manifest, derived)
+
+
+def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
+    """Return the manifest with a note on tables that this version of gpuviz does not know."""
+    unknown = [name for name in names if known_schema(name) is None]
+    if not unknown:
+        return manifest
+    named = ", ".join(repr(name[:40]) for name in unknown[:5])
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""  # noqa: PLR2004
+    note = f"The file has tables that this version of gpuviz does not read: {named}{more}."
+    if note in manifest.notes:
+        return manifest
+    return replace(manifest, notes=(*manifest.notes, note))
 
 
 def read_manifest(content: bytes, path: str) -> Manifest:
@@ -126,17 +169,32 @@ def read_manifest(content: bytes, path: str) -> Manifest:
         raise FormatError(path, MANIFEST, str(error)) from None
 
 
-def read_stream(content: bytes) -> "pa.Table":
-    """Return the validated table of a complete Arrow IPC stream, with one chunk per column.
+def folder_manifest(folder: Path) -> Manifest:
+    """Return the manifest in a folder.
 
     Raises:
+        FormatError: It is damaged, no file, of another format, or of a newer version.
+        OSError: It cannot be read.
+    """
+    return read_manifest(read_member(folder, MANIFEST, MAX_MANIFEST_BYTES), str(folder))
+
+
+def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
+    """Return the table ``name`` in a complete Arrow IPC stream, with one chunk per column.
+
+    Raises:
+        FormatError: The table takes more than the limit.
         ValueError: The bytes are not such a stream, or its values are out of range.
     """
     import pyarrow as pa
 
-    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+    messages, options = checked(content, name + TABLE_SUFFIX, limit)
+    with pa.ipc.open_stream(pa.py_buffer(messages), options=options) as reader:
         table = reader.read_all()
     table.validate(full=True)
+    schema = known_schema(name)
+    if schema is not None:
+        limit.take(name + TABLE_SUFFIX, decoded_bytes(table, schema))
     return table.unify_dictionaries().combine_chunks()
 
 
@@ -209,30 +267,43 @@ def naming_table(path: str) -> "Iterator[None]":
 
 
 def _members(archive: zipfile.ZipFile, path: str, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the manifest and the tables of an archive by name; other members are not read."""
     members: dict[str, zipfile.ZipInfo] = {}
     if sum(member.compress_size for member in archive.infolist()) > size:
         raise FormatError(path, "", "damaged (its members overlap)")
     for member in archive.infolist():
         name = member.filename
+        if name != MANIFEST and not name.endswith(TABLE_SUFFIX):
+            continue
         if name in members:
             raise FormatError(path, name, "damaged (the archive has it twice)")
-        limit = MAX_MANIFEST_BYTES if name == MANIFEST else MAX_TABLE_BYTES
-        possible = member.compress_size * MAX_DEFLATE_RATIO + 64
-        if member.compress_size > size or member.file_size > min(limit, possible):
-            problem = (
-                f"damaged (declares {member.file_size} bytes from {member.compress_size} in a file "
-                f"of {size}; at most {min(limit, possible)} are possible)"
-            )
-            raise FormatError(path, name, problem)
+        _check_member(member, path, size)
         members[name] = member
     if MANIFEST not in members:
         raise FormatError(path, MANIFEST, "missing, so this ZIP is not a whole gpuviz recording")
     return members
 
 
+def _check_member(member: zipfile.ZipInfo, path: str, size: int) -> None:
+    possible = member.compress_size * MAX_DEFLATE_RATIO + 64
+    if member.filename == MANIFEST:
+        possible = min(possible, MAX_MANIFEST_BYTES)
+    if member.compress_size > size or member.file_size > possible:
+        problem = (
+            f"damaged (declares {member.file_size} bytes from {member.compress_size} in a file "
+            f"of {size}; at most {possible} are possible)"
+        )
+        raise FormatError(path, member.filename, problem)
+    if member.compress_type not in _METHODS:
+        problem = f"compressed by method {member.compress_type}; expected deflate"
+        raise FormatError(path, member.filename, problem)
+
+
 def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) -> bytes:
     with naming(path, member.filename):
-        content = archive.read(member)
+        with archive.open(member) as file:
+            # Without a number it would expand everything, whatever size is declared.
+            content = file.read(member.file_size)
         if len(content) != member.file_size:
             raise EOFError(f"{len(content)} bytes, expected {member.file_size}")
         return content
@@ -248,6 +319,8 @@ def _check_rows(manifest: Manifest, tables: "Mapping[str, pa.Table]", path: str)
     if "memory_events" not in tables:
         raise FormatError(path, "memory_events" + TABLE_SUFFIX, "missing")
     for name, rows in manifest.tables.items():
+        if known_schema(name) is None:
+            continue
         if name not in tables:
             raise FormatError(path, name + TABLE_SUFFIX, f"missing; the manifest has {rows} rows")
         found = tables[name].num_rows

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuviz.errors import FormatError
 from gpuviz.formats import gpuviz
+from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.recording.recording import Recording
 
 SCRIPT_ID = "gpuviz-recording"
@@ -20,11 +21,11 @@ def is_page(start: bytes) -> bool:
     return _HTML_START.match(start.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, *, limit: LoadLimit | None = None) -> Recording:
     """Return the recording that an HTML report embeds.
 
     Raises:
-        FormatError: The page embeds no recording, or the recording is damaged.
+        FormatError: The page embeds no recording, or the recording is damaged or too large.
     """
     page = path.read_bytes()
     opening = _OPENING.search(page)
@@ -38,4 +39,4 @@ def read(path: Path) -> Recording:
         content = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise FormatError(str(path), SCRIPT_ID, f"damaged (not base64: {error})") from None
-    return gpuviz.read_archive(content, f"{path}: {SCRIPT_ID}")
+    return gpuviz.read_archive(content, f"{path}: {SCRIPT_ID}", limit or LoadLimit(path))

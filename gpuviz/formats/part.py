@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
+from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
 from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
+from gpuviz.formats.input_files import read_member
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
+from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.validation import conform, without_unknown_ids
@@ -157,24 +160,27 @@ def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
         raise SpoolError(f"{path}: cannot be {verb} ({error})") from error
 
 
-def read(directory: Path) -> Recording:
+def read(directory: Path, *, limit: LoadLimit | None = None) -> Recording:
     """Return the recording in a ``.gpuviz.part`` directory, with notes on what is missing.
 
     The directory may grow in the meantime.
 
     Raises:
-        FormatError: It is not such a directory, or its manifest or a table is damaged.
+        FormatError: It is not such a directory, or its manifest or a table is damaged, too large or
+            no file in the directory.
         OSError: A file cannot be read.
     """
-    manifest_path = directory / MANIFEST
-    if not manifest_path.is_file():
+    if not (directory / MANIFEST).exists():
         raise FormatError(str(directory), MANIFEST, "missing; expected a .gpuviz.part directory")
-    manifest = gpuviz.read_manifest(manifest_path.read_bytes(), str(directory))
+    manifest = gpuviz.folder_manifest(directory)
+    limit = limit or LoadLimit(directory)
     flushed, tables = _last_flush(directory), {}
     notes = [_end_note(manifest, flushed)]
     there = {path.name.removesuffix(TABLE_SUFFIX) for path in directory.glob("*" + TABLE_SUFFIX)}
-    for name in sorted(there | set(flushed.tables), key=_reading_order):
-        torn = _read_table(directory, name, flushed.tables.get(name, Written(0, 0, 0)))
+    manifest = gpuviz.noting_unknown(manifest, sorted(there))
+    known = (name for name in there | set(flushed.tables) if known_schema(name) is not None)
+    for name in sorted(known, key=_reading_order):
+        torn = _read_table(directory, name, flushed.tables.get(name, Written(0, 0, 0)), limit)
         if torn.lost_bytes:
             notes.append(
                 f"{name + TABLE_SUFFIX}: the last {torn.lost_bytes} bytes are an incomplete "
@@ -190,20 +196,26 @@ def _reading_order(name: str) -> tuple[int, str]:
     return (_NAMING_TABLES.index(name) if name in _NAMING_TABLES else len(_NAMING_TABLES), name)
 
 
-def _read_table(directory: Path, name: str, written: Written) -> TornStream:
-    path = directory / (name + TABLE_SUFFIX)
-    if not path.exists():
-        raise FormatError(str(directory), path.name, f"missing; {written.rows} rows were written")
-    content = path.read_bytes()
+def _read_table(directory: Path, name: str, written: Written, limit: LoadLimit) -> TornStream:
+    member = name + TABLE_SUFFIX
+    try:
+        content = read_member(directory, member)
+    except FileNotFoundError:
+        problem = f"missing; {written.rows} rows were written"
+        raise FormatError(str(directory), member, problem) from None
+    limit.take(member, len(content))
     problem = written.problem(content)
     if problem:
-        raise FormatError(str(directory), path.name, problem)
-    with gpuviz.naming(str(directory), path.name):
-        torn = read_torn(content)
+        raise FormatError(str(directory), member, problem)
+    with gpuviz.naming(str(directory), member):
+        torn = read_torn(content, lambda stream: checked(stream, member, limit))
+        schema = known_schema(name)
+        if torn.table is not None and schema is not None:
+            limit.take(member, decoded_bytes(torn.table, schema))
     found = torn.table.num_rows if torn.table is not None else 0
     if found < written.rows:
         problem = f"damaged ({found} rows can be read, {written.rows} were written)"
-        raise FormatError(str(directory), path.name, problem)
+        raise FormatError(str(directory), member, problem)
     return torn
 
 
@@ -227,9 +239,11 @@ def _recording(
 
 def _last_flush(directory: Path) -> LastFlush:
     try:
-        return LastFlush.from_json((directory / LAST_FLUSH).read_bytes())
+        return LastFlush.from_json(read_member(directory, LAST_FLUSH, gpuviz.MAX_MANIFEST_BYTES))
     except FileNotFoundError:
         return LastFlush()
+    except FormatError:
+        raise
     except ValueError as error:
         raise FormatError(str(directory), LAST_FLUSH, f"damaged ({error})") from None
 

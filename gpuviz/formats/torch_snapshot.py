@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuviz import _core
 from gpuviz.errors import FormatError
+from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
@@ -18,8 +19,6 @@ from gpuviz.recording.validation import NonconformingTableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Limit for a pickle's values in bytes; a snapshot needs 2 to 4 bytes per byte of its file.
-MEMORY_LIMIT = 6 << 30
 _DIVISIONS = tuple(str(1 << power) for power in range(16))
 
 
@@ -28,7 +27,12 @@ def is_pickle(start: bytes) -> bool:
     return len(start) >= 2 and start[0] == 0x80 and 2 <= start[1] <= 5  # noqa: PLR2004
 
 
-def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
+def read(
+    path: Path,
+    progress: "Callable[[int, int], None] | None" = None,
+    *,
+    limit: LoadLimit | None = None,
+) -> Recording:
     """Return the recording of a torch memory snapshot.
 
     Nothing in the file is executed: the reader accepts plain values only. The state at the end is
@@ -38,6 +42,7 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
     Args:
         path: A pickle of protocol 2 to 5, of ``_snapshot()`` or of ``memory_snapshot()``.
         progress: Called with the bytes read and the total, at most 20 times a second.
+        limit: Limits what the pickle's values may take; they need 2 to 4 times the file's size.
 
     Raises:
         FormatError: The file is damaged, rejected, or not a snapshot; the message names the part.
@@ -45,7 +50,8 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
     """
     name = str(path)
     try:
-        snapshot = _core.TorchSnapshot.read(name, MEMORY_LIMIT, progress)
+        limit = limit or LoadLimit(path)
+        snapshot = _core.TorchSnapshot.read(name, limit.max_bytes, progress)
     except ValueError as error:
         if len(error.args) != 2:  # noqa: PLR2004 - of what progress() raises
             raise

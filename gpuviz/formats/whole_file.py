@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Characters of the name in that of a temporary file, which must not become too long.
+KEPT = 40
+
+
 def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite: bool) -> "Path":
     """Write a file under a temporary name in the same folder, rename it, and return its path.
 
@@ -26,7 +30,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)
-    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+    unfinished = path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
     with naming(path):
         try:
             with unfinished.open("xb") as file:

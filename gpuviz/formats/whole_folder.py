@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.output_path import check_free, created_meanwhile
-from gpuviz.formats.whole_file import naming
+from gpuviz.formats.whole_file import KEPT, naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def write_whole_folder(
     """
     check_free(path, overwrite=overwrite)
     _check_replaceable(path, is_replaceable)
-    name = f".{path.name}.{os.urandom(8).hex()}"
+    name = f".{path.name[:KEPT]}.{os.urandom(8).hex()}"
     unfinished, replaced = path.with_name(f"{name}.tmp"), path.with_name(f"{name}.old")
     with naming(path):
         unfinished.mkdir()

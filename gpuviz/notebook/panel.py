@@ -16,6 +16,7 @@ from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.nvml import device_totals
+from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder
@@ -54,8 +55,9 @@ class Panel:
       exist. A relative path is relative to the notebook.
 
     Requests of the last two groups have an ``id``; the reply is ``{"kind": "done", "id": ...,
-    "text": ..., "failed": ...}``. The state is sent as ``{"kind": "state", ...}``, see `state`.
-    Every message sent has ``"gpuviz": "panel"``.
+    "text": ..., "failed": ...}``, also to malformed requests. The
+    state is sent as ``{"kind": "state", ...}``, see `state`. Every message sent has ``"gpuviz":
+    "panel"``.
     """
 
     def __init__(self, control: Control) -> None:
@@ -111,7 +113,8 @@ class Panel:
             )
 
     def _receive(self, message: Mapping[str, Any]) -> None:
-        request = message["content"]["data"]
+        data = message["content"].get("data")
+        request: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         kind = request.get("kind")
         viewer = str(request.get("viewer", ""))
         if kind == "show":
@@ -120,10 +123,12 @@ class Panel:
             with self._lock:
                 self._viewers.pop(viewer, None)
         else:
-            self._send({**self._done(kind, request), "id": request.get("id")})
+            identity = request.get("id")
+            known = as_unicode(identity) if isinstance(identity, str) else None
+            self._send({"kind": "done", **self._done(kind, request), "id": known})
             self._tell()
 
-    def _done(self, kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _done(self, kind: object, request: Mapping[str, Any]) -> dict[str, Any]:
         actions: dict[str, Callable[[Mapping[str, Any]], str]] = {
             "start": self._start,
             "stop": self._stop,
@@ -131,13 +136,16 @@ class Panel:
             "snapshot": self._snapshot,
             "report": self._report,
         }
-        if kind not in actions:
-            text = f"This version of gpuviz knows no request {kind!r}"
-            return {"kind": "done", "text": text, "failed": True}
+        action = actions.get(kind) if isinstance(kind, str) else None
+        if action is None:
+            text = f"This version of gpuviz knows no request {kind!r:.80}"
+            return {"text": as_unicode(text), "failed": True}
         try:
-            return {"kind": "done", "text": actions[kind](request), "failed": False}
+            return {"text": as_unicode(action(request)), "failed": False}
         except (GpuvizError, OSError, ValueError) as error:
-            return {"kind": "done", "text": str(error), "failed": True}
+            return {"text": as_unicode(str(error)), "failed": True}
+        except Exception as error:  # noqa: BLE001 - a page without an answer would wait forever
+            return {"text": as_unicode(f"{type(error).__name__}: {error}"), "failed": True}
 
     def _show(self, viewer: str) -> None:
         with self._lock:
@@ -190,7 +198,7 @@ class Panel:
 
     def _start(self, request: Mapping[str, Any]) -> str:
         self._control.start(
-            request.get("path") or None,
+            _path_in(request) if request.get("path") else None,
             device=self._control.device,
             allocator="observe" if request.get("observe") else "caching",
             streams=bool(request.get("streams", True)),
@@ -207,11 +215,18 @@ class Panel:
         return "Recording discarded."
 
     def _snapshot(self, request: Mapping[str, Any]) -> str:
-        return f"Wrote {self._control.save(beside_the_notebook(request['path']))}"
+        return f"Wrote {self._control.save(beside_the_notebook(_path_in(request)))}"
 
     def _report(self, request: Mapping[str, Any]) -> str:
-        redact = bool(request.get("redact"))
-        return f"Wrote {self._control.report(beside_the_notebook(request['path']), redact=redact)}"
+        path = beside_the_notebook(_path_in(request))
+        return f"Wrote {self._control.report(path, redact=bool(request.get('redact')))}"
+
+
+def _path_in(request: Mapping[str, Any]) -> str:
+    path = request.get("path")
+    if not isinstance(path, str) or not path:
+        raise ValueError(f'expected "path" to be the name of a file, got {path!r:.80}')
+    return path
 
 
 def beside_the_notebook(name: str) -> str:

@@ -18,6 +18,7 @@ from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.feed import Feed, FeedMessage
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -83,16 +84,22 @@ class Timeline(anywidget.AnyWidget):
         """Whether the widget is visible on any page."""
         return bool(self._viewers)
 
-    def _answer(self, _widget: object, content: dict[str, Any], _buffers: Sequence[Any]) -> None:
-        viewer = str(content.get("viewer", ""))
-        if content.get("kind") == "show":
+    def _answer(self, _widget: object, content: object, _buffers: Sequence[Any]) -> None:
+        request = content if isinstance(content, dict) else {}
+        kind, viewer = request.get("kind"), str(request.get("viewer", ""))
+        if kind == "show":
             self._viewers.add(viewer)
             self._is_set_up_at = time.monotonic()
-            self._listen(int(content.get("since", -1)))
-        elif content.get("kind") == "hide":
+            since = request.get("since")
+            # A snapshot of everything answers what cannot be understood.
+            self._listen(since if type(since) is int else -1)
+        elif kind == "hide":
             self._viewers.discard(viewer)
             if not self._viewers:
                 self._stop_listening()
+        else:
+            text = f"expected show or hide, got {kind!r:.80}"
+            self.send({"kind": "refused", "text": as_unicode(text)})
 
     def _listen(self, since: int) -> None:
         self._unfollow()

@@ -128,6 +128,12 @@ class Feed:
                 self._publish(classify=True)
             self._listeners.clear()
 
+    def abandon_after_fork(self) -> None:
+        """Remove all listeners in the child of a fork; a missing thread may hold the lock."""
+        self.lock = threading.RLock()
+        self._recording = False
+        self._listeners.clear()
+
     def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
         """Send a listener the messages after a given one, or a snapshot, and all later messages.
 

@@ -55,6 +55,7 @@ class HostRanges:
         self._cells.end()
         stream_names.names.abandon_after_fork()
         ranges.record_into(None, None)
+        self._on_streams.abandon_after_fork()
 
     def _begin_on_stream(self, name: bytes, stream: Any) -> StreamRange | None:
         return None if self._tracer.is_active else self._on_streams.begin(name, stream)

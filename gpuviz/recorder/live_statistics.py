@@ -49,6 +49,11 @@ class LiveStatistics:
         self._listeners: dict[object, Listener] = {}
         self.restart()
 
+    def abandon_after_fork(self) -> None:
+        """Remove all listeners in the child of a fork; a missing thread may hold the lock."""
+        self._lock = threading.Lock()
+        self._listeners.clear()
+
     def restart(self) -> None:
         """Discard everything except the listeners."""
         with self._lock:

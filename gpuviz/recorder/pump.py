@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
-# A killed process loses the events since the last drain.
+# A killed process loses the events since the last drain: those of half a second, and early in a
+# recording those of half its time, or of its last 20 ms. docs/files.md says so.
 INTERVAL_S = 0.5
+FIRST_INTERVAL_S = 0.02
 # While a view is visible; longer if draining takes more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
@@ -62,8 +64,20 @@ class Pace:
         return min(max(self._mean_s / MOST_OF_TIME, self._shortest_s), self._longest_s)
 
 
+def pause_s(elapsed_s: float, usual_s: float) -> float:
+    """Return the pause before the next drain, in seconds: at first as long as the recording is.
+
+    Args:
+        elapsed_s: Time since the start of the recording.
+        usual_s: The pause later on.
+    """
+    return min(usual_s, max(elapsed_s, FIRST_INTERVAL_S))
+
+
 class Pump:
     """Drains a session on its own thread, twice a second, or ten times while a view is visible.
+
+    In the first second it drains more often, because short programs are killed too.
 
     Stored rows also go to ``feed``. Errors never stop the pump: what could not be stored is counted
     and noted. ``before_drain`` is called before each drain, to let sources that must be polled add
@@ -138,6 +152,11 @@ class Pump:
         """Drain immediately, and update the pace, because a view may have become visible."""
         self._woken.set()
 
+    def abandon_after_fork(self) -> None:
+        """Drain nothing from now on, in the child of a fork; a missing thread may hold the lock."""
+        self._lock = threading.Lock()
+        self._stopped = True
+
     def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
         """Store tables that are known before the recording."""
         for name, table in tables.items():
@@ -159,8 +178,10 @@ class Pump:
 
     def _run(self) -> None:
         pace = Pace(WATCHED_INTERVAL_S, INTERVAL_S)
+        started = time.monotonic()
         while True:
-            self._woken.wait(pace.interval_s if self._feed.listeners else INTERVAL_S)
+            usual_s = pace.interval_s if self._feed.listeners else INTERVAL_S
+            self._woken.wait(pause_s(time.monotonic() - started, usual_s))
             self._woken.clear()
             if self._stopping:
                 return
@@ -332,7 +353,8 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
 def _words(table: str, column: str) -> "pa.Array":
     import pyarrow as pa
 
-    return pa.array(DICTIONARIES[table, column])
+    # Finding out a type imports dateutil, and a fork meanwhile leaves its lock held in the child.
+    return pa.array(DICTIONARIES[table, column], pa.utf8())
 
 
 def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:

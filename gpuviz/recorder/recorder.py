@@ -255,7 +255,12 @@ class Recorder:
 
         Returns:
             A function that ends the subscription; it may be called repeatedly.
+
+        Raises:
+            RecorderError: This process is a fork of the recording one.
         """
+        if self._is_abandoned:
+            raise RecorderError(_ABANDONED)
         if self._pump is not None:
             self._pump.drain()
         unsubscribe = self._feed.subscribe(listener, since)
@@ -391,6 +396,10 @@ class Recorder:
         self._tracer.abandon()
         self._ranges.abandon_after_fork()
         self._session.abandon_after_fork()
+        self._feed.abandon_after_fork()
+        self._statistics.abandon_after_fork()
+        if self._pump is not None:
+            self._pump.abandon_after_fork()
 
 
 def _abandon_active() -> None:

@@ -1,5 +1,6 @@
 """Storage of a growing recording: a file on disk, or bounded memory."""
 
+import sys
 import threading
 from collections import deque
 from contextlib import suppress
@@ -12,6 +13,7 @@ from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import memory_columns
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
+from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.part import EVENTS, PartWriter
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.tables import ACTIVITY_TABLES, schemas
@@ -43,7 +45,7 @@ class Store:
     """
 
     def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
-        if path is not None and not path.parent.is_dir():
+        if path is not None and not _is_folder(path.parent):
             raise SpoolError(
                 f"{path}: the folder {path.parent} does not exist; create it, or record "
                 "to another path",
@@ -143,7 +145,7 @@ class Store:
         try:
             # Not with `load`: creating classes while Python exits, as for other formats, would make
             # it forget that an interrupt ended the program.
-            return gpuviz.read(self._part.finish(manifest))
+            return _own(self._part.finish(manifest))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
@@ -225,6 +227,18 @@ class Store:
         if self.dropped_oldest == 0:
             return None
         return initial_events(self._state_before)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise SpoolError(f"{path}: {error.strerror}") from error
+
+
+def _own(path: Path) -> Recording:
+    """Return the recording that was just written, however much memory it takes."""
+    return gpuviz.read(path, limit=LoadLimit(path, sys.maxsize))
 
 
 def _no_events() -> "pa.Table":

@@ -116,6 +116,15 @@ class StreamRanges:
                 with self._lock:
                     self._pending.append(finished)
 
+    def abandon_after_fork(self) -> None:
+        """Measure nothing from now on, in the child of a fork; a missing thread may hold the lock.
+
+        CUDA cannot be used there, so open ranges are forgotten.
+        """
+        self._lock = threading.Lock()
+        self._is_over = True
+        self._open.clear()
+
     def poll(self) -> None:
         """Send the ranges that the GPU has finished to the session."""
         with self._lock:

@@ -54,9 +54,16 @@ def with_installed(frames: "pa.Table") -> "pa.Table":
     """Return ``frames`` with the column ``installed`` recomputed from its other columns."""
     import pyarrow as pa
 
-    filenames = frames["filename"].cast(pa.utf8()).to_pylist()
-    installed = pa.array([int(is_installed(name)) for name in filenames], pa.uint8())
-    return _with_column(frames, "frames", "installed", installed)
+    chunks = [_installed(chunk) for chunk in frames["filename"].chunks]
+    return _with_column(frames, "frames", "installed", pa.chunked_array(chunks, pa.uint8()))
+
+
+def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
+    import pyarrow as pa
+
+    names = filenames.dictionary.to_pylist()
+    by_name = pa.array([int(is_installed(name)) for name in names], pa.uint8())
+    return by_name.take(filenames.indices)
 
 
 def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":

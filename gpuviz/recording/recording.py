@@ -26,19 +26,26 @@ Moment = int | Literal["peak", "end"] | None
 """A time in ns, ``peak`` (the maximum of allocated bytes), or ``end`` (like None)."""
 
 
-def load(path: str | os.PathLike[str]) -> "Recording":
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Recording":
     """Return the recording in a file or folder; the format is detected by its content.
 
     Supported are ``.gpuviz`` files, ``.gpuviz.part`` folders, HTML reports, PyTorch memory
     snapshots (pickles, of which nothing is executed), RMM CSV logs, and Arrow or Parquet folders.
 
+    Args:
+        path: The file or folder.
+        max_bytes: Most bytes that its tables may take in memory. By default the value of the
+            environment variable ``GPUVIZ_LOAD_MAX_BYTES``, else 100 times the size on disk (5 to 30
+            in practice), at least 64 MiB, and at most 16 GiB or half of the machine's memory.
+
     Raises:
         FileNotFoundError: The file does not exist.
-        FormatError: The file is damaged, unknown or too new; the text names the part.
+        FormatError: The file is damaged, unknown or too new, or would take more memory than
+            allowed, which is found before it is expanded; the text names the part.
     """
     from gpuviz.formats.detection import read
 
-    return read(Path(path))
+    return read(Path(path), max_bytes=max_bytes)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

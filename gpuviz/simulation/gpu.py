@@ -1,14 +1,12 @@
 """`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
-import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.allocator.arguments import integer, text
 from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.out_of_memory.failure_report import explaining
 from gpuviz.recording.tables import DICTIONARIES
@@ -24,35 +22,14 @@ _COPIES = DICTIONARIES["activities", "copy_kind"]
 _NS = 1e9
 _COUNTS = 1 << 32
 
-# After a fork, no lock may be held by a thread that does not exist in the child.
-_natives: "weakref.WeakSet[_core.SimulatedGpu]" = weakref.WeakSet()
-_forking: list[_core.SimulatedGpu] = []
 _new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
-
-
-def _before_fork() -> None:
-    _forking.extend(_natives)
-    for native in _forking:
-        native.before_fork()
-
-
-def _after_fork(*, in_child: bool) -> None:
-    for native in _forking:
-        native.after_fork(in_child)
-    _forking.clear()
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=partial(_after_fork, in_child=False),
-    after_in_child=partial(_after_fork, in_child=True),
-)
 
 
 class SimulatedArray(NonCopyable):
     """Memory of a `SimulatedGPU` without contents, freed with the last reference to it.
 
     Attributes:
+        gpu: The GPU that it belongs to.
         nbytes: Size in bytes.
         ptr: Address.
     """
@@ -64,7 +41,7 @@ class SimulatedArray(NonCopyable):
         nbytes: int,
         stream: int,
     ) -> None:
-        self._native = native
+        self.gpu = native
         self._allocator = allocator
         self.nbytes = nbytes
         self.ptr = 0
@@ -73,7 +50,7 @@ class SimulatedArray(NonCopyable):
 
     def __del__(self) -> None:
         if self.ptr:
-            self._native.free(self._allocator, self.ptr)
+            self.gpu.free(self._allocator, self.ptr)
 
     def __repr__(self) -> str:
         return f"<SimulatedArray of {self.nbytes} bytes at {self.ptr:#x}>"
@@ -119,17 +96,16 @@ class SimulatedGPU(NonCopyable):
         settings: str = "",
         real_time: bool = True,
     ) -> None:
-        if memory < 1:
+        if integer("memory", memory, "a number of bytes") < 1:
             raise ValueError(f"memory must be at least 1 byte, got {memory}")
         self._native = _core.SimulatedGpu(DEVICE, real_time=real_time)
         self._real_time = real_time
         self._allocator = _core.CachingAllocator(
             _core.ScheduledDevice(self._native, memory),
-            _core.AllocatorSettings.parse(settings),
+            _core.AllocatorSettings.parse(text("settings", settings)),
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         self._current = CurrentStream(self._native)
-        _natives.add(self._native)
         for hook in _new_gpu_hooks:
             hook(self)
 
@@ -170,9 +146,8 @@ class SimulatedGPU(NonCopyable):
         Raises:
             OutOfMemoryError: The device is full, even after every retry (a ``MemoryError``).
         """
-        if nbytes < 0:
-            raise ValueError(f"nbytes must be at least 0, got {nbytes}")
-        return SimulatedArray(self._native, self._allocator, nbytes, self.current_stream.ptr)
+        size = integer("nbytes", nbytes, "a number of bytes")
+        return SimulatedArray(self._native, self._allocator, size, self.current_stream.ptr)
 
     def launch(  # noqa: PLR0913 - the parameters of a launch
         self,
@@ -204,6 +179,8 @@ class SimulatedGPU(NonCopyable):
         Raises:
             ValueError: A number is out of range.
         """
+        reads, writes = tuple(reads), tuple(writes)
+        self._check_own(*reads, *writes)
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
         kernel = _core.GpuKernel(
@@ -253,6 +230,7 @@ class SimulatedGPU(NonCopyable):
     def fill(self, array: SimulatedArray) -> None:
         """Set all bytes of ``array`` on the current stream; the host does not wait."""
         self.current_stream.check_not_capturing("a fill")
+        self._check_own(array)
         self._native.fill(self.current_stream.ptr, array.ptr, array.nbytes)
 
     def synchronize(self) -> None:
@@ -269,6 +247,11 @@ class SimulatedGPU(NonCopyable):
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
         """Delay the reuse of the memory of ``array`` until ``stream`` has passed this point."""
+        self._check_own(array)
+        if not isinstance(stream, SimulatedStream):
+            raise TypeError(f"stream must be a SimulatedStream, got {type(stream).__name__}")
+        if not stream.belongs_to(self._native):
+            raise ValueError("stream belongs to another SimulatedGPU")
         if array.ptr:
             self._allocator.record_stream(array.ptr, stream.ptr)
 
@@ -288,6 +271,13 @@ class SimulatedGPU(NonCopyable):
         """Return a tracer of its streams for one recording."""
         return SimulatedTracer(self._native, options)
 
+    def _check_own(self, *arrays: SimulatedArray) -> None:
+        for array in arrays:
+            if not isinstance(array, SimulatedArray):
+                raise TypeError(f"array must be a SimulatedArray, got {type(array).__name__}")
+            if array.gpu is not self._native:
+                raise ValueError("array belongs to another SimulatedGPU")
+
     def _copy(  # noqa: PLR0913 - the parameters of a copy
         self,
         kind: str,
@@ -299,6 +289,7 @@ class SimulatedGPU(NonCopyable):
         blocking: bool = False,
     ) -> None:
         self.current_stream.check_not_capturing("a copy")
+        self._check_own(*(array for array in (source, destination) if array is not None))
         self._native.copy(
             self.current_stream.ptr,
             _COPIES.index(kind),

@@ -94,6 +94,10 @@ class SimulatedStream(NonCopyable):
         """Restore the previous current stream."""
         self._current.streams.pop()
 
+    def belongs_to(self, native: _core.SimulatedGpu) -> bool:
+        """Return whether it is a stream of this GPU."""
+        return self._native is native
+
     def record(self, event: SimulatedEvent | None = None) -> SimulatedEvent:
         """Record an event, by default a new one, after all queued work, and return it."""
         recorded = SimulatedEvent(self._native, self._current) if event is None else event

@@ -40,4 +40,5 @@ class SimulatedTracer:
         """Do nothing: draining the session returns all completed activities."""
 
     def abandon(self) -> None:
-        """Do nothing: a fork ends the recording of every simulated GPU in the child."""
+        """End the recording in the child of a fork."""
+        self._native.abandon_recording()

@@ -58,10 +58,11 @@ PYTHON = {
     "out_of_memory": _READERS | {"report"},
     "out_of_memory.failure_report": {"recording"},
     "allocator": _VALUES | {"out_of_memory.failure_report"},
+    "allocator.arguments": set[str](),
     "allocator.non_copyable": set[str](),
     "simulation": _VALUES
     | {"analysis", "out_of_memory.failure_report", "recorder"}
-    | {"allocator.non_copyable"},
+    | {"allocator.arguments", "allocator.non_copyable"},
     "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
     "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
@@ -78,11 +79,12 @@ PYTHON = {
     "__main__": {"commands"},
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
-# call the caller's framework, and a page is written when it is needed.
+# call the caller's framework, and a page is written when it is needed. NVML counts GPUs without
+# starting CUDA.
 PYTHON_IN_FUNCTIONS = {
     "recording": {"analysis", "formats", "report", "out_of_memory"},
     "out_of_memory": {"notebook"},
-    "allocator": {"frameworks"},
+    "allocator": {"frameworks", "recorder.nvml"},
 }
 
 

@@ -105,7 +105,7 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
 
 // By value, because the callback may be replaced while it runs.
 bool CachingAllocator::freed_elsewhere(std::function<bool()> callback,
-                                       std::unique_lock<std::mutex>& lock) {
+                                       std::unique_lock<record::ForkSafeMutex>& lock) {
     if (callback == nullptr) {
         return false;
     }

@@ -20,6 +20,7 @@
 #include "allocator/snapshot.hpp"
 #include "allocator/statistics.hpp"
 #include "device/device.hpp"
+#include "record/fork_safe_mutex.hpp"
 #include "record/memory_event.hpp"
 
 namespace gpuviz::allocator {
@@ -123,7 +124,7 @@ class CachingAllocator {
     [[nodiscard]] Request make_request(std::uint64_t size, device::StreamHandle stream);
     [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
     [[nodiscard]] static bool freed_elsewhere(std::function<bool()> callback,
-                                              std::unique_lock<std::mutex>& lock);
+                                              std::unique_lock<record::ForkSafeMutex>& lock);
     [[nodiscard]] Block* block_of(device::Address address) const;
     void release_block_to_cache(device::Address address, const record::CallSite& site);
     void trace(record::Action action, const Block& block, std::uint64_t size,
@@ -198,7 +199,7 @@ class CachingAllocator {
     std::optional<std::uint64_t> limit_;  // of reserved bytes, from the memory fraction
     std::uint64_t reserved_ = 0;
 
-    mutable std::mutex mutex_;
+    mutable record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};
     BlockArena arena_;
     AddressMap allocated_;
     BlockPool small_{true};

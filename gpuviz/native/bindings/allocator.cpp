@@ -180,19 +180,29 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
             "Return every value of torch.cuda.memory_stats, by its key.")
         .def(
             "memory_snapshot",
-            [](CachingAllocator& self) { return python::to_python(self.snapshot()); },
+            [](CachingAllocator& self) {
+                const auto snapshot = [&] {
+                    const GilRelease unlocked;
+                    return self.snapshot();
+                };
+                return python::to_python(snapshot());
+            },
             nb::sig("def memory_snapshot(self) -> list[dict[str, typing.Any]]"),
             "Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.")
-        .def("reset_peak_stats", &CachingAllocator::reset_peak_stats)
-        .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats)
+        .def("reset_peak_stats", &CachingAllocator::reset_peak_stats, nb::call_guard<GilRelease>())
+        .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats,
+             nb::call_guard<GilRelease>())
         .def("set_memory_fraction", &CachingAllocator::set_memory_fraction, "fraction"_a,
-             "Limit reserved memory to a fraction of the device's.")
+             nb::call_guard<GilRelease>(), "Limit reserved memory to a fraction of the device's.")
         .def_prop_ro("device", &CachingAllocator::device, nb::rv_policy::reference_internal)
-        .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction)
-        .def("apply_settings", &CachingAllocator::apply_settings, "settings"_a)
+        .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction,
+                     nb::call_guard<GilRelease>())
+        .def("apply_settings", &CachingAllocator::apply_settings, "settings"_a,
+             nb::call_guard<GilRelease>())
         .def_prop_ro("settings", &CachingAllocator::settings)
-        .def("identify_stream", &CachingAllocator::identify_stream, "stream"_a, "id"_a)
-        .def("owns", &CachingAllocator::owns, "address"_a)
+        .def("identify_stream", &CachingAllocator::identify_stream, "stream"_a, "id"_a,
+             nb::call_guard<GilRelease>())
+        .def("owns", &CachingAllocator::owns, "address"_a, nb::call_guard<GilRelease>())
         .def("block_at", &block_at, "address"_a,
              nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
              "Return the allocated block that starts at an address; {} when there is none.")

@@ -233,7 +233,7 @@ void bind_simulated_gpu(nb::module_& m) {
              "grid"_a = Dimensions{1, 1, 1}, "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0,
              "static_shared_memory"_a = 0, "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
              "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
-    nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu", nb::is_weak_referenceable(),
+    nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu",
                                  "A simulated GPU, at the level of CUDA's calls.");
     gpu.def(
            "__init__",
@@ -265,8 +265,8 @@ void bind_simulated_gpu(nb::module_& m) {
             nb::call_guard<GilRelease>(), "Wait for pending GPU activities, and stop recording.")
         .def("abandon", &SimulatedGpu::abandon,
              "From now on, release memory without waiting for the GPU.")
-        .def("before_fork", &SimulatedGpu::before_fork)
-        .def("after_fork", &SimulatedGpu::after_fork, "in_child"_a)
+        .def("abandon_recording", &SimulatedGpu::abandon_recording,
+             "In the child after fork(): record nothing from now on, and wait for nothing.")
         .def_prop_ro(
             "now_ns", [](SimulatedGpu& self) { return self.clock().now(); },
             "Now, in ns, on CLOCK_MONOTONIC or the virtual clock.")

@@ -50,6 +50,12 @@ PyObject* CupyAllocator::malloc(PyObject* size) noexcept {
     try {
         const std::size_t bytes = PyLong_AsSize_t(size);
         if (bytes == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+            const bool is_integer = PyLong_Check(size) != 0;
+            PyErr_Clear();
+            PyErr_Format(is_integer ? PyExc_OverflowError : PyExc_TypeError,
+                         is_integer ? "size must be from 0 to 2**64 - 1 bytes, got %R"
+                                    : "size must be a number of bytes, got %R",
+                         size);
             return nullptr;
         }
         return malloc_on(state_.device(), bytes);

@@ -65,7 +65,7 @@ class SimulatedGpu::Call {
 
   private:
     SimulatedGpu& gpu_;
-    std::unique_lock<std::mutex> lock_;
+    std::unique_lock<record::ForkSafeMutex> lock_;
     std::string_view name_;
     record::CallSite site_;
     std::uint64_t recording_;  // at its beginning; its row belongs to this one only

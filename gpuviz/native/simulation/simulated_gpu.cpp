@@ -45,11 +45,9 @@ void SimulatedGpu::detach(const Patience& patience) {
     }
 }
 
-void SimulatedGpu::after_fork(bool in_child) {
-    if (in_child) {
-        records_.attach(nullptr, streams_.all());
-    }
-    mutex_.unlock();
+void SimulatedGpu::abandon_recording() {
+    const std::lock_guard lock(mutex_);
+    records_.attach(nullptr, streams_.all());
 }
 
 Session* SimulatedGpu::session() {
@@ -68,7 +66,7 @@ void SimulatedGpu::catch_up() {
     ended_.clear();
 }
 
-void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
+void SimulatedGpu::wait(std::unique_lock<record::ForkSafeMutex>& lock, std::span<const Id> works,
                         const Patience& patience) {
     catch_up();
     for (const Id work : works) {
@@ -79,12 +77,14 @@ void SimulatedGpu::wait(std::unique_lock<std::mutex>& lock, std::span<const Id> 
     }
 }
 
-void SimulatedGpu::let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
+void SimulatedGpu::let_pass(std::unique_lock<record::ForkSafeMutex>& lock, std::int64_t until_ns,
                             const Patience& patience) {
     struct Unlocked {
-        explicit Unlocked(std::unique_lock<std::mutex>& held) : lock(held) { lock.unlock(); }
+        explicit Unlocked(std::unique_lock<record::ForkSafeMutex>& held) : lock(held) {
+            lock.unlock();
+        }
         ~Unlocked() { lock.lock(); }
-        std::unique_lock<std::mutex>& lock;
+        std::unique_lock<record::ForkSafeMutex>& lock;
     };
     {
         const Unlocked unlocked(lock);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "record/fork_safe_mutex.hpp"
 #include "record/memory_event.hpp"
 #include "simulation/gpu_clock.hpp"
 #include "simulation/gpu_schedule.hpp"
@@ -64,9 +65,8 @@ class SimulatedGpu {
     // work; if the wait is interrupted, unfinished work is not recorded.
     void attach(record::Session& session, const SimulatedTracing& tracing = {});
     void detach(const Patience& patience = nullptr);
-    // Called around fork(), on the forking thread; recording ends in the child.
-    void before_fork() { mutex_.lock(); }
-    void after_fork(bool in_child);
+    // To be called in the child of a fork: recording ends without waiting.
+    void abandon_recording();
     // Null if there is no recording.
     [[nodiscard]] record::Session* session();
     // Writes the work that has ended.
@@ -131,9 +131,9 @@ class SimulatedGpu {
 
     // The following require the lock.
     void catch_up();
-    void wait(std::unique_lock<std::mutex>& lock, std::span<const Id> works,
+    void wait(std::unique_lock<record::ForkSafeMutex>& lock, std::span<const Id> works,
               const Patience& patience);
-    void let_pass(std::unique_lock<std::mutex>& lock, std::int64_t until_ns,
+    void let_pass(std::unique_lock<record::ForkSafeMutex>& lock, std::int64_t until_ns,
                   const Patience& patience);
     [[nodiscard]] Event& event_at(device::EventHandle event);
     [[nodiscard]] Graph& graph_at(std::uint32_t graph);
@@ -149,7 +149,8 @@ class SimulatedGpu {
     int device_;
     std::unique_ptr<GpuClock> clock_;
     std::atomic<bool> abandoned_{false};
-    std::mutex mutex_;  // guards the members below; never held while waiting
+    // Guards the members below; never held while waiting.
+    record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::device};
     SimulatedRecords records_;
     GpuSchedule schedule_;
     GpuStreams streams_;

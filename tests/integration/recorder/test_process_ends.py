@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import gpuviz
+from gpuviz.recorder.pump import FIRST_INTERVAL_S, INTERVAL_S, pause_s
 
 ROOT = Path(__file__).parents[3]
 PRELUDE = """\
 import os, sys, time
 from pathlib import Path
+import gpuviz
 from gpuviz.recorder.recorder import Recorder
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -54,6 +56,43 @@ def actions(recording):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.gpuviz"
+
+
+def test_a_process_killed_early_loses_at_most_its_last_moments(path):
+    # Without the usual interval, only the early drains write anything.
+    program = """
+    import signal
+    from gpuviz.recorder import pump
+
+    signal.alarm(60)
+    pump.INTERVAL_S = 3600
+    new_recorder().start()
+    part = path.with_name("run.gpuviz.part")
+    for rows, size in ((2, 1000), (3, 2000), (4, 3000)):
+        source.allocate(size)
+        while gpuviz.load(part).table("memory_events").num_rows < rows:
+            time.sleep(0.01)
+    print("written", flush=True)
+    time.sleep(60)
+    """
+    with subprocess.Popen(arguments(program, path), cwd=ROOT, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.kill()
+
+    recording = gpuviz.load(path.with_name("run.gpuviz.part"))
+    assert requested(recording) == [0, 1000, 2000, 3000]
+
+
+def test_each_pause_is_at_most_the_time_before_and_at_most_the_usual_one():
+    elapsed_s, pauses_s = 0.0, []
+    while elapsed_s < 3:
+        pauses_s.append(pause_s(elapsed_s, INTERVAL_S))
+        assert pauses_s[-1] <= max(elapsed_s, FIRST_INTERVAL_S)
+        elapsed_s += pauses_s[-1]
+
+    assert pauses_s == sorted(pauses_s)
+    assert (pauses_s[0], pauses_s[-1]) == (FIRST_INTERVAL_S, INTERVAL_S)
+    assert len(pauses_s) < 12
 
 
 def test_a_killed_process_loses_at_most_a_second_and_the_part_says_so(path):

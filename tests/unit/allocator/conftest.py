@@ -1,8 +1,14 @@
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from gpuviz import _core
+from gpuviz.allocator import memory as allocator
+from gpuviz.frameworks import cupy as framework
+
+CAPACITY = 200 << 20
+DEVICES = 4
 
 Make = Callable[..., tuple[_core.CachingAllocator, _core.SimulatedDevice]]
 
@@ -20,3 +26,22 @@ def make() -> Make:
         return _core.CachingAllocator(device, _core.AllocatorSettings.parse(conf)), device
 
     return made
+
+
+@pytest.fixture
+def process(monkeypatch):
+    """A process without allocators, with its current device and stream, and its opened devices."""
+    state = SimpleNamespace(device=0, streams={0: 0x70, 1: 0x71}, devices={})
+
+    def open_device(ordinal):
+        allocator._check_exists(ordinal, DEVICES)
+        state.devices[ordinal] = _core.SimulatedDevice(CAPACITY, ordinal)
+        return state.devices[ordinal]
+
+    monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
+    monkeypatch.setattr(allocator, "_process", allocator._Process())
+    monkeypatch.setattr(allocator, "_open_device", open_device)
+    monkeypatch.setattr(allocator, "_device_count", lambda: DEVICES)
+    monkeypatch.setattr(framework, "current_device", lambda: state.device)
+    monkeypatch.setattr(framework, "current_stream", state.streams.get)
+    return state

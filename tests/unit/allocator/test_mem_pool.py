@@ -5,10 +5,9 @@ import copy
 import pytest
 
 import gpuviz
+from tests.unit.allocator.conftest import CAPACITY
 
-from .test_memory_functions import CAPACITY, MIB, block_at, process
-
-__all__ = ["process"]
+from .test_memory_functions import MIB, block_at
 
 
 def pool_of(address, device=0):

@@ -5,29 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 import gpuviz
-from gpuviz import _core
 from gpuviz.allocator import memory as allocator
-from gpuviz.frameworks import cupy as framework
+from tests.unit.allocator.conftest import CAPACITY
 
 MIB = 1 << 20
-CAPACITY = 200 * MIB
-
-
-@pytest.fixture
-def process(monkeypatch):
-    """A process without allocators, with its current device and stream, and its opened devices."""
-    state = SimpleNamespace(device=0, streams={0: 0x70, 1: 0x71}, devices={})
-
-    def open_device(ordinal):
-        state.devices[ordinal] = _core.SimulatedDevice(CAPACITY, ordinal)
-        return state.devices[ordinal]
-
-    monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
-    monkeypatch.setattr(allocator, "_process", allocator._Process())
-    monkeypatch.setattr(allocator, "_open_device", open_device)
-    monkeypatch.setattr(framework, "current_device", lambda: state.device)
-    monkeypatch.setattr(framework, "current_stream", state.streams.get)
-    return state
 
 
 def array_at(address, device=0):
@@ -118,7 +99,7 @@ def test_each_device_has_its_own_statistics_and_the_current_one_is_meant(process
     assert [gpuviz.memory_allocated(d) for d in (None, 0, 1)] == [5120, 1024, 5120]
     assert [segment["device"] for segment in gpuviz.memory_snapshot()] == [0, 1]
     assert [segment["device"] for segment in gpuviz.memory_snapshot(1)] == [1]
-    assert gpuviz.memory_snapshot(7) == []
+    assert gpuviz.memory_snapshot(3) == []
     assert "device ID 1" in gpuviz.memory_summary()
 
 
@@ -142,7 +123,7 @@ def test_raw_memory_is_for_the_stream_asked_for_or_the_current_one(process):
 
 @pytest.mark.usefixtures("process")
 def test_a_wrong_size_or_stream_is_named():
-    with pytest.raises(ValueError, match=r"^Invalid memory size: -5\. "):
+    with pytest.raises(ValueError, match=r"^size must be a number of bytes from 0 .* got int -5"):
         gpuviz.caching_allocator_alloc(-5)
     for stream in ("fast", 1.5, True):
         with pytest.raises(TypeError, match=f"Stream .* int, got {type(stream).__name__}"):

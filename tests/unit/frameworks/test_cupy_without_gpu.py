@@ -79,12 +79,6 @@ def test_nothing_is_allocated_for_size_0(client, allocator):
     assert (pointer.ptr, allocator.memory_stats()["allocation.all.allocated"]) == (0, 0)
 
 
-@pytest.mark.parametrize(("size", "error"), [(-1, OverflowError), ("8", TypeError)])
-def test_a_size_that_is_none_is_refused_by_its_type(client, size, error):
-    with pytest.raises(error):
-        _core.cupy_malloc(lambda: client)(size)
-
-
 def test_a_full_device_raises_cupys_exception_and_stays_usable(client):
     with pytest.raises(memory.OutOfMemoryError, match=r"Tried to allocate 200\.00 MiB"):
         _core.cupy_malloc(lambda: client)(200 * MIB)
@@ -127,6 +121,21 @@ def test_a_failing_current_device_is_reported_and_nothing_is_lost(allocator):
     with pytest.raises(RuntimeError, match="no device"):
         _core.cupy_malloc(lambda: client)(10)
     assert live_bytes(allocator) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "text"),
+    [
+        (-1, OverflowError, r"^size must be from 0 to 2\*\*64 - 1 bytes, got -1$"),
+        (1 << 64, OverflowError, r"^size must be from 0 to 2\*\*64 - 1 bytes, got 1844"),
+        (1.5, TypeError, r"^size must be a number of bytes, got 1\.5$"),
+        ("1", TypeError, r"^size must be a number of bytes, got '1'$"),
+        (None, TypeError, r"^size must be a number of bytes, got None$"),
+    ],
+)
+def test_a_wrong_size_is_named(client, size, error, text):
+    with pytest.raises(error, match=text):
+        _core.cupy_malloc(lambda: client)(size)
 
 
 def test_an_abandoned_client_allocates_no_more_and_frees_nothing(client, allocator):

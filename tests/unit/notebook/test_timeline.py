@@ -55,6 +55,7 @@ def test_what_happens_after_a_page_came_is_sent_without_waiting_for_the_slow_pac
     source, new_recorder, new_browser, monkeypatch
 ):
     monkeypatch.setattr(pump, "INTERVAL_S", 30)
+    monkeypatch.setattr(pump, "FIRST_INTERVAL_S", 30)
     recorder = new_recorder()
     recorder.start()
     time.sleep(0.1)

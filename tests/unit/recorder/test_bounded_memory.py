@@ -62,6 +62,7 @@ def test_the_state_after_dropped_events_is_the_allocators(new_recorder, seed, ma
 
 def test_memory_stays_bounded_and_the_newest_events_stay(source, new_recorder, monkeypatch):
     monkeypatch.setattr(pump, "INTERVAL_S", 3600)
+    monkeypatch.setattr(pump, "FIRST_INTERVAL_S", 3600)
     recorder = new_recorder(source, max_events=1000)
     held = []
 

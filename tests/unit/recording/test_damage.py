@@ -260,7 +260,7 @@ def test_a_failing_disk_or_a_lack_of_memory_is_not_called_damage(
     def fail(*_args, **_options):
         raise kind(5, "no such luck")
 
-    monkeypatch.setattr(zipfile.ZipFile, "read", fail)
+    monkeypatch.setattr(zipfile.ZipFile, "open", fail)
 
     with pytest.raises(kind, match="no such luck"):
         load(path)

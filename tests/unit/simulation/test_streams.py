@@ -275,7 +275,7 @@ def test_each_thread_has_a_current_stream_of_its_own(gpu):
         (lambda gpu: gpu.launch("k", duration=1, grid=()), "grid must have one to three numbers"),
         (lambda gpu: gpu.launch("k", duration=1, block=(0,)), "block must have one to three"),
         (lambda gpu: gpu.launch("k", duration=1, registers=-1), "registers must be between 0 and"),
-        (lambda gpu: gpu.empty(-1), "nbytes must be at least 0, got -1"),
+        (lambda gpu: gpu.empty(-1), "nbytes must be a number of bytes from 0"),
         (lambda gpu: gpu.copy(gpu.empty(1), gpu.empty(2)), "must have the same size, got 1 and 2"),
         (lambda gpu: gpu._native.launch_graph(0, 7), "has no graph 7"),
         (
