@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
 from gpuviz.allocator.memory import (
@@ -277,6 +277,15 @@ def _abandon_observers() -> None:
 os.register_at_fork(after_in_child=_abandon_observers)
 
 
+def _total_bytes_of(memory: Any) -> Callable[[], int] | None:
+    """Return the function that reports the size of the pool of one device, of CuPy's MemoryPool.
+
+    It takes a fifth of the time of the one that looks for the current device's pool.
+    """
+    pool = memory.pool() if type(memory) is import_cupy().cuda.memory.PooledMemory else None
+    return None if pool is None else cast("Callable[[], int]", pool.total_bytes)
+
+
 class ObservingSource:
     """The program's own allocator, observed for one recording.
 
@@ -314,6 +323,7 @@ class ObservingSource:
             **_arguments_of_state(),
             allocator=observed,
             total_bytes=None if pool is None else pool.total_bytes,
+            total_bytes_of=_total_bytes_of if type(pool) is self._cuda.MemoryPool else None,
             out_of_memory=_observed_out_of_memory,
         )
         _observers.add(observer)
