@@ -1,5 +1,6 @@
 """Integration of CuPy with the allocator and the recorder; the only file that imports cupy."""
 
+import ctypes
 import importlib
 import os
 import threading
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
 
 Allocator = Callable[[int], Any]
+
+# The first CUDA runtime in which cudaSetDevice makes the device's context current.
+_SETS_CONTEXT = 12000
 
 
 @cache
@@ -117,7 +121,31 @@ def _arguments_of_state() -> dict[str, Any]:
         "stream_module": importlib.import_module("cupy_backends.cuda.stream"),
         "current_device": cupy.cuda.runtime.getDevice,
         "current_stream": lambda: cupy.cuda.get_current_stream().ptr,
+        "context_device": _context_device(cupy.cuda.runtime.runtimeGetVersion()),
     }
+
+
+def _context_device(runtime: int) -> int:
+    """Return the address of the driver's ``cuCtxGetDevice`` if it returns the current device.
+
+    Else return 0. Before CUDA 12, ``cudaSetDevice`` made no context current.
+
+    Args:
+        runtime: The version of the CUDA runtime, ``1000 * major + 10 * minor``.
+    """
+    if runtime < _SETS_CONTEXT:
+        return 0
+    count, device = ctypes.c_int(), ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return 0
+        for ordinal in range(count.value):
+            if driver.cuDeviceGet(ctypes.byref(device), ordinal) or device.value != ordinal:
+                return 0
+        return ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        return 0
 
 
 @cache
