@@ -214,10 +214,10 @@ def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "p
     import numpy as np
     import pyarrow as pa
 
-    from gpuviz.analysis.columns import plain
+    from gpuviz.analysis.columns import codes, plain
 
     activities = tables["activities"]
-    ranges = activities["kind"].cast("string").to_numpy() == "range"
+    ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
     lanes = []
     for device in np.unique(plain(gaps["device"])):

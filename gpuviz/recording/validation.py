@@ -1,6 +1,6 @@
 """Validation of a recording's tables."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuviz.recording.arrays import empty
 from gpuviz.recording.implied_columns import (
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+# Ids with at most this many gaps per id are looked up in an array indexed by id.
+_DENSE = 4
 
 
 class NonconformingTableError(ValueError):
@@ -74,11 +78,23 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
             used = _items(used)
         if used.null_count:
             raise _unknown_id(table, column, None, target)
-        known = np.append(plain(tables[target]["id"]), 0)
         ids = plain(used)
-        is_known = np.isin(ids, known)
+        is_known = _is_known(ids, plain(tables[target]["id"]))
         if not is_known.all():
             raise _unknown_id(table, column, ids[np.argmin(is_known)], target)
+
+
+def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each id is 0 or known."""
+    import numpy as np
+
+    last = int(known.max(initial=0))
+    if last > _DENSE * len(known) or ids.max(initial=0) > last:
+        return np.isin(ids, np.append(known, 0))
+    by_id = np.zeros(last + 1, bool)
+    by_id[known] = by_id[0] = True
+    found: NDArray[Any] = by_id[ids]
+    return found
 
 
 def _items(lists: "pa.ChunkedArray") -> "pa.ChunkedArray":
