@@ -563,7 +563,10 @@ class Replayer:
         """End run() before its next operation."""
 
 class CupyAllocator:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception]) -> None: ...
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception], context_device: int = 0) -> None:
+        """
+        `context_device` is the address of the driver's cuCtxGetDevice; 0 if the current device may be another than that of the current context.
+        """
 
     def empty_cache(self, allocator: CachingAllocator) -> None:
         """Release unused segments to the device, with the caller's stack."""
@@ -588,7 +591,8 @@ def cupy_malloc(make: Callable[[], CupyAllocator]) -> Callable[[int], Any]:
     """
 
 class CupyObserver:
-    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], allocator: Callable[[int], Any], total_bytes: Callable[[], int] | None, out_of_memory: Callable[[BaseException, int, int], None] | None = None) -> None: ...
+    def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], allocator: Callable[[int], Any], total_bytes: Callable[[], int] | None, total_bytes_of: Callable[[Any], Callable[[], int] | None] | None = None, out_of_memory: Callable[[BaseException, int, int], None] | None = None, context_device: int = 0) -> None:
+        """`context_device` is as for CupyAllocator."""
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 

@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.grouping import numbered
+from gpuviz.analysis.launches import texts
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -76,23 +78,13 @@ def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
 
 def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") -> "NDArray[Any]":
     import numpy as np
-    import pyarrow.compute as pc
 
-    used = pc.unique(names)
-    strings = tables["strings"]
-    chosen = strings.filter(pc.is_in(strings["id"], value_set=used)).to_pydict()
-    kind_of = dict(zip(chosen["id"], map(kind_of_name, chosen["text"]), strict=True))
-    ids = used.to_numpy()
+    ids = plain(names)
     if not ids.size:
         return np.zeros(0, np.uint8)
-    found = [kind_of.get(name, CallKind.OTHER) for name in ids.tolist()]
-    kinds: NDArray[Any]
-    if ids.max() <= len(names):
-        kinds = np.zeros(int(ids.max()) + 1, np.uint8)
-        kinds[ids] = found
-        kinds = kinds[plain(names)]
-    else:
-        kinds = np.array(found, np.uint8)[plain(pc.index_in(names, value_set=used))]
+    rows, first = numbered(ids)
+    found = [kind_of_name(text) for text in texts(tables, ids[first])]
+    kinds: NDArray[Any] = np.array(found, np.uint8)[rows]
     return kinds
 
 
@@ -105,13 +97,12 @@ def _correlations_of_copies(
     activities = tables["activities"]
     kinds = codes(activities["kind"], DICTIONARIES["activities", "kind"])
     rows = np.flatnonzero(kinds == DICTIONARIES["activities", "kind"].index("memcpy"))
-    copies = activities.select(["copy_kind", "source", "destination", "correlation"]).take(rows)
-    correlations = plain(copies["correlation"])
-    copy_kinds = codes(copies["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+    correlations = plain(activities["correlation"])[rows]
+    copy_kinds = codes(activities["copy_kind"], DICTIONARIES["activities", "copy_kind"])[rows]
     known = DICTIONARIES["activities", "copy_kind"]
     on_device = np.isin(copy_kinds, [known.index(kind) for kind in ON_DEVICE])
     memories = DICTIONARIES["activities", "source"]
     pageable = memories.index(_PAGEABLE)
-    staged = codes(copies["source"], memories) == pageable
-    staged |= codes(copies["destination"], memories) == pageable
+    staged = codes(activities["source"], memories)[rows] == pageable
+    staged |= codes(activities["destination"], memories)[rows] == pageable
     return correlations[on_device & (correlations != 0)], correlations[staged & (correlations != 0)]

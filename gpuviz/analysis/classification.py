@@ -8,8 +8,9 @@ from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
 from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.recording.arrays import coded, empty, numbers
 from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.derived import schemas
+from gpuviz.recording.derived import NULLABLE, schemas
 from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.recording.tables import schemas as primary_schemas
 
@@ -43,7 +44,7 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
 def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None) -> "pa.Table":
     """Return one derived table, or its part in a window; see `classify`."""
     known = {
-        each: tables.get(each, primary_schemas()[each].empty_table())
+        each: tables[each] if each in tables else empty(primary_schemas()[each])
         for each in ("activities", "api_calls", "synchronizations", "strings")
     }
     if name == "idle_gaps":
@@ -131,12 +132,11 @@ def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
 
     schema = schemas()[name]
     arrays = [
-        pa.DictionaryArray.from_arrays(
-            pa.array(columns[field.name], pa.int8()),
-            pa.array(WORDS[name, field.name], pa.utf8()),
-        )
+        coded(columns[field.name], WORDS[name, field.name])
         if (name, field.name) in WORDS
-        else pa.array(columns[field.name], field.type)
+        else columns[field.name]
+        if (name, field.name) in NULLABLE
+        else numbers(columns[field.name], field.type)
         for field in schema
     ]
     return pa.table(arrays, schema=schema)
@@ -184,8 +184,8 @@ def _host_waits(tables: "Tables") -> "dict[str, Any]":
         "stack": _at(calls_table, "stack", call),
         "device": _of_wait_or_copy(tables, "device", rows, copies, -1),
         "stream": _of_wait_or_copy(tables, "stream", rows, copies, 0),
-        "waiting_ns": pa.array(waiting, mask=unknown),
-        "transfer_ns": pa.array(length - waiting, mask=unknown),
+        "waiting_ns": numbers(waiting, pa.int64(), unknown=unknown),
+        "transfer_ns": numbers(length - waiting, pa.int64(), unknown=unknown),
     }
 
 

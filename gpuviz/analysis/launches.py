@@ -74,10 +74,9 @@ def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
     """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
     import numpy as np
 
-    strings = tables["strings"]
-    wanted = np.isin(plain(strings["id"]), ids)
-    chosen = strings.filter(wanted).to_pydict()
-    text_of = dict(zip(chosen["id"], chosen["text"], strict=True))
+    known, strings = plain(tables["strings"]["id"]), tables["strings"]["text"]
+    wanted = np.flatnonzero(np.isin(known, ids)).tolist()
+    text_of = {int(known[row]): strings[row].as_py() for row in wanted}
     return [text_of.get(number, "") for number in ids.tolist()]
 
 

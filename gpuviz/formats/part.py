@@ -130,18 +130,19 @@ class PartWriter:
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
-    def finish(self, manifest: "Manifest") -> Path:
-        """Write the finished recording, remove the directory, and return the recording's path.
+    def finish(self, manifest: "Manifest") -> Recording:
+        """Write the finished recording, remove the directory, and return the recording.
 
         Raises:
             SpoolError: The disk is full; the directory is kept and nothing in memory is lost.
             RecordingExistsError: The path was created in the meantime.
         """
         tables = self.tables()
+        recording = Recording(tables, manifest)
         with _spooling(self.path):
-            path = gpuviz.write(Recording(tables, manifest), self.path)
+            gpuviz.write(recording, self.path)
         self.discard()
-        return path
+        return recording
 
     def _write_text(self, name: str, text: str) -> None:
         unfinished = self.directory / f".{name}.tmp"

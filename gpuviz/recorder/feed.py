@@ -117,8 +117,9 @@ class Feed:
         """Send a snapshot to all listeners, which replaces everything sent before."""
         with self.lock:
             self._forget()
-            for message in list(self._snapshot()):
-                self._tell(message)
+            if self._listeners:
+                for message in list(self._snapshot()):
+                    self._tell(message)
 
     def close(self) -> None:
         """Send the last message, and remove all listeners."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
+from gpuviz.recording.arrays import batch_of, numbers, texts
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.implied_columns import host_memories
 from gpuviz.recording.stream_handle import stream_row
@@ -308,10 +309,8 @@ class Pump:
             self._append_new(table, rows_of(new))
 
     def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
-        import pyarrow as pa
-
         if rows:
-            self._keep(table, pa.RecordBatch.from_pylist(rows, schemas()[table]))
+            self._keep(table, batch_of(rows, schemas()[table]))
 
     def _keep(self, table: str, batch: "pa.RecordBatch") -> None:
         with self._feed.lock:
@@ -320,13 +319,8 @@ class Pump:
 
 
 def import_libraries() -> None:
-    """Trigger the imports of pyarrow's first conversion, such as pandas.
-
-    Later they would happen during the recording, and fail while the interpreter exits.
-    """
-    import pyarrow as pa
-
-    pa.RecordBatch.from_pylist([{"id": 0, "name": ""}], schemas()["threads"])
+    """Import pyarrow and NumPy, as later it would happen during the recording."""
+    batch_of([], schemas()["threads"])
 
 
 def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
@@ -336,14 +330,14 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     schema = schemas()[table]
     if table == "activities":
         names = ("copy_kind", "source", "destination")
-        chunk = chunk | {"host_memory": host_memories(*(chunk[name] for name in names)).indices}
+        chunk = chunk | {"host_memory": host_memories(*(chunk[name] for name in names))}
     columns = [
         pa.DictionaryArray.from_arrays(
-            pa.array(chunk[field.name]),
+            numbers(chunk[field.name], pa.int8()),
             _words(table, field.name),
         )
         if (table, field.name) in DICTIONARIES
-        else pa.array(chunk[field.name], field.type)
+        else numbers(chunk[field.name], field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -351,10 +345,8 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
 
 @cache
 def _words(table: str, column: str) -> "pa.Array":
-    import pyarrow as pa
-
     # Finding out a type imports dateutil, and a fork meanwhile leaves its lock held in the child.
-    return pa.array(DICTIONARIES[table, column], pa.utf8())
+    return texts(DICTIONARIES[table, column])
 
 
 def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:

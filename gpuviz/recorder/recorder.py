@@ -169,25 +169,33 @@ class Recorder:
                 raise RecorderError(_ABANDONED)
             if self._store is None or self._pump is None or Recorder._active is not self:
                 raise RecorderError("This recorder is not active; call start() first")
-            Recorder._active = None
-            set_failure_listener(None)
-            atexit.unregister(self._stop_at_exit)
-            try:
-                try:
-                    self._tracer.end()
-                finally:
-                    self._notes = self._source.end()
-            finally:
-                self._ranges.end()
-                self._session.stop()
-                self._pump.stop()
-                recording = self._store.finish(self._manifest(complete=True))
-                self._duration_ns = recording.duration_ns
-                self._statistics.read(self._duration_ns, self.status())
-                self._feed.close()
-        if self._store.failure is not None:
-            warnings.warn(self._store.failure, RuntimeWarning, stacklevel=2)
+            self._end(self._store, self._pump)
+            recording = self._store.finished()
+        assert recording is not None  # noqa: S101
+        self._warn_of_failure(self._store)
         return recording
+
+    def _end(self, store: Store, pump: Pump) -> None:
+        Recorder._active = None
+        set_failure_listener(None)
+        atexit.unregister(self._stop_at_exit)
+        try:
+            try:
+                self._tracer.end()
+            finally:
+                self._notes = self._source.end()
+        finally:
+            self._ranges.end()
+            self._session.stop()
+            pump.stop()
+            self._duration_ns = store.finish(self._manifest(complete=True))
+            self._statistics.read(self._duration_ns, self.status())
+            self._feed.close()
+
+    @staticmethod
+    def _warn_of_failure(store: Store) -> None:
+        if store.failure is not None:
+            warnings.warn(store.failure, RuntimeWarning, stacklevel=3)
 
     def __enter__(self) -> Self:
         """Start recording."""
@@ -387,8 +395,11 @@ class Recorder:
         )
 
     def _stop_at_exit(self) -> None:
-        if self.is_recording:
-            self.stop()
+        # Without reading the recording, which nobody needs any more.
+        with Recorder._lifecycle:
+            if self.is_recording and self._store is not None and self._pump is not None:
+                self._end(self._store, self._pump)
+                self._warn_of_failure(self._store)
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""

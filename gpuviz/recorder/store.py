@@ -56,7 +56,7 @@ class Store:
         self._events_in_memory = 0
         self._rows_in_memory: dict[str, int] = {}
         self._state_before = _core.MemoryState()
-        self._finished: Recording | None = None
+        self._finished: Recording | Path | None = None
         self._lock = threading.RLock()
         self.dropped_oldest = 0
         self.dropped_oldest_activities = 0
@@ -105,11 +105,22 @@ class Store:
             if self._part is not None and self.failure is None:
                 self._part.describe(manifest)
 
-    def finish(self, manifest: "Manifest") -> Recording:
-        """Write the recording to its path, unless the disk failed, and return it."""
+    def finish(self, manifest: "Manifest") -> int:
+        """Write the recording to its path, unless the disk failed; return its duration in ns."""
         with self._lock:
-            self._finished = self._at_path(manifest) or self._in_memory(manifest)
+            recording = self._at_path(manifest)
+            if recording is None:
+                recording = self._finished = self._in_memory(manifest)
             self._batches.clear()
+            return recording.duration_ns
+
+    def finished(self) -> Recording | None:
+        """Return the finished recording, which is read from its path on first use; else None."""
+        with self._lock:
+            if isinstance(self._finished, Path):
+                # Not with `load`: creating classes while Python exits, as for other formats, would
+                # make it forget that an interrupt ended the program.
+                self._finished = _own(self._finished)
             return self._finished
 
     def so_far(self, manifest: "Manifest", most_bytes: int | None = None) -> Recording:
@@ -120,8 +131,9 @@ class Store:
             most_bytes: Tables of activities with more bytes on disk are omitted, with a note.
         """
         with self._lock:
-            if self._finished is not None:
-                return self._finished
+            finished = self.finished()
+            if finished is not None:
+                return finished
             left_out = self._too_large(most_bytes)
             if left_out:
                 note = f"Too long to be read at this moment, and left out: {', '.join(left_out)}."
@@ -143,12 +155,12 @@ class Store:
         if self._part is None or self.failure is not None:
             return None
         try:
-            # Not with `load`: creating classes while Python exits, as for other formats, would make
-            # it forget that an interrupt ended the program.
-            return _own(self._part.finish(manifest))
+            recording = self._part.finish(manifest)
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
+        self._finished = self._part.path
+        return recording
 
     def contents(
         self, leave_out: "Collection[str]" = ()
@@ -158,8 +170,9 @@ class Store:
         These events replace discarded ones; the number is None if none were discarded.
         """
         with self._lock:
-            if self._finished is not None:
-                return self._finished.tables, self._finished.manifest.initial_events
+            finished = self.finished()
+            if finished is not None:
+                return finished.tables, finished.manifest.initial_events
             spooled = self._spooled(leave_out)
             before = self._events_before()
             tables = {
@@ -254,4 +267,6 @@ def _concatenated(
 
     known = [part for part in parts if part is not None]
     kept = pa.Table.from_batches(list(batches), schema)
-    return pa.concat_tables([*(part.cast(schema) for part in known), kept]).unify_dictionaries()
+    # `cast` would import pyarrow.compute, also for equal types.
+    alike = (part if part.schema.equals(schema) else part.cast(schema) for part in known)
+    return pa.concat_tables([*alike, kept]).unify_dictionaries()

@@ -7,6 +7,8 @@ are stored with these, so that readers of a recording only filter, join, sum and
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpuviz.recording.arrays import numbers
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -201,11 +203,12 @@ def _stored_gaps() -> "pa.Schema":
 def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
     import numpy as np
 
-    from gpuviz.analysis.columns import plain
+    from gpuviz.analysis.columns import codes, plain, rows_at
 
     ran_on = _streams_by_device(tables["activities"])
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
-    parts = gaps.drop_columns(["stream"])
+    parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
+    parts.append(codes(gaps["cause"], DICTIONARIES["idle_gaps", "cause"]))
     kept = np.ones(len(devices), bool)
     for device in np.unique(devices):
         rows = np.flatnonzero(devices == device)
@@ -213,9 +216,9 @@ def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") ->
         # The device and its only stream.
         if len(known) == 2 and known.tolist() == [0, *ran_on(device)]:  # noqa: PLR2004
             of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
-            if parts.take(of_device).equals(parts.take(of_stream)):
+            if all(np.array_equal(part[of_device], part[of_stream]) for part in parts):
                 kept[of_stream] = False
-    return gaps if kept.all() else gaps.filter(kept)
+    return gaps if kept.all() else rows_at(gaps, np.flatnonzero(kept))
 
 
 def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
@@ -240,9 +243,9 @@ def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
     """Return a function that returns the streams with activities on a device, ascending."""
     import numpy as np
 
-    from gpuviz.analysis.columns import plain
+    from gpuviz.analysis.columns import codes, plain
 
-    ranges = activities["kind"].cast("string").to_numpy() == "range"
+    ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
     return lambda device: np.setdiff1d(streams[devices == device], [0]).tolist()
 
@@ -255,9 +258,9 @@ def _differences(gaps: "pa.Table") -> "pa.Table":
 
     time, end, activity = (plain(gaps[name]) for name in _DIFFERENCES)
     columns = {
-        "time": time - np.concatenate([[0], end[:-1]])[: len(time)],
-        "end": end - time,
-        "activity": np.diff(activity, prepend=np.int32(0)),
+        "time": numbers(time - np.concatenate([[0], end[:-1]])[: len(time)], pa.int64()),
+        "end": numbers(end - time, pa.int64()),
+        "activity": numbers(np.diff(activity, prepend=np.int32(0)), pa.int32()),
     }
     return pa.table(
         [columns.get(field.name, gaps[field.name]) for field in schemas()["idle_gaps"]],
@@ -323,7 +326,7 @@ def _has_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> bool:
 
 
 def _has_rows(column: "pa.ChunkedArray", rows: int) -> bool:
-    import pyarrow.compute as pc
+    from gpuviz.analysis.columns import plain
 
-    bounds = pc.min_max(column).as_py()
-    return bounds["min"] is None or -1 <= bounds["min"] <= bounds["max"] < rows
+    found = plain(column)
+    return not found.size or bool(found.min() >= -1 and found.max() < rows)

@@ -5,6 +5,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.recording.arrays import coded
 from gpuviz.recording.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
@@ -88,15 +89,18 @@ def with_host_memories(activities: "pa.Table") -> "pa.Table":
         codes(activities[name], DICTIONARIES["activities", name])
         for name in ("copy_kind", "source", "destination")
     )
-    return _with_column(activities, "activities", "host_memory", host_memories(*places))
+    memories = coded(host_memories(*places), _HOST_MEMORIES)
+    return _with_column(activities, "activities", "host_memory", memories)
 
 
 def host_memories(
     copy_kinds: "NDArray[Any]",
     sources: "NDArray[Any]",
     destinations: "NDArray[Any]",
-) -> "pa.DictionaryArray":
+) -> "NDArray[Any]":
     """Return the kind of host memory of copies; if both sides are host memory, pageable wins.
+
+    It is a position in ``DICTIONARIES``.
 
     Args:
         copy_kinds: Positions in ``DICTIONARIES``; -1 for other values; the same for all arguments.
@@ -104,14 +108,11 @@ def host_memories(
         destinations: Positions of the destination memories.
     """
     import numpy as np
-    import pyarrow as pa
 
     side = len(_MEMORIES) + 1
     places = ((copy_kinds.astype(np.int16) + 1) * side + sources + 1) * side + destinations + 1
-    return pa.DictionaryArray.from_arrays(
-        pa.array(_host_memory_codes()[places]),
-        pa.array(_HOST_MEMORIES, pa.utf8()),
-    )
+    found: NDArray[Any] = _host_memory_codes()[places]
+    return found
 
 
 @lru_cache(maxsize=1)

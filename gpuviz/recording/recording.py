@@ -344,11 +344,11 @@ class Recording:
     @cached_property
     def duration_ns(self) -> int:
         """Duration of the recording in ns, including activities that end later; a window's end."""
-        import pyarrow.compute as pc
+        from gpuviz.analysis.columns import plain
 
         columns = (("memory_events", "time"), ("activities", "end"), ("api_calls", "end"))
-        ends = (pc.max(self.tables[table][column]).as_py() for table, column in columns)
-        duration = max(self.manifest.duration_ns, *(end or 0 for end in ends))
+        ends = (plain(self.tables[table][column]).max(initial=0) for table, column in columns)
+        duration = max(self.manifest.duration_ns, *map(int, ends))
         return duration if self.bounds is None else min(duration, self.bounds[1])
 
     @property

@@ -1,7 +1,8 @@
 """Validation of a recording's tables."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gpuviz.recording.arrays import empty
 from gpuviz.recording.implied_columns import (
     with_host_memories,
     with_installed,
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+# Ids with at most this many gaps per id are looked up in an array indexed by id.
+_DENSE = 4
 
 
 class NonconformingTableError(ValueError):
@@ -39,7 +44,7 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         NonconformingTableError: A column is missing, has another type, or has nulls.
     """
     conforming = {
-        name: _conforming_table(name, tables[name], schema) if name in tables else _empty(schema)
+        name: _conforming_table(name, tables[name], schema) if name in tables else empty(schema)
         for name, schema in schemas().items()
     }
     if "installed" not in conforming["frames"].schema.names:
@@ -57,19 +62,58 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
     Raises:
         NonconformingTableError: A value is invalid; the message contains the first one.
     """
-    import pyarrow.compute as pc
+    import numpy as np
+
+    from gpuviz.analysis.columns import plain
 
     events = tables["memory_events"]
     for column in ("size", "requested_size", "device"):
-        smallest = pc.min(events[column]).as_py()
-        if smallest is not None and smallest < 0:
+        smallest = plain(events[column]).min(initial=0)
+        if smallest < 0:
             problem = f"column {column} has {smallest}, expected at least 0"
             raise NonconformingTableError("memory_events", problem)
     for table, column, target in REFERENCES:
         used = tables[table][column]
         if column == "frames":
-            used = pc.list_flatten(used)
-        _check_ids(table, column, used, target, tables[target]["id"])
+            used = _items(used)
+        if used.null_count:
+            raise _unknown_id(table, column, None, target)
+        ids = plain(used)
+        is_known = _is_known(ids, plain(tables[target]["id"]))
+        if not is_known.all():
+            raise _unknown_id(table, column, ids[np.argmin(is_known)], target)
+
+
+def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each id is 0 or known."""
+    import numpy as np
+
+    last = int(known.max(initial=0))
+    if last > _DENSE * len(known) or ids.max(initial=0) > last:
+        return np.isin(ids, np.append(known, 0))
+    by_id = np.zeros(last + 1, bool)
+    by_id[known] = by_id[0] = True
+    found: NDArray[Any] = by_id[ids]
+    return found
+
+
+def _items(lists: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Return the items of all lists, which are not null."""
+    import pyarrow as pa
+
+    parts = []
+    for chunk in lists.chunks:
+        ends = chunk.offsets
+        first, last = (ends[0].as_py(), ends[len(chunk)].as_py()) if len(chunk) else (0, 0)
+        parts.append(chunk.values.slice(first, last - first))
+    return pa.chunked_array(parts, lists.type.value_type)
+
+
+def _unknown_id(
+    table: str, column: str, number: int | None, target: str
+) -> NonconformingTableError:
+    problem = f"column {column} has id {number}, which {target} does not have"
+    return NonconformingTableError(table, problem)
 
 
 def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
@@ -87,28 +131,6 @@ def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table
         position = repaired[table].schema.get_field_index(column)
         repaired[table] = repaired[table].set_column(position, column, ids)
     return repaired
-
-
-def _check_ids(
-    table: str,
-    column: str,
-    used: "pa.ChunkedArray",
-    target: str,
-    known: "pa.ChunkedArray",
-) -> None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    distinct = pc.unique(used)
-    known_or_none = pa.concat_arrays([*known.chunks, pa.array([0], pa.uint32())])
-    unknown = distinct.filter(pc.invert(pc.is_in(distinct, value_set=known_or_none)))
-    if len(unknown):
-        problem = f"column {column} has id {unknown[0].as_py()}, which {target} does not have"
-        raise NonconformingTableError(table, problem)
-
-
-def _empty(schema: "pa.Schema") -> "pa.Table":
-    return schema.empty_table()
 
 
 def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
@@ -146,12 +168,14 @@ def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":
     import numpy as np
 
-    ids = table["id"].to_numpy()
+    from gpuviz.analysis.columns import plain, rows_at
+
+    ids = plain(table["id"])
     _, first = np.unique(ids, return_index=True)
     if len(first) == len(ids):
         return table
     _, last_from_end = np.unique(ids[::-1], return_index=True)
-    return table.take(len(ids) - 1 - last_from_end[np.argsort(first)])
+    return rows_at(table, len(ids) - 1 - last_from_end[np.argsort(first)])
 
 
 def _conforming_column(

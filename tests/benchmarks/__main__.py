@@ -1,13 +1,14 @@
 """``python -m tests.benchmarks [NAME ...]``: measure, print one table, exit 1 if a bound is missed.
 
-Every other module of this folder has ``rows()``, which measures and returns its rows of the table.
+Every other module of this folder has ``rows()``, which measures and returns or yields its rows of
+the table.
 Modules with ``NEEDS_GPU = True`` are skipped, and listed, if there is no GPU with CuPy.
 """
 
 import ctypes
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -30,7 +31,7 @@ def measure(names: list[str]) -> Iterator[Row]:
         if getattr(module, "NEEDS_GPU", False) and not has_gpu():
             sys.stderr.write(f"{name} is left out: there is no GPU with CuPy\n")
             continue
-        yield from cast("Callable[[], list[Row]]", module.rows)()
+        yield from cast("Callable[[], Iterable[Row]]", module.rows)()
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """gpuviz's allocator in CuPy: allocations, validity of arrays, and recorded events."""
 
+import ctypes
 import threading
 
 import pytest
@@ -260,3 +261,22 @@ def test_memory_outside_the_allocator_is_sampled():
 
     used = recorder.recording.table("device_memory")["used"].to_pylist()
     assert max(used) > outside.nbytes
+
+
+def test_a_thread_without_a_context_allocates_on_its_current_device():
+    import cupy as cp
+
+    driver = ctypes.CDLL("libcuda.so.1")
+    devices = []
+
+    def allocate():
+        devices.append(cp.empty(1000).data.device_id)
+        assert driver.cuCtxSetCurrent(None) == 0
+        devices.append(cp.empty(1000).data.device_id)
+
+    with gpuviz.record():
+        thread = threading.Thread(target=allocate)
+        thread.start()
+        thread.join()
+
+    assert devices == [0, 0]

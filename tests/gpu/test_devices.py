@@ -1,6 +1,7 @@
 """Programs that use several GPUs; skipped where there is only one."""
 
 import ctypes
+import threading
 
 import pytest
 
@@ -57,3 +58,41 @@ def test_a_device_is_full_on_its_own():
                 assert cp.empty(20 << 30, dtype=cp.int8).size == 20 << 30
         finally:
             gpuviz.set_per_process_memory_fraction(1.0, device=1)
+
+
+@pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
+def test_an_allocation_is_on_the_current_device_however_it_became_current():
+    import cupy as cp
+
+    driver = ctypes.CDLL("libcuda.so.1")
+    context, popped = ctypes.c_void_p(), ctypes.c_void_p()
+    found = []
+
+    def allocate():
+        current = cp.cuda.runtime.getDevice()
+        found.append((cp.empty(1000).data.device_id, current))
+
+    def in_thread():
+        allocate()
+        cp.cuda.runtime.setDevice(1)
+        allocate()
+        assert driver.cuCtxSetCurrent(None) == 0
+        allocate()
+
+    with gpuviz.record():
+        allocate()
+        with cp.cuda.Device(1):
+            allocate()
+        assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 1) == 0
+        assert driver.cuCtxPushCurrent_v2(context) == 0
+        allocate()
+        assert driver.cuCtxPopCurrent_v2(ctypes.byref(popped)) == 0
+        allocate()
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+    driver.cuDevicePrimaryCtxRelease_v2(1)
+
+    assert len(found) == 7
+    assert [device for device, _ in found] == [current for _, current in found]
+    assert [device for device, _ in found[:4]] == [0, 1, 1, 0]

@@ -73,10 +73,12 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         return;
     }
     try {
-        const int device = device_of(data.context, data.contextUid);
+        const auto device = [&] { return device_of(data.context, data.contextUid); };
         if (call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex) {
-            streams_.used(data.context, device, stream_of(call, data.functionParams),
-                          call.is_per_thread);
+            streams_.used(data.context, data.contextUid, stream_of(call, data.functionParams),
+                          call.is_per_thread, device);
+        } else {
+            device();
         }
         if (session_.touches() != nullptr && call.kind != CuptiCall::Kind::other) {
             touch_blocks(call, data, began_ns);

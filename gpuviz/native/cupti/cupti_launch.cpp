@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 #include "cupti/kernel_signature.hpp"
@@ -26,6 +28,8 @@ const std::byte* packed_parameters(void* const* extra) {
 }  // namespace
 
 CuptiLaunchArguments::CuptiLaunchArguments() {
+    static std::atomic<std::uint64_t> numbers{0};
+    number_ = ++numbers;
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (driver != nullptr) {
         function_info_ = reinterpret_cast<ParameterInfo>(dlsym(driver, "cuFuncGetParamInfo"));
@@ -37,7 +41,7 @@ void CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
                                 void* const* extra, const BlockTouches& blocks,
                                 const BlockTouches::Touch& touch,
                                 std::vector<BlockTouches::Touch>& found) {
-    const Parameters layout = parameters_of(function, symbol);
+    const Parameters& layout = memoized(function, symbol);
     const std::byte* const packed = packed_parameters(extra);
     if (!layout || (parameters == nullptr && packed == nullptr && !layout->empty())) {
         ++unreadable_;
@@ -64,6 +68,19 @@ void CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
 void CuptiLaunchArguments::forget_functions() noexcept {
     const std::lock_guard lock(mutex_);
     parameters_.clear();
+    ++version_;
+}
+
+const CuptiLaunchArguments::Parameters& CuptiLaunchArguments::memoized(CUfunction function,
+                                                                       const char* symbol) {
+    constexpr std::size_t count = 16;
+    thread_local std::array<Memo, count> memos;
+    Memo& memo = memos[std::hash<CUfunction>{}(function) / alignof(std::max_align_t) % count];
+    const std::uint64_t version = version_.load();
+    if (memo.owner != number_ || memo.version != version || memo.function != function) {
+        memo = {number_, version, function, parameters_of(function, symbol)};
+    }
+    return memo.parameters;
 }
 
 CuptiLaunchArguments::Parameters CuptiLaunchArguments::parameters_of(CUfunction function,

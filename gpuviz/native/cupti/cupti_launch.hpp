@@ -46,12 +46,22 @@ class CuptiLaunchArguments {
     using ParameterInfo = CUresult (*)(void* kernel, std::size_t index, std::size_t* offset,
                                        std::size_t* size);
 
+    struct Memo {  // one of the calling thread's last functions, which are launched again
+        std::uint64_t owner = 0;
+        std::uint64_t version = 0;
+        CUfunction function = nullptr;
+        Parameters parameters;
+    };
+
+    [[nodiscard]] const Parameters& memoized(CUfunction function, const char* symbol);
     [[nodiscard]] Parameters parameters_of(CUfunction function, const char* symbol);
     [[nodiscard]] Parameters ask_driver(CUfunction function, const char* symbol) const;
 
     ParameterInfo function_info_ = nullptr;
     ParameterInfo kernel_info_ = nullptr;
-    std::shared_mutex mutex_;  // guards parameters_
+    std::uint64_t number_ = 0;               // among all objects of this class
+    std::atomic<std::uint64_t> version_{1};  // changes when functions are forgotten
+    std::shared_mutex mutex_;                // guards parameters_
     std::unordered_map<CUfunction, Parameters> parameters_;
     std::atomic<std::uint64_t> unreadable_{0};
 };

@@ -2,6 +2,7 @@
 
 #include <cupti.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <set>
@@ -18,12 +19,16 @@ class CuptiStreams {
     CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log);
 
     // A call of this thread uses `stream`; `is_per_thread` if 0 means the thread's default stream.
-    void used(CUcontext context, int device, CUstream stream, bool is_per_thread) {
-        const Key key{context, stream, is_per_thread};
+    // `context_id` is CUPTI's. `device_of()`, the context's device, is called unless the thread's
+    // last call used the same stream.
+    template <typename DeviceOf>
+    void used(CUcontext context, std::uint32_t context_id, CUstream stream, bool is_per_thread,
+              const DeviceOf& device_of) {
+        const Memo now{number_, version_.load(), context_id, {context, stream, is_per_thread}};
         thread_local Memo last;
-        if (last.owner != number_ || last.version != version_.load() || last.key != key) {
-            describe(key, device, 0);
-            last = {number_, version_.load(), key};
+        if (last != now) {
+            describe(now.key, device_of(), 0);
+            last = now;
         }
     }
     void created(CUcontext context, int device, CUstream stream);
@@ -34,7 +39,10 @@ class CuptiStreams {
     struct Memo {  // the calling thread's last stream, which is usually used again
         std::uint64_t owner = 0;
         std::uint64_t version = 0;
+        std::uint32_t context_id = 0;
         Key key{};
+
+        bool operator==(const Memo&) const = default;
     };
 
     void describe(const Key& key, int device, std::int64_t created);

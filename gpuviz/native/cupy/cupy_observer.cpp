@@ -26,16 +26,19 @@ bool is_out_of_memory(const nb::python_error& error) {
 }  // namespace
 
 CupyObserver::CupyObserver(nb::handle memory_module, CupyState state, nb::callable allocator,
-                           nb::object total_bytes, nb::object out_of_memory)
+                           nb::object total_bytes, nb::object total_bytes_of,
+                           nb::object out_of_memory)
     : pointer_(memory_module, this, &take_allocated, &free_callback),
       state_(std::move(state)),
       allocator_(std::move(allocator)),
       total_bytes_(std::move(total_bytes)),
+      total_bytes_of_(std::move(total_bytes_of)),
       out_of_memory_(std::move(out_of_memory)) {}
 
-std::uint64_t CupyObserver::pool_bytes() const {
-    return total_bytes_.is_none() ? ObservedPool::kUnknownTotal
-                                  : nb::cast<std::uint64_t>(total_bytes_());
+std::uint64_t CupyObserver::total_bytes(const nb::object& of_device) const {
+    const nb::object& known =
+        of_device.is_valid() && !of_device.is_none() ? of_device : total_bytes_;
+    return known.is_none() ? ObservedPool::kUnknownTotal : nb::cast<std::uint64_t>(known());
 }
 
 record::CallSite CupyObserver::call_site() const noexcept {
@@ -53,22 +56,28 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
             return nullptr;
         }
         const int device = state_.device();
-        pool(device).update(pool_bytes(), call_site());
+        Pool& current = pool(device);
+        const record::Session* const session = session_;
+        record::CallSite site = call_site();
+        current.observed.update(total_bytes(current.total_bytes), site);
         nb::object pointer;
         try {
             pointer = allocator_(nb::borrow(size));
         } catch (nb::python_error& error) {
             if (is_out_of_memory(error)) {
                 // It may have released segments before it failed.
-                pool(device).update(pool_bytes(), call_site());
-                pool(device).out_of_memory(bytes, state_.stream(device), call_site());
+                current.observed.update(total_bytes(current.total_bytes), call_site());
+                current.observed.out_of_memory(bytes, state_.stream(device), call_site());
                 if (!out_of_memory_.is_none()) {
                     out_of_memory_(error.value(), device, bytes);
                 }
             }
             throw;
         }
-        return observe(std::move(pointer), bytes).release().ptr();
+        if (session_ != session) {
+            site = call_site();  // another thread has begun or ended a recording
+        }
+        return observe(std::move(pointer), bytes, site).release().ptr();
     } catch (nb::python_error& error) {
         error.restore();
     } catch (const std::exception& error) {
@@ -77,37 +86,41 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
     return nullptr;
 }
 
-ObservedPool& CupyObserver::pool(int device) {
+CupyObserver::Pool& CupyObserver::pool(int device) {
     const auto known = pools_.find(device);
     if (known != pools_.end()) {
         return known->second;
     }
-    ObservedPool& added = pools_.try_emplace(device, device, pool_bytes()).first->second;
+    const std::uint64_t total = total_bytes({});
+    Pool& added = pools_.try_emplace(device, Pool{ObservedPool(device, total), {}}).first->second;
     if (session_ != nullptr) {
-        added.set_sink(&session_->sink(device));
+        added.observed.set_sink(&session_->sink(device));
     }
     return added;
 }
 
-nb::object CupyObserver::observe(nb::object pointer, std::size_t requested_size) {
-    const auto address = nb::cast<std::uint64_t>(pointer.attr("ptr"));
+nb::object CupyObserver::observe(nb::object pointer, std::size_t requested_size,
+                                 const record::CallSite& site) {
+    CupyPointer::Target target = pointer_.target_of(pointer);
+    const std::uint64_t address = target.address;
     if (address == 0) {
         return pointer;
     }
-    const int device = nb::cast<int>(pointer.attr("device_id"));
-    const auto size = nb::cast<std::uint64_t>(pointer.attr("mem").attr("size"));
-    const nb::object held = pointer.attr("mem");
     allocated_ = address;
-    nb::object observed = nb::steal(pointer_.make(address, size, device));
+    nb::object observed = nb::steal(pointer_.make(address, target.size, target.device));
     if (!observed.is_valid()) {
         throw nb::python_error();
     }
-    held_.emplace(address, held);
+    Pool& from = pool(target.device);
+    if (!from.total_bytes.is_valid() && !total_bytes_of_.is_none()) {
+        from.total_bytes = total_bytes_of_(target.memory);
+    }
+    held_.emplace(address, std::move(target.memory));
     if (!self_.is_valid()) {
         self_ = nb::find(this);
     }
-    pool(device).allocated({address, size, requested_size, state_.stream(device)}, pool_bytes(),
-                           call_site());
+    from.observed.allocated({address, target.size, requested_size, state_.stream(target.device)},
+                            total_bytes(from.total_bytes), site);
     return observed;
 }
 
@@ -126,7 +139,7 @@ void CupyObserver::free_callback(void* self, void* address, int device) noexcept
     const nb::object kept = observer.self_;
     const auto pool = observer.pools_.find(device);
     if (pool != observer.pools_.end()) {
-        pool->second.freed(at, observer.call_site());
+        pool->second.observed.freed(at, observer.call_site());
     }
     // Released only after the free is recorded, so that the address is never live twice.
     nb::object last = std::move(held->second);
@@ -141,8 +154,8 @@ void CupyObserver::set_session(record::Session* session, bool stacks) {
     session_ = session;
     stacks_ = stacks;
     for (auto& [device, pool] : pools_) {
-        pool.set_sink(session == nullptr ? nullptr : &session->sink(device));
-        pool.describe_state();
+        pool.observed.set_sink(session == nullptr ? nullptr : &session->sink(device));
+        pool.observed.describe_state();
     }
 }
 

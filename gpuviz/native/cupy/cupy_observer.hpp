@@ -23,10 +23,13 @@ namespace gpuviz::cupy {
 class CupyObserver {
   public:
     // `total_bytes()` returns the bytes that the program's pool holds on the current device; if it
-    // is None, no segments are recorded. `out_of_memory(error, device, size)`, if not None, is
-    // called after each failure is recorded, and must not raise.
+    // is None, no segments are recorded. `total_bytes_of(memory)`, if not None, returns such a
+    // function for the device of a memory of that pool, or None; it is called once a device.
+    // `out_of_memory(error, device, size)`, if not None, is called after each failure is recorded,
+    // and must not raise.
     CupyObserver(nanobind::handle memory_module, CupyState state, nanobind::callable allocator,
-                 nanobind::object total_bytes, nanobind::object out_of_memory);
+                 nanobind::object total_bytes, nanobind::object total_bytes_of,
+                 nanobind::object out_of_memory);
     CupyObserver(const CupyObserver&) = delete;
     CupyObserver& operator=(const CupyObserver&) = delete;
 
@@ -45,20 +48,28 @@ class CupyObserver {
     static void* take_allocated(void* self, std::size_t size, int device);
     static void free_callback(void* self, void* address, int device) noexcept;
 
-    [[nodiscard]] nanobind::object observe(nanobind::object pointer, std::size_t requested_size);
-    [[nodiscard]] record::ObservedPool& pool(int device);
+    struct Pool {
+        record::ObservedPool observed;
+        nanobind::object total_bytes;  // the result of total_bytes_of(); not valid before its call
+    };
+
+    [[nodiscard]] nanobind::object observe(nanobind::object pointer, std::size_t requested_size,
+                                           const record::CallSite& site);
+    [[nodiscard]] Pool& pool(int device);
     [[nodiscard]] record::CallSite call_site() const noexcept;
-    [[nodiscard]] std::uint64_t pool_bytes() const;
+    // The current size of the pool with this function; without one, of the current device's.
+    [[nodiscard]] std::uint64_t total_bytes(const nanobind::object& of_device) const;
 
     CupyPointer pointer_;
     CupyState state_;
     nanobind::callable allocator_;
     nanobind::object total_bytes_;
+    nanobind::object total_bytes_of_;
     nanobind::object out_of_memory_;
     // The pointers of the program's allocator, by address; two may have the same address.
     std::unordered_multimap<std::uint64_t, nanobind::object> held_;
     nanobind::object self_;  // while anything is held
-    std::unordered_map<int, record::ObservedPool> pools_;
+    std::unordered_map<int, Pool> pools_;
     record::Session* session_ = nullptr;
     bool stacks_ = true;
     std::uint64_t allocated_ = 0;

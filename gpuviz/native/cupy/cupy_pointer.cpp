@@ -20,6 +20,13 @@ void write(PyObject* object, std::size_t offset, T value) noexcept {
     std::memcpy(reinterpret_cast<char*>(object) + offset, &value, sizeof(T));
 }
 
+template <typename T>
+T read(PyObject* object, std::size_t offset) noexcept {
+    T value;
+    std::memcpy(&value, reinterpret_cast<const char*>(object) + offset, sizeof(T));
+    return value;
+}
+
 // The offset of the only field of `object` with this value.
 template <typename T>
 std::optional<std::size_t> find_field(nb::handle object, T value) {
@@ -47,6 +54,7 @@ std::uint64_t as_integer(Function* function) noexcept {
 
 CupyPointer::CupyPointer(nb::handle memory_module, void* owner, Malloc malloc, Free free)
     : memory_type_(memory_module.attr("CFunctionAllocatorMemory")),
+      base_type_(memory_module.attr("BaseMemory")),
       pointer_type_(memory_module.attr("MemoryPointer")),
       malloc_(memory_module
                   .attr("CFunctionAllocator")(as_integer(static_cast<char*>(owner)),
@@ -76,9 +84,11 @@ std::optional<CupyPointer::Layout> CupyPointer::find_layout(nb::handle memory_mo
     const auto pointer_address = find_field(pointer, kAddress + kOffset);
     const auto pointer_device = find_field(pointer, kDevice);
     const auto pointer_memory = find_field(pointer, memory.ptr());
+    const auto in_base =
+        nb::cast<std::size_t>(memory_module.attr("BaseMemory").attr("__basicsize__"));
     memory.attr("ptr") = 0;
     if (address && size && device && owner && free && pointer_address && pointer_device &&
-        pointer_memory) {
+        pointer_memory && *size + sizeof(std::uint64_t) <= in_base) {
         return Layout{*address,         *size,           *device,        *owner, *free,
                       *pointer_address, *pointer_device, *pointer_memory};
     }
@@ -114,12 +124,32 @@ PyObject* CupyPointer::make(std::uint64_t address, std::size_t size, int device)
     write(pointer, layout_->pointer_address, address);
     write(pointer, layout_->pointer_device, device);
     // A new MemoryPointer has None there.
-    PyObject* previous = nullptr;
-    std::memcpy(&previous, reinterpret_cast<char*>(pointer) + layout_->pointer_memory,
-                sizeof(previous));
+    auto* const previous = read<PyObject*>(pointer, layout_->pointer_memory);
     write(pointer, layout_->pointer_memory, memory);
     Py_XDECREF(previous);
     return pointer;
+}
+
+// Only a class written in Python may compute its attributes.
+bool CupyPointer::has_known_fields(PyObject* memory) const noexcept {
+    auto* const base = reinterpret_cast<PyTypeObject*>(base_type_.ptr());
+    return PyObject_TypeCheck(memory, base) != 0 &&
+           (PyType_GetFlags(Py_TYPE(memory)) & Py_TPFLAGS_HEAPTYPE) == 0;
+}
+
+CupyPointer::Target CupyPointer::target_of(nb::handle pointer) const {
+    if (layout_ && Py_TYPE(pointer.ptr()) == reinterpret_cast<PyTypeObject*>(pointer_type_.ptr())) {
+        auto* const memory = read<PyObject*>(pointer.ptr(), layout_->pointer_memory);
+        if (has_known_fields(memory)) {
+            return {read<std::uint64_t>(pointer.ptr(), layout_->pointer_address),
+                    read<std::uint64_t>(memory, layout_->size),
+                    read<std::int32_t>(pointer.ptr(), layout_->pointer_device), nb::borrow(memory)};
+        }
+    }
+    const nb::object memory = pointer.attr("mem");
+    return {nb::cast<std::uint64_t>(pointer.attr("ptr")),
+            nb::cast<std::uint64_t>(memory.attr("size")), nb::cast<int>(pointer.attr("device_id")),
+            memory};
 }
 
 }  // namespace gpuviz::cupy

@@ -27,6 +27,16 @@ class CupyPointer {
     // A new reference; null with a Python exception set when Python is out of memory.
     [[nodiscard]] PyObject* make(std::uint64_t address, std::size_t size, int device) const;
 
+    // What a MemoryPointer of any allocator points to, with its `mem`.
+    struct Target {
+        std::uint64_t address;
+        std::uint64_t size;
+        int device;
+        nanobind::object memory;
+    };
+    // Throws nanobind::python_error if an attribute is missing or of another type.
+    [[nodiscard]] Target target_of(nanobind::handle pointer) const;
+
     [[nodiscard]] bool is_direct() const noexcept { return layout_.has_value(); }
 
   private:
@@ -36,8 +46,11 @@ class CupyPointer {
         std::size_t pointer_address, pointer_device, pointer_memory;
     };
     static std::optional<Layout> find_layout(nanobind::handle memory_module);
+    // Whether the fields of `memory`, of any class, are at the offsets of the layout.
+    [[nodiscard]] bool has_known_fields(PyObject* memory) const noexcept;
 
     nanobind::object memory_type_;
+    nanobind::object base_type_;  // BaseMemory
     nanobind::object pointer_type_;
     nanobind::object malloc_;  // CFunctionAllocator(...).malloc
     nanobind::object no_arguments_;

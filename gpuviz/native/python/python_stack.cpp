@@ -11,6 +11,7 @@
 #include <string>
 
 #include "record/outer_frames.hpp"
+#include "record/stack_memo.hpp"
 
 namespace gpuviz::python {
 
@@ -133,11 +134,16 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
     if (thread == nullptr || is_finalizing_()) {
         return 0;
     }
+    thread_local record::StackMemo memo;
     std::array<StackFrame, depth_limit> buffer;
     std::span<StackFrame> frames(buffer.data(), max_depth_);
     if (layout_) {
+        if (const std::uint32_t known = memo.find(*layout_, thread, table)) {
+            return known;
+        }
         frames = frames.first(record::read_frames(*layout_, thread, frames));
         if (const std::uint32_t known = table.find(frames)) {
+            memo.remember(*layout_, thread, table, known, frames.size());
             return known;
         }
     }

@@ -55,9 +55,18 @@ std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint6
     return plausible ? std::optional(layout) : std::nullopt;
 }
 
-template <typename Value>
-Value load(std::uint64_t address, std::size_t offset) noexcept {
-    return *reinterpret_cast<const Value*>(address + offset);
+std::uint64_t code_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
+    // In 3.14 the two lowest bits are flags.
+    return detail::load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
+}
+
+std::uint8_t owner_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
+    return detail::load<std::uint8_t>(frame, layout.owner);
+}
+
+// The byte offset of the current instruction in its code.
+std::int64_t offset_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
+    return std::int64_t(instruction_of(layout, frame) - code_of(layout, frame) - layout.code_start);
 }
 
 // Continues a walk whose buffer is full, from a frame that is not in it.
@@ -92,31 +101,30 @@ std::optional<FrameLayout> known_layout(std::uint64_t version,
     }
 }
 
+bool is_interpreters(const FrameLayout& layout, std::uint64_t frame) noexcept {
+    return owner_of(layout, frame) >= owned_by_interpreter;
+}
+
+bool has_reached_a_line(const FrameLayout& layout, std::uint64_t frame) noexcept {
+    const auto units = detail::load<std::int32_t>(code_of(layout, frame), layout.first_traceable);
+    return offset_of(layout, frame) >= 2 * std::int64_t{units};
+}
+
 std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                         std::span<StackFrame> frames) noexcept {
-    auto frame =
-        load<std::uint64_t>(reinterpret_cast<std::uint64_t>(thread_state), layout.thread_frame);
-    if (layout.cframe_frame) {
-        frame = load<std::uint64_t>(frame, *layout.cframe_frame);
-    }
     std::size_t count = 0;
-    for (; frame != 0 && count < frames.size();
-         frame = load<std::uint64_t>(frame, layout.previous)) {
-        const auto owner = load<std::uint8_t>(frame, layout.owner);
-        if (owner >= owned_by_interpreter) {
+    for (std::uint64_t frame = innermost_frame(layout, thread_state);
+         frame != 0 && count < frames.size(); frame = previous_of(layout, frame)) {
+        if (is_interpreters(layout, frame)) {
             continue;
         }
-        // In 3.14 the two lowest bits are flags.
-        const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
-        const auto instruction =
-            std::int64_t(load<std::uint64_t>(frame, layout.instruction) - code - layout.code_start);
         // Only the innermost frame can be one that has not started, except during a garbage
         // collection in its first instructions; then it appears at its first line.
-        if (count == 0 && owner != owned_by_generator &&
-            instruction < 2 * std::int64_t{load<std::int32_t>(code, layout.first_traceable)}) {
-            continue;
+        const bool has_started = count != 0 || owner_of(layout, frame) == owned_by_generator ||
+                                 has_reached_a_line(layout, frame);
+        if (has_started) {
+            frames[count++] = {code_of(layout, frame), offset_of(layout, frame)};
         }
-        frames[count++] = {code, instruction};
     }
     if (frame != 0) {
         read_outer_frames(layout, frame, frames);

@@ -28,6 +28,35 @@ struct FrameLayout {
 [[nodiscard]] std::optional<FrameLayout> known_layout(std::uint64_t version,
                                                       const std::uint64_t* debug_offsets) noexcept;
 
+// The following read a PyThreadState, or the frame at an address, of the calling thread.
+namespace detail {
+template <typename Value>
+[[nodiscard]] Value load(std::uint64_t address, std::size_t offset) noexcept {
+    return *reinterpret_cast<const Value*>(address + offset);
+}
+}  // namespace detail
+
+// The address of the current frame, which may be the interpreter's own; 0: none.
+[[nodiscard]] inline std::uint64_t innermost_frame(const FrameLayout& layout,
+                                                   const void* thread_state) noexcept {
+    const auto frame = detail::load<std::uint64_t>(reinterpret_cast<std::uint64_t>(thread_state),
+                                                   layout.thread_frame);
+    return layout.cframe_frame ? detail::load<std::uint64_t>(frame, *layout.cframe_frame) : frame;
+}
+[[nodiscard]] inline std::uint64_t previous_of(const FrameLayout& layout,
+                                               std::uint64_t frame) noexcept {
+    return detail::load<std::uint64_t>(frame, layout.previous);
+}
+// The address of the current instruction.
+[[nodiscard]] inline std::uint64_t instruction_of(const FrameLayout& layout,
+                                                  std::uint64_t frame) noexcept {
+    return detail::load<std::uint64_t>(frame, layout.instruction);
+}
+// Whether the interpreter uses it for itself, and runs no Python code in it.
+[[nodiscard]] bool is_interpreters(const FrameLayout& layout, std::uint64_t frame) noexcept;
+// Whether the Python code of the frame has reached its first line.
+[[nodiscard]] bool has_reached_a_line(const FrameLayout& layout, std::uint64_t frame) noexcept;
+
 // Fills `frames`, innermost first, from a PyThreadState with the GIL held; returns their number.
 // Omits the interpreter's own frames and those that have not started; see OuterFrames for stacks
 // that do not fit.

@@ -10,8 +10,8 @@ namespace gpuviz::record {
 ObservedPool::ObservedPool(int device, std::uint64_t total)
     : device_(static_cast<std::uint16_t>(device)), unseen_(total == kUnknownTotal ? 0 : total) {}
 
-void ObservedPool::push(Action action, const Allocation& allocation,
-                        const CallSite& site) const noexcept {
+void ObservedPool::push(Action action, const Allocation& allocation, const CallSite& site,
+                        bool completed) const noexcept {
     if (sink_ == nullptr) {
         return;
     }
@@ -26,6 +26,7 @@ void ObservedPool::push(Action action, const Allocation& allocation,
     event.range = site.range;
     event.device = device_;
     event.action = action;
+    event.completed = completed;
     sink_->push(event);
 }
 
@@ -47,11 +48,9 @@ bool ObservedPool::begins_segment(const Allocation& allocation, std::uint64_t to
 
 void ObservedPool::allocated(const Allocation& allocation, std::uint64_t total,
                              const CallSite& site) {
-    if (total != kUnknownTotal) {
-        if (total < unseen_ + seen_ || begins_segment(allocation, total)) {
-            // A full pool releases segments before it allocates another.
-            drop_segments(total - std::min(total, allocation.size), site);
-        }
+    if (total != kUnknownTotal && (total < unseen_ + seen_ || begins_segment(allocation, total))) {
+        // A full pool releases segments before it allocates another.
+        drop_segments(total - std::min(total, allocation.size), site);
         if (begins_segment(allocation, total)) {
             add_segment(allocation, total, site);
         }
@@ -99,8 +98,7 @@ void ObservedPool::freed(std::uint64_t address, const CallSite& site) {
     if (block == blocks_.end()) {
         return;
     }
-    push(Action::free_requested, block->second, site);
-    push(Action::free_completed, block->second, site);
+    push(Action::free_requested, block->second, site, true);
     const auto segment = segment_of(address);
     if (segment != segments_.end()) {
         --segment->second.live_blocks;

@@ -48,7 +48,8 @@ class ObservedPool {
     };
     using Segments = std::map<std::uint64_t, Segment>;
 
-    void push(Action action, const Allocation& allocation, const CallSite& site) const noexcept;
+    void push(Action action, const Allocation& allocation, const CallSite& site,
+              bool completed = false) const noexcept;
     [[nodiscard]] Segments::iterator segment_of(std::uint64_t address);
     // Whether a new block lies outside all known and unseen segments.
     [[nodiscard]] bool begins_segment(const Allocation& allocation, std::uint64_t total);

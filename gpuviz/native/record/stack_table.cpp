@@ -1,5 +1,6 @@
 #include "record/stack_table.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -12,6 +13,11 @@ namespace {
 
 constexpr std::size_t first_slots = 1024;
 constexpr std::size_t frames_per_stack = 32;
+
+std::uint64_t next_number() noexcept {
+    static std::atomic<std::uint64_t> numbers{0};
+    return ++numbers;
+}
 
 // Combines both halves of the 128-bit product, so that every bit of each factor affects the result.
 std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
@@ -40,7 +46,7 @@ bool same(std::span<const StackFrame> left, std::span<const StackFrame> right) n
 }  // namespace
 
 StackTable::StackTable(std::size_t max_stacks)
-    : max_stacks_(max_stacks), slots_(first_slots), ends_{0} {
+    : number_(next_number()), max_stacks_(max_stacks), slots_(first_slots), ends_{0} {
     if (max_stacks == 0 || max_stacks > 1u << 28) {
         throw std::invalid_argument("max_stacks must be between 1 and 2**28, got " +
                                     std::to_string(max_stacks) + ".");
@@ -52,13 +58,9 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
         return {0, false};
     }
     const std::lock_guard lock(mutex_);
-    if (const std::uint32_t id = find_recent(frames)) {
-        return {id, false};
-    }
     const std::uint64_t hash = hash_of(frames);
     std::size_t slot = slot_of(hash, frames);
     if (slots_[slot].id != 0) {
-        remember(slots_[slot].id);
         return {slots_[slot].id, false};
     }
     if (size() == max_stacks_ || frames_.size() + frames.size() > max_stacks_ * frames_per_stack) {
@@ -87,23 +89,7 @@ std::uint32_t StackTable::find(std::span<const StackFrame> frames) noexcept {
         return 0;
     }
     const std::lock_guard lock(mutex_);
-    if (const std::uint32_t id = find_recent(frames)) {
-        return id;
-    }
-    const std::uint32_t id = slots_[slot_of(hash_of(frames), frames)].id;
-    if (id != 0) {
-        remember(id);
-    }
-    return id;
-}
-
-std::uint32_t StackTable::find_recent(std::span<const StackFrame> frames) const noexcept {
-    for (const std::uint32_t id : recent_) {
-        if (id != 0 && same(this->frames(id), frames)) {
-            return id;
-        }
-    }
-    return 0;
+    return slots_[slot_of(hash_of(frames), frames)].id;
 }
 
 std::span<const StackFrame> StackTable::frames(std::uint32_t id) const noexcept {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -36,6 +35,9 @@ class StackTable {
     // The id of a known stack; 0 if unknown. Thread-safe, without the GIL.
     [[nodiscard]] std::uint32_t find(std::span<const StackFrame> frames) noexcept;
 
+    // Identifies the table among all of the process, the deleted ones included; from 1 on.
+    [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
     // Needs 1 <= id <= size(). Valid until the next intern().
     [[nodiscard]] std::span<const StackFrame> frames(std::uint32_t id) const noexcept;
 
@@ -50,23 +52,16 @@ class StackTable {
         std::uint32_t id;  // 0: free
     };
 
-    [[nodiscard]] std::uint32_t find_recent(std::span<const StackFrame> frames) const noexcept;
     [[nodiscard]] std::size_t slot_of(std::uint64_t hash,
                                       std::span<const StackFrame> frames) const noexcept;
     void grow();
-    void remember(std::uint32_t id) noexcept {
-        recent_[oldest_recent_] = id;
-        oldest_recent_ = (oldest_recent_ + 1) % recent_.size();
-    }
 
+    const std::uint64_t number_;
     std::mutex mutex_;  // for changes, which also require the GIL, and for find()
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
     std::vector<StackFrame> frames_;
-    // Recent stacks, which loops repeat; comparing them is faster than hashing. 0: none.
-    std::array<std::uint32_t, 4> recent_{};
-    std::size_t oldest_recent_ = 0;
     std::uint64_t dropped_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "testing/bare_cupti.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
@@ -37,7 +38,8 @@ void CUPTIAPI ignored(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*
 
 }  // namespace
 
-BareCupti::BareCupti(const std::string& library) : library_(cupti::CuptiLibrary::open(library)) {}
+BareCupti::BareCupti(const std::string& library, std::optional<std::vector<int>> kinds)
+    : library_(cupti::CuptiLibrary::open(library)), wanted_(std::move(kinds)) {}
 
 BareCupti::~BareCupti() { stop(); }
 
@@ -45,7 +47,9 @@ void BareCupti::start() {
     check(library_->subscribe(&subscriber_, &ignored, nullptr), "cuptiSubscribe");
     check(library_->register_callbacks(&requested, &completed), "cuptiActivityRegisterCallbacks");
     for (const CUpti_ActivityKind kind : kKinds) {
-        if (library_->enable_activity(kind) == CUPTI_SUCCESS) {
+        const bool is_wanted =
+            !wanted_ || std::find(wanted_->begin(), wanted_->end(), int(kind)) != wanted_->end();
+        if (is_wanted && library_->enable_activity(kind) == CUPTI_SUCCESS) {
             kinds_.push_back(kind);
         }
     }

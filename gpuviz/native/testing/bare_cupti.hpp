@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,11 @@
 namespace gpuviz::testing {
 
 // The minimum cost of activities: CUPTI records the same kinds as CuptiTracer, and its buffers are
-// not read. Only one may be active in a process, and no tracer at the same time.
+// not read, or only some of these kinds. Only one may be active in a process, and no tracer at the
+// same time.
 class BareCupti {
   public:
-    explicit BareCupti(const std::string& library);
+    BareCupti(const std::string& library, std::optional<std::vector<int>> kinds);
     BareCupti(const BareCupti&) = delete;
     BareCupti& operator=(const BareCupti&) = delete;
     ~BareCupti();
@@ -27,6 +29,7 @@ class BareCupti {
 
     std::shared_ptr<const cupti::CuptiLibrary> library_;
     CUpti_SubscriberHandle subscriber_ = nullptr;
+    std::optional<std::vector<int>> wanted_;
     std::vector<CUpti_ActivityKind> kinds_;  // enabled kinds
 };
 

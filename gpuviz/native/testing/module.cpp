@@ -1,6 +1,8 @@
 // Drivers for the tests and benchmarks of the core; built for developers only.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cupti/cupti_records.hpp"
 #include "python/python_stack.hpp"
@@ -131,13 +134,22 @@ NB_MODULE(_testing, m) {
         "session"_a, "count"_a, "Nanoseconds a capture of the caller's stack takes.");
     nb::class_<CaptureAtDeath>(m, "CaptureAtDeath")
         .def(nb::init<gpuviz::record::Session&>(), "session"_a, nb::keep_alive<1, 2>());
+    m.def(
+        "call_ns",
+        [](std::uintptr_t function, std::uintptr_t argument, std::int64_t count) {
+            const auto call = reinterpret_cast<int (*)(std::uintptr_t)>(function);
+            return mean_ns(count, [&](std::int64_t) { static_cast<void>(call(argument)); });
+        },
+        "function"_a, "argument"_a, "count"_a,
+        "Nanoseconds a call of the C function at an address takes.");
     m.def("parse_records", &parse_records, "session"_a, "count"_a, nb::kw_only(),
           "synchronizations"_a, nb::call_guard<nb::gil_scoped_release>(),
           "Parse made-up records of kernels and copies into a session, one in eight a wait if "
           "`synchronizations`; returns ns a record.");
     nb::class_<gpuviz::testing::BareCupti>(m, "BareCupti",
                                            "CUPTI that records, and nobody who reads it.")
-        .def(nb::init<const std::string&>(), "library"_a)
+        .def(nb::init<const std::string&, std::optional<std::vector<int>>>(), "library"_a,
+             "kinds"_a = nb::none())
         .def("start", &gpuviz::testing::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
         .def("stop", &gpuviz::testing::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
     m.def("thread_id", &gpuviz::record::current_thread_id);

@@ -305,3 +305,25 @@ def test_info_of_what_was_recorded_can_be_read_by_programs(folder):
 
     assert facts["program"] == ["train.py"]
     assert facts["devices"][0]["allocated_bytes"]["peak"] >= 1234567 + 7654321
+
+
+def test_recording_imports_neither_pandas_nor_arrows_functions(folder):
+    """Their imports would take longer than everything else that recording adds to a program."""
+    (folder / "pandas.py").write_text("def isna(value): return value != value\n")
+    (folder / "train.py").write_text(
+        f"{TWO_STEPS}gpu.copy_to_device(kept[0])\n"
+        "with gpu.Stream():\n    gpu.copy_to_host(kept[1])\n"
+        "with gpuviz.range('end'):\n    gpu.synchronize()\n"
+    )
+    environment = {"PYTHONPATH": str(folder), "PYTHONPROFILEIMPORTTIME": "1"}
+
+    done = run([GPUVIZ, "run", "train.py"], folder, environment=environment)
+
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert {"pyarrow.lib", "gpuviz.formats.gpuviz"} <= imported
+    assert not {"pandas", "pyarrow.compute", "pyarrow._compute"} & imported
+    recording = gpuviz.load(folder / "train.gpuviz")
+    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
+    assert recording.derived["idle_gaps"].num_rows
+    assert len(recording.table("streams")) == 2
+    assert len(recording.table("ranges")) == 1

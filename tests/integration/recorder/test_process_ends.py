@@ -307,3 +307,18 @@ def test_a_recording_goes_on_in_memory_when_its_files_cannot_grow(path, largest_
     [note] = recording.manifest.notes
     assert "run.gpuviz.part: cannot be written" in note
     assert "the recording continues in memory" in note
+
+
+def test_a_recording_that_nobody_can_use_any_more_is_not_read(path):
+    program = """
+        import gpuviz.formats.gpuviz
+        gpuviz.formats.gpuviz.read = lambda *_, **__: os._exit(9)
+        new_recorder().start()
+        source.allocate(1000)
+    """
+    done = run(program, path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    recording = gpuviz.load(path)
+    assert requested(recording) == [0, 1000]
+    assert recording.is_complete

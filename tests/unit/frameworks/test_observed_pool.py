@@ -76,6 +76,66 @@ def observation():
     return observation
 
 
+def test_the_size_of_a_pool_is_asked_of_the_pool_of_the_device_once_it_is_known():
+    asked = []
+
+    def total_of_the_current_device():
+        asked.append("current")
+        return 4096
+
+    def total_bytes_of(owned):
+        asked.append(owned.ptr)
+        return None if owned.device_id else lambda: 1024
+
+    pool = ScriptedPool()
+    observer = _core.CupyObserver(
+        memory_module=memory,
+        runtime_module=SimpleNamespace(),
+        stream_module=SimpleNamespace(),
+        current_device=lambda: pool.device,
+        current_stream=lambda: 0x70,
+        allocator=pool.malloc,
+        total_bytes=total_of_the_current_device,
+        total_bytes_of=total_bytes_of,
+    )
+    malloc = _core.observed_malloc(lambda: observer)
+    for address in (0x10000, 0x20000):
+        pool.will(address, total=0)
+    kept = [malloc(1000) for _ in range(2)]
+    of_first_device = list(asked)
+    pool.device = 1
+    pool.will(0x30000, total=0)
+    kept.append(malloc(1000))
+
+    assert of_first_device == ["current", "current", 0x10000]
+    assert asked[3:] == ["current", "current", 0x30000, "current"]
+    del kept
+
+
+class ComputedMemory(memory.UnownedMemory):
+    """Memory whose size is not the one in its field."""
+
+    @property
+    def size(self):
+        return 12345
+
+
+def test_attributes_that_a_class_of_the_program_computes_are_used():
+    computed = ComputedMemory(0x10000, 1024, None, 0)
+    observer = _core.CupyObserver(
+        memory_module=memory,
+        runtime_module=SimpleNamespace(),
+        stream_module=SimpleNamespace(),
+        current_device=lambda: 0,
+        current_stream=lambda: 0,
+        allocator=lambda _: memory.MemoryPointer(computed, 24),
+        total_bytes=None,
+    )
+    pointer = _core.observed_malloc(lambda: observer)(1000)
+
+    assert (pointer.ptr, pointer.mem.size, pointer.device_id) == (0x10000 + 24, 12345, 0)
+
+
 def test_a_segment_begins_whenever_the_pool_grows(observation):
     first = observation.malloc(1000, 0x10000, total=1024)
     second = observation.malloc(3000, 0x20000, total=1024 + 3072)

@@ -1,3 +1,4 @@
+import random
 import subprocess
 import sys
 import threading
@@ -108,6 +109,33 @@ def test_the_same_line_is_one_stack_and_another_line_another():
     assert same == {1}
     assert other == 2
     assert len(session.stacks) == 2
+
+
+def test_stacks_that_recur_in_any_order_are_those_of_python():
+    session = _core.Session(stack_depth=256)
+    draw = random.Random(1234)
+
+    def generator():
+        while True:
+            yield captured(session)
+
+    def exhausted():
+        return next(generator())
+
+    def of_new_code():
+        return eval(compile("c(s)", "new", "eval"), {"c": captured, "s": session})  # noqa: S307
+
+    kept = generator()
+    ways = [
+        lambda: captured(session),
+        lambda: [captured(session) for _ in range(2)][draw.randrange(2)],
+        lambda: next(kept),
+        exhausted,
+        of_new_code,
+    ]
+    for _ in range(3000):
+        stack, expected = nested(draw.randrange(4) * draw.randrange(12), draw.choice(ways))
+        assert stack == expected
 
 
 @pytest.mark.parametrize("misread", [False, True])

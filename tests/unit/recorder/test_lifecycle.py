@@ -11,6 +11,7 @@ import pytest
 import gpuviz
 from gpuviz.errors import RecorderError, RecordingExistsError, SpoolError
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.store import Store
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 
@@ -319,3 +320,24 @@ def test_whoever_records_in_the_background_can_make_room(source, new_recorder, m
 
     assert asked == [other]
     assert (background.is_recording, other.is_recording) == (False, True)
+
+
+def test_a_start_reads_its_rows_only_for_listeners(source, new_recorder, monkeypatch):
+    asked, heard = [], []
+    contents = Store.contents
+
+    def counted(store, *arguments):
+        asked.append(store)
+        return contents(store, *arguments)
+
+    monkeypatch.setattr(Store, "contents", counted)
+
+    with new_recorder(source):
+        assert not asked
+    asked.clear()
+    followed = new_recorder(source.again())
+    followed.subscribe(heard.append)
+    with followed:
+        assert len(asked) == 1
+        assert heard[-1].number > heard[0].number
+        assert "devices" in dict(heard[-1].tables)

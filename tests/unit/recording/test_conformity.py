@@ -158,6 +158,35 @@ def test_a_stack_of_unknown_frames_is_refused():
         Recording(tables() | {"stacks": stacks}, Manifest())
 
 
+@pytest.mark.parametrize("first", [7, 2**31])
+def test_only_the_frames_of_a_tables_own_rows_are_checked(first):
+    schema = schemas()
+    ids = [first, first + 1]
+    frame = dict.fromkeys(("name", "filename", "source"), "") | dict.fromkeys(("line", "cell"), 0)
+    frames = [frame | {"id": each, "installed": 0} for each in ids]
+    rows = [
+        {"id": 1, "frames": [999], "user_frame": 999},
+        {"id": 3, "frames": ids, "user_frame": ids[0]},
+        {"id": 4, "frames": [999, 0], "user_frame": 999},
+    ]
+    stacks = pa.Table.from_pylist(rows, schema["stacks"])
+    made = tables() | {"frames": pa.Table.from_pylist(frames, schema["frames"])}
+
+    part = Recording(made | {"stacks": stacks.slice(1, 1)}, Manifest())
+
+    assert part.table("stacks")["frames"].to_pylist() == [ids]
+    with pytest.raises(NonconformingTableError, match="column frames has id 999, which frames"):
+        Recording(made | {"stacks": stacks.slice(1)}, Manifest())
+
+
+def test_a_frame_that_is_null_is_refused():
+    row = {"id": 3, "frames": [None], "user_frame": 0}
+    stacks = pa.Table.from_pylist([row], schema=schemas()["stacks"])
+
+    with pytest.raises(NonconformingTableError, match="column frames has id None, which frames"):
+        Recording(tables() | {"stacks": stacks}, Manifest())
+
+
 def test_columns_of_newer_versions_survive_a_round_trip_and_tables_are_noted(tmp_path):
     made = tables()
     threads = made["threads"].append_column("priority", pa.array([7]))

@@ -43,6 +43,11 @@ def times(recording):
     return recording.tables["memory_events"]["time"].to_pylist()
 
 
+def finished(writer):
+    writer.finish(Manifest())
+    return load(writer.path)
+
+
 def grown(folder, flushes=3, rows=4):
     """Return a writer after some flushes of some events each, with a new stack per flush."""
     writer = PartWriter(folder / "run.gpuviz", Manifest(start_unix_ns=time.time_ns()))
@@ -63,7 +68,7 @@ def test_a_growing_directory_loads_at_any_time_with_all_that_was_flushed(tmp_pat
     assert recording.tables["stacks"]["id"].to_pylist() == [1, 2, 3]
     assert recording.is_complete is False
     assert "was killed, or is still running" in recording.notes[0]
-    assert times(load(writer.finish(Manifest()))) == list(range(13))
+    assert times(finished(writer)) == list(range(13))
 
 
 @EXAMPLES
@@ -239,9 +244,9 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, fails_after):
     writer.flush()
     assert times(load(writer.directory)) == list(range(16))
 
-    finished = load(writer.finish(Manifest()))
+    whole = finished(writer)
 
-    assert times(finished) == list(range(16))
+    assert times(whole) == list(range(16))
     assert not writer.directory.exists()
 
 
@@ -258,7 +263,7 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_directory(tmp_path, monkeypatc
             writer.finish(Manifest())
 
     assert times(load(writer.directory)) == list(range(12))
-    assert times(load(writer.finish(Manifest()))) == list(range(14))
+    assert times(finished(writer)) == list(range(14))
 
 
 def test_a_directory_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "record/frame_layout.hpp"
+#include "record/stack_table.hpp"
+
+namespace gpuviz::record {
+
+// The call stacks that one thread captured last, with their ids in a table.
+//
+// Loops capture the same few stacks. The interpreter then has the same frames at the same
+// addresses, at the same instructions; checking that takes a fraction of the time of reading them
+// and searching the table. For the calling thread only.
+class StackMemo {
+  public:
+    // The id of the thread's current stack in `table`; 0 if it is not remembered.
+    [[nodiscard]] std::uint32_t find(const FrameLayout& layout, const void* thread_state,
+                                     const StackTable& table) const noexcept;
+    // Remembers the id of the current stack, of which the table has `depth` frames. Does nothing if
+    // that is not all of them, if they are too many, or without memory.
+    void remember(const FrameLayout& layout, const void* thread_state, const StackTable& table,
+                  std::uint32_t id, std::size_t depth) noexcept;
+
+    static constexpr std::size_t most_frames = 256;
+
+  private:
+    // The table's owner keeps the code of all frames alive, so that an instruction's address
+    // identifies it.
+    struct Frame {
+        std::uint64_t address;
+        std::uint64_t instruction;
+    };
+    struct Stack {
+        std::uint64_t table = 0;  // StackTable::number(); 0: none
+        std::uint32_t id = 0;
+        std::vector<Frame> frames;  // innermost first, the interpreter's own included; ends with 0
+    };
+
+    static constexpr std::size_t most_stacks = 32;  // a power of two
+
+    [[nodiscard]] static std::size_t place_of(const Frame& innermost) noexcept;
+
+    std::array<Stack, most_stacks> stacks_;
+};
+
+}  // namespace gpuviz::record

@@ -1,0 +1,121 @@
+"""Conversion of numbers, texts and rows to Arrow and back, without pyarrow's own conversions.
+
+Those import pandas, if it is installed, and ``pyarrow.compute``: a third of a second in a program
+that may use neither. These import nothing, so they also work while Python exits.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def numbers(
+    values: "NDArray[Any] | Sequence[int]",
+    kind: "pa.DataType",
+    *,
+    unknown: "NDArray[np.bool_] | None" = None,
+) -> "pa.Array":
+    """Return an array of integers, without a copy if they have that type.
+
+    Args:
+        values: The integers.
+        kind: An integer type.
+        unknown: Which values are null; none if omitted.
+
+    Raises:
+        OverflowError: A value is out of range.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    converted = np.ascontiguousarray(values, str(kind))
+    if not isinstance(values, np.ndarray):
+        is_exact = converted.tolist() == list(values)
+    else:
+        is_exact = values.dtype == converted.dtype or np.array_equal(converted, values)
+    if not is_exact:
+        raise OverflowError(f"a value is out of range for {kind}")
+    valid = None if unknown is None else pa.py_buffer(np.packbits(~unknown, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(converted), [valid, pa.py_buffer(converted)])
+
+
+def texts(values: "Sequence[str]") -> "pa.StringArray":
+    """Return an array of texts.
+
+    Raises:
+        UnicodeEncodeError: A text has lone surrogates.
+        OverflowError: They have 2 GiB or more.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in values]
+    ends = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=ends[1:])
+    offsets = numbers(ends, pa.int32()).buffers()[1]
+    return pa.StringArray.from_buffers(len(encoded), offsets, pa.py_buffer(b"".join(encoded)))
+
+
+def coded(codes: "NDArray[Any]", words: "Sequence[str]") -> "pa.DictionaryArray":
+    """Return an array of texts from their positions in ``words``."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(numbers(codes, pa.int8()), texts(words))
+
+
+def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
+    """Return an array of any type of a recording's columns.
+
+    Raises:
+        OverflowError: A value is out of range.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        position: dict[str, int] = {}
+        places = [position.setdefault(value, len(position)) for value in values]
+        return pa.DictionaryArray.from_arrays(numbers(places, kind.index_type), texts([*position]))
+    if pa.types.is_list(kind):
+        ends = [0]
+        for each in values:
+            ends.append(ends[-1] + len(each))
+        joined = [item for each in values for item in each]
+        return pa.ListArray.from_arrays(numbers(ends, pa.int32()), array(joined, kind.value_type))
+    return texts(values) if pa.types.is_string(kind) else numbers(values, kind)
+
+
+def batch_of(rows: "Sequence[Mapping[str, Any]]", schema: "pa.Schema") -> "pa.RecordBatch":
+    """Return rows, which have all columns, as a batch."""
+    import pyarrow as pa
+
+    columns = [array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def empty(schema: "pa.Schema") -> "pa.Table":
+    """Return a table without rows."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch_of([], schema)])
+
+
+def values(array: "pa.Array") -> "NDArray[Any]":
+    """Return the values of an array of numbers without nulls, read-only and without a copy."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not pa.types.is_integer(array.type) or array.null_count:
+        converted: NDArray[Any] = array.to_numpy()  # raises an error for nulls
+        return converted
+    kind = np.dtype(str(array.type))
+    content = array.buffers()[1]
+    if not len(array) or content is None:
+        return np.zeros(0, kind)
+    found: NDArray[Any] = np.frombuffer(content, kind, len(array), array.offset * kind.itemsize)
+    found.flags.writeable = False
+    return found
