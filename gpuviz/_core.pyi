@@ -480,6 +480,11 @@ class MemoryState:
     def anomalies(self) -> int:
         """Events that contradict those before them."""
 
+def lifetimes(events: MemoryColumns, initial_events: int, device: int) -> dict[str, Any]:
+    """
+    Return the rows in which each block of a device begins and ends to be active, as columns in the order of allocation. `end` is the number of rows for blocks that do not end; blocks that end within the initial events are left out.
+    """
+
 def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:
     """
     Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy, 3 copy on devices; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
@@ -503,6 +508,11 @@ def group_totals(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), ord
 def group_medians(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], groups: int) -> object:
     """
     Return the median of the values of each group, rounded down; 0 for groups without values.
+    """
+
+def pack(begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float, seed: int) -> tuple[object, dict[str, Any]]:
+    """
+    Return offsets of blocks that exist from their begin until before their end, as low as found in this time; and `load`, the most bytes that exist at once, first after the begin at `load_time`, with the `lower_bound` of any packing and the `upper_bound` that the offsets need.
     """
 
 class Operation(enum.IntEnum):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
     from gpuviz.analysis.overlap import Overlap
+    from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -235,6 +236,20 @@ class Recording:
         from gpuviz.analysis.fragmentation import fragmentation
 
         return fragmentation(self, at, device)
+
+    def packing(
+        self, device: int | None = None, *, seconds: float = 10.0, seed: int = 0
+    ) -> "Packing":
+        """Return bounds of the memory that the recorded blocks need, and a packing of them.
+
+        Args:
+            device: Ordinal; the recording's first device if None.
+            seconds: Time limit of the search, which ends earlier if the packing is proved optimal.
+            seed: Start of the random numbers of the search.
+        """
+        from gpuviz.analysis.packing import packing
+
+        return packing(self, device, seconds=seconds, seed=seed)
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
         """Return the failed requests for memory, with the reason and the state of memory."""

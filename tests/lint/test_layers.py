@@ -20,6 +20,7 @@ CPP = {
     "record": set[str](),
     "state": {"record"},
     "analysis": set[str](),
+    "packing": set[str](),
     "allocator": {"device", "record"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
@@ -29,7 +30,7 @@ CPP = {
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"simulation", "replay", "formats", "python", "cupy"},
+    | {"packing", "simulation", "replay", "formats", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.

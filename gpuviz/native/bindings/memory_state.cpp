@@ -14,6 +14,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
 #include "python/gil.hpp"
+#include "state/lifetimes.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -181,6 +182,18 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
     new (self) EventColumns(std::move(events));
 }
 
+Columns lifetimes_of(const EventColumns& events, std::size_t initial_events, std::int16_t device) {
+    state::Lifetimes found;
+    {
+        const python::GilRelease unlocked;
+        found = state::lifetimes(events.columns, initial_events, device);
+    }
+    Columns columns;
+    columns["begin"] = to_numpy(std::move(found.begin));
+    columns["end"] = to_numpy(std::move(found.end));
+    return columns;
+}
+
 }  // namespace
 
 void bind_memory_state(nb::module_& m) {
@@ -263,6 +276,12 @@ void bind_memory_state(nb::module_& m) {
             "Return the ordinals of the devices seen, ascending.")
         .def_prop_ro("anomalies", &state::MemoryState::anomalies,
                      "Events that contradict those before them.");
+
+    m.def(
+        "lifetimes", &lifetimes_of, "events"_a, "initial_events"_a, "device"_a,
+        "Return the rows in which each block of a device begins and ends to be active, as columns "
+        "in the order of allocation. `end` is the number of rows for blocks that do not end; "
+        "blocks that end within the initial events are left out.");
 }
 
 }  // namespace gpuviz::bindings

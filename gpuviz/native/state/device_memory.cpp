@@ -215,6 +215,7 @@ void DeviceMemory::complete_free(Blocks::iterator block) {
         request_free(block);
     }
     Block& freed = block->second;
+    if (ends_ != nullptr) ends_->push_back(freed.time_ns);
     totals_.change(Quantity::active, freed.pool, -1);
     totals_.change(Quantity::active_bytes, freed.pool, -bytes(freed.size));
     totals_.change(Quantity::requested_bytes, freed.pool, -bytes(freed.requested_size));

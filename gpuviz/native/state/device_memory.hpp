@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "record/memory_event.hpp"
 #include "state/memory_totals.hpp"
@@ -81,6 +82,9 @@ class DeviceMemory {
 
     void apply(const DeviceEvent& event);
     void forget_the_past() noexcept { totals_.forget_the_past(); }
+    // Appends the time of each block that ends, which is that of its allocation, to `times_ns`,
+    // which must outlive this. Copies do not.
+    void report_ends(std::vector<std::int64_t>& times_ns) noexcept { ends_ = &times_ns; }
 
     [[nodiscard]] const MemoryTotals& totals() const noexcept { return totals_; }
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
@@ -140,6 +144,7 @@ class DeviceMemory {
     std::int64_t outside_bytes_ = 0;
     bool seen_outside_ = false;
     bool seen_segment_ = false;
+    std::vector<std::int64_t>* ends_ = nullptr;
 };
 
 }  // namespace gpuviz::state

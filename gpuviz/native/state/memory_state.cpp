@@ -44,16 +44,13 @@ void append(MemoryLevels& table, std::int64_t time_ns, std::int16_t device, cons
 
 }  // namespace
 
-bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
+std::optional<DeviceEvent> event_of(const MemoryColumns& events, std::size_t row) {
     const std::int8_t action = events.action[row];
     const std::int64_t size = events.size[row];
     const std::int64_t requested_size = events.requested_size[row];
     const bool is_known = action >= 0 && action <= static_cast<std::int8_t>(record::last_action);
-    if (!is_known || size < 0 || requested_size < 0 || events.device[row] < 0) {
-        ++anomalies_;
-        return false;
-    }
-    devices_[events.device[row]].apply({
+    if (!is_known || size < 0 || requested_size < 0 || events.device[row] < 0) return std::nullopt;
+    return DeviceEvent{
         .time_ns = events.time[row],
         .address = events.address[row],
         .size = static_cast<std::uint64_t>(size),
@@ -63,7 +60,16 @@ bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
         .stack = events.stack[row],
         .thread = events.thread[row],
         .action = static_cast<record::Action>(action),
-    });
+    };
+}
+
+bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
+    const auto event = event_of(events, row);
+    if (!event) {
+        ++anomalies_;
+        return false;
+    }
+    devices_[events.device[row]].apply(*event);
     return true;
 }
 

@@ -28,6 +28,9 @@ struct MemoryColumns {
     [[nodiscard]] std::size_t count() const noexcept { return time.size(); }
 };
 
+// The event of a row; nothing if the row is invalid.
+[[nodiscard]] std::optional<DeviceEvent> event_of(const MemoryColumns& events, std::size_t row);
+
 // Columns of the table `memory_levels`. largest_free is -1 if unknown.
 struct MemoryLevels {
     std::vector<std::int64_t> time;
