@@ -69,20 +69,6 @@ std::int64_t offset_of(const FrameLayout& layout, std::uint64_t frame) noexcept 
     return std::int64_t(instruction_of(layout, frame) - code_of(layout, frame) - layout.code_start);
 }
 
-// Continues a walk whose buffer is full, from a frame that is not in it.
-[[gnu::noinline]] void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
-                                         std::span<StackFrame> frames) noexcept {
-    OuterFrames outer(frames);
-    for (; frame != 0 && outer.wants_more(); frame = load<std::uint64_t>(frame, layout.previous)) {
-        if (load<std::uint8_t>(frame, layout.owner) < owned_by_interpreter) {
-            const auto code = load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
-            const auto instruction = load<std::uint64_t>(frame, layout.instruction);
-            outer.push({code, std::int64_t(instruction - code - layout.code_start)});
-        }
-    }
-    outer.finish();
-}
-
 }  // namespace
 
 std::optional<FrameLayout> known_layout(std::uint64_t version,
@@ -110,11 +96,23 @@ bool has_reached_a_line(const FrameLayout& layout, std::uint64_t frame) noexcept
     return offset_of(layout, frame) >= 2 * std::int64_t{units};
 }
 
+// Continues a walk whose buffer is full, from a frame that is not in it.
+[[gnu::noinline]] static void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
+                                                std::span<StackFrame> frames) noexcept {
+    OuterFrames outer(frames);
+    for (; frame != 0 && outer.wants_more(); frame = previous_of(layout, frame)) {
+        if (!is_interpreters(layout, frame)) {
+            outer.push({code_of(layout, frame), offset_of(layout, frame)});
+        }
+    }
+    outer.finish();
+}
+
 std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                         std::span<StackFrame> frames) noexcept {
     std::size_t count = 0;
-    for (std::uint64_t frame = innermost_frame(layout, thread_state);
-         frame != 0 && count < frames.size(); frame = previous_of(layout, frame)) {
+    std::uint64_t frame = innermost_frame(layout, thread_state);
+    for (; frame != 0 && count < frames.size(); frame = previous_of(layout, frame)) {
         if (is_interpreters(layout, frame)) {
             continue;
         }
