@@ -1,7 +1,10 @@
 """A finding: what costs memory or time, why gpuviz thinks so, and what to change."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gpuviz.advice.memory_changes import Change
 
 Certainty = Literal["certain", "likely", "possible"]
 
@@ -56,8 +59,9 @@ class Finding:
             unless ``certain``.
         lines: The lines of the program behind it, largest share first.
         evidence: What to look at; None if there is nothing particular.
-        further_bytes: What ``saved_bytes`` becomes after the findings ranked before this one; None
-            until they are ranked.
+        lifetimes: The lifetimes of blocks after the change; None if it does not change them.
+        further_bytes: By how much the peak decreases further if this is changed after all findings
+            ranked before it.
     """
 
     rule: str
@@ -70,4 +74,10 @@ class Finding:
     saved_ns: int = 0
     lines: tuple[Line, ...] = ()
     evidence: Evidence | None = None
-    further_bytes: int | None = None
+    lifetimes: "Change | None" = field(default=None, repr=False, compare=False)
+    further_bytes: int = 0
+
+
+def named(site: str, source: str) -> str:
+    """Return a line of the program for a sentence: its text if known, else where it is."""
+    return f"`{source}`" if source else site or "an unknown line"
