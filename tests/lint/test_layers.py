@@ -53,6 +53,7 @@ PYTHON = {
     "quantities": set[str](),
     "recording": {"errors", "_core"},
     "analysis": _VALUES,
+    "advice": _VALUES | {"analysis"},
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
@@ -80,7 +81,7 @@ PYTHON = {
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
 # call the caller's framework, and a page is written when it is needed.
 PYTHON_IN_FUNCTIONS = {
-    "recording": {"analysis", "formats", "report", "out_of_memory"},
+    "recording": {"analysis", "advice", "formats", "report", "out_of_memory"},
     "out_of_memory": {"notebook"},
     "allocator": {"frameworks"},
 }

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 # `cupy_square__float32_float32` reads one array and writes another of the same type.
 _UFUNC = re.compile(r"cupy_(?P<function>\w+?)__(?P<types>\w+)$")
 _COPIES = ("copy", "fill")
+# Of Python; other types are those of arrays.
+_SCALARS = ("int", "float", "complex")
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _READ, _WRITE = _MODES.index("read"), _MODES.index("write")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Pairs:
-    """Inputs that could have been overwritten, the outputs that were allocated instead, and the
-    ids of the kernels' names."""
+    """Inputs that could have been overwritten, and the outputs that were allocated instead.
+
+    ``name`` has the ids of the kernels' names.
+    """
 
     source: "NDArray[Any]"
     target: "NDArray[Any]"
@@ -72,14 +76,18 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     touched = np.flatnonzero(used.activity >= 0)
     name = names[used.activity[touched]]
     distinct = np.unique(name)
-    in_place = distinct[[bool(_function(text)) for text in texts(tables, distinct)]]
-    touched = touched[np.isin(name, in_place)]
-    # Touches of a call with several blocks are adjacent; a block that occurs twice has two.
+    inputs = np.array([_inputs(text) for text in texts(tables, distinct)], np.int64)
+    inputs = inputs[np.searchsorted(distinct, name)]
+    touched, inputs = touched[inputs > 0], inputs[inputs > 0]
     call, block, mode = used.call[touched], used.block[touched], used.mode[touched]
     _, group, count = np.unique(
         np.stack([call, block]), axis=1, return_inverse=True, return_counts=True
     )
-    once = count[group.ravel()] == 1
+    # An array that is two inputs may be read in two orders.
+    _, of_call, reads = np.unique(
+        np.where(mode == _READ, call, -1), return_inverse=True, return_counts=True
+    )
+    once = (count[group.ravel()] == 1) & ((mode != _READ) | (reads[of_call.ravel()] == inputs))
     blocks = used.blocks
     freed = blocks.end >= 0
     is_source = once & (mode == _READ) & (used.last[block] == call) & freed[block]
@@ -105,12 +113,18 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
 
 
 def _function(kernel: str) -> str:
-    """Return the universal function of a kernel that may write into an input; else nothing."""
+    """Return the name of the universal function of a kernel."""
+    match = _UFUNC.match(kernel)
+    return match["function"] if match else ""
+
+
+def _inputs(kernel: str) -> int:
+    """Return how many arrays a kernel reads if it may write into one of them, else 0."""
     match = _UFUNC.match(kernel)
     if match is None or match["function"] in _COPIES:
-        return ""
+        return 0
     *inputs, output = match["types"].split("_")
-    return match["function"] if output in inputs else ""
+    return sum(each not in _SCALARS for each in inputs) if output in inputs else 0
 
 
 def _finding(
