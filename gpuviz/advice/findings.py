@@ -21,14 +21,17 @@ LEAST_BYTES = 8 << 20
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
-    """Return the rules about the memory of a device, each in the file named after it."""
+    """Return the rules about the memory of a device, each in the file named after it.
+
+    Of two that save the same bytes, the earlier is easier to follow.
+    """
     from gpuviz.advice.rules import (
         r07_missed_in_place,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
 
-    return (r07_missed_in_place.find, r45_dead_at_the_peak.find, r46_same_bytes_twice.find)
+    return (r45_dead_at_the_peak.find, r46_same_bytes_twice.find, r07_missed_in_place.find)
 
 
 def rules() -> "tuple[Rule, ...]":
@@ -41,18 +44,19 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
 
     Args:
         recording: The recording.
-        small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time.
+        small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
+            or saves nothing after the findings before it.
     """
+    scale = _Scale(recording)
     found = [finding for rule in rules() for finding in rule(recording)]
     for device in device_blocks(recording):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
+        of_device = [each for each in of_device if small or scale.is_relevant(each)]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        if not small:
-            of_device = [each for each in of_device if _is_relevant(recording, each)]
-        found.extend(_in_sequence(device, of_device))
-    if not small:
-        found = [finding for finding in found if _is_relevant(recording, finding)]
-    return tuple(sorted(found, key=lambda finding: _share(recording, finding), reverse=True))
+        sequence = _in_sequence(device, of_device)
+        found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
+    shown = (finding for finding in found if small or scale.is_relevant(finding))
+    return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
@@ -68,15 +72,20 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
         peak = min(peak, after)
 
 
-def _is_relevant(recording: "Recording", finding: "Finding") -> bool:
-    peak = recording.peak(finding.device).bytes
-    enough_bytes = max(LEAST_SHARE * peak, LEAST_BYTES)
-    enough_ns = LEAST_SHARE * recording.duration_ns
-    return finding.saved_bytes >= enough_bytes or finding.saved_ns >= enough_ns
+class _Scale:
+    """What the savings of a recording's findings are compared with."""
 
+    def __init__(self, recording: "Recording") -> None:
+        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
+        self._duration_ns = max(recording.duration_ns, 1)
 
-def _share(recording: "Recording", finding: "Finding") -> float:
-    """Return the larger of the shares of the peak and of the duration that a finding saves."""
-    peak = recording.peak(finding.device).bytes
-    of_bytes = finding.saved_bytes / max(peak, 1)
-    return max(of_bytes, finding.saved_ns / max(recording.duration_ns, 1))
+    def is_relevant(self, finding: "Finding") -> bool:
+        """Return whether a finding saves enough to be shown."""
+        enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
+        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
+        return finding.saved_bytes >= enough or is_long
+
+    def share(self, finding: "Finding") -> float:
+        """Return the larger of the shares of the peak and of the duration that it saves."""
+        of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
+        return max(of_bytes, finding.saved_ns / self._duration_ns)

@@ -177,9 +177,11 @@ class DeviceBlocks:
 
 
 def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":
-    """Return the blocks of each device whose memory and work were recorded completely."""
+    """Return the blocks of each device whose memory and work were recorded without a gap."""
+    if recording.dropped:
+        return []
     used = touches(recording)
-    if used is None or recording.dropped or not recording.manifest.complete:
+    if used is None:
         return []
     devices = [DeviceBlocks(recording, device, used) for device in recording.devices]
     return [device for device in devices if device.is_consistent and device.peak.bytes]

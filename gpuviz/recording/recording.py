@@ -238,7 +238,7 @@ class Recording:
 
         Args:
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
-                time.
+                time, or saves nothing after the findings before it.
         """
         from gpuviz.advice.findings import findings
 

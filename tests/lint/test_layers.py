@@ -68,14 +68,23 @@ PYTHON = {
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
     "recorder.status": set[str](),
-    "report": _READERS | {"recorder.status", "out_of_memory"},
+    "report": _READERS | {"recorder.status", "out_of_memory", "advice"},
     "notebook": _READERS
-    | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
+    | {"advice", "recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
     "server": {"recorder.nvml"},
     "server.convert": {"errors", "recording"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
-    | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
+    | {
+        "advice",
+        "recorder",
+        "allocator",
+        "frameworks",
+        "report",
+        "simulation",
+        "doctor",
+        "out_of_memory",
+    },
     "__main__": {"commands"},
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder

@@ -1,0 +1,86 @@
+"""What a report says about a device."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import gpuviz
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.text import unknown
+from gpuviz.report.notices import notices, notices_list
+from gpuviz.report.page import build_page
+from gpuviz.report.summary import summarize
+from tests.unit.advice.programs import MIB, recorded
+
+FINDING = Finding("R1", "Title.", "Reason.", "Change.", "likely", 0, saved_bytes=8 * MIB)
+
+
+def fails(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, writes=[large])
+    with suppress(MemoryError):
+        gpu.empty(1 << 36)
+
+
+def idles(gpu):
+    array = gpu.empty(MIB)
+    gpu.launch("use", duration=1e-6, writes=[array])
+
+
+def test_failures_come_first_then_findings():
+    recording = recorded(fails)
+    shown = notices(recording, summarize(recording, 0), recording.findings())
+
+    assert shown[0].title == "1 allocation failed: out of memory."
+    assert [each.is_alarm for each in shown] == sorted(each.is_alarm for each in shown)[::-1]
+    assert shown[-1].title == "32.0 MiB that nothing uses any more is still allocated at the peak."
+    assert shown[-1].detail.startswith("Saves 32.0 MiB of the peak. 1 array from `image = ")
+
+
+def test_a_finding_is_shown_on_its_own_device_only():
+    recording = recorded(idles)
+    other = replace(FINDING, device=1)
+    shown = notices(recording, summarize(recording, 0), [FINDING, other, FINDING])
+
+    assert [each.title for each in shown] == ["Title.", "Title."]
+
+
+def test_a_handful_is_shown_at_once():
+    recording = recorded(idles)
+    shown = notices(recording, summarize(recording, 0), [FINDING] * 7)
+    at_once, _, folded = notices_list(shown, ()).partition("<details>")
+
+    assert (at_once.count("Title."), folded.count("Title.")) == (5, 2)
+    assert "2 more findings" in folded
+
+
+def test_a_recording_with_nothing_wrong_says_so_and_what_is_unknown():
+    gpu = gpuviz.SimulatedGPU()
+    with gpuviz.record(device=gpu, streams=False) as recorder:
+        gpu.empty(MIB)
+    text = build_page(recorder.recording)
+
+    assert "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time." in text
+    (sentence,) = unknown(recorder.recording)
+    assert sentence.startswith("No kernels and copies were recorded, so nothing is said about time")
+    assert sentence in text
+
+
+def test_what_was_not_recorded_is_named():
+    recording = recorded(lambda gpu: gpu.launch("alone", duration=1e-6))
+
+    memory, arrays = unknown(recording)
+    assert memory == "No memory was recorded, so nothing is said about it."
+    assert arrays.startswith("It was not recorded which kernels use which arrays, so nothing")
+
+
+def test_missing_events_leave_arrays_unknown():
+    recording = recorded(fails)
+    lossy = gpuviz.recording.recording.Recording(
+        recording.tables, replace(recording.manifest, dropped=1)
+    )
+
+    assert [each.rule for each in recording.findings()] == ["R45"]
+    assert lossy.findings() == ()
+    assert unknown(lossy) == ("Events are missing, so nothing is said about arrays.",)
