@@ -94,6 +94,11 @@ class CudaDriver:
     def total_memory(self, ordinal: int) -> int:
         """Return the memory of a device in bytes, without creating a context."""
 
+    def multiprocessors(self, ordinal: int) -> int:
+        """
+        Return the number of multiprocessors of a device, without creating a context.
+        """
+
 class CudaDevice(Device):
     def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
 
