@@ -495,6 +495,11 @@ def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronization
     Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
     """
 
+def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sources: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], lags: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.
+    """
+
 def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object, object]:
     """
     Return a number for each row, the same for equal pairs and counted up as they first come; and for each number its first row and how many rows have it.

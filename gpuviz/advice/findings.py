@@ -36,7 +36,23 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 
 def rules() -> "tuple[Rule, ...]":
     """Return the rules about a recording as a whole, each in the file named after it."""
-    return ()
+    from gpuviz.advice.rules import (
+        r17_pageable_copies,
+        r27_launch_bound,
+        r41_waits_for_earlier_work,
+        r42_underfilled_kernel,
+        r43_starved_by_the_host,
+        r44_streams_that_never_overlap,
+    )
+
+    return (
+        r17_pageable_copies.find,
+        r27_launch_bound.find,
+        r41_waits_for_earlier_work.find,
+        r42_underfilled_kernel.find,
+        r43_starved_by_the_host.find,
+        r44_streams_that_never_overlap.find,
+    )
 
 
 def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, ...]":

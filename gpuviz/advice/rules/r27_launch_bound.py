@@ -1,0 +1,81 @@
+"""R27: the GPU is idle between short kernels because each launch takes longer than the kernel."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.schedule import schedule_of
+from gpuviz.analysis.columns import plain
+from gpuviz.quantities import format_count, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.recording.recording import Recording
+
+# Of the time from the device's first activity to its last.
+_LEAST_SHARE = 0.1
+# A launch costs 5 to 30 µs on the host; longer kernels hide it.
+_LONGEST_MEDIAN_NS = 10_000
+# A GPU that is busy most of the time is not waiting for launches, but for the end of its work.
+_MOST_BUSY = 0.5
+# Fewer launches are not worth a graph.
+_LEAST_LAUNCHES = 100
+
+
+def find(recording: "Recording") -> "Iterator[Finding]":
+    """Find devices that wait for the host's next launch most of the time.
+
+    Trigger: at least 100 activities with a median below 10 µs, the device is busy for less than
+    half of its time, and idle with the cause ``host`` for at least 10 % of it, during calls and in
+    gaps below 100 µs between them. Longer gaps contain other work (R43), and gaps before the first
+    launch of a kernel its compilation.
+
+    Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
+    time. It is the upper bound of what CUDA graphs or fewer, larger kernels can save: ``possible``.
+    """
+    import numpy as np
+
+    if not recording.tables["api_calls"].num_rows or not recording.tables["activities"].num_rows:
+        return
+    schedule = schedule_of(recording)
+    calls = recording.tables["api_calls"]
+    for device in recording.overlap().devices:
+        of_device = schedule.device == device.device
+        launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
+        gaps = host_gaps(recording, device.device)
+        chosen = launching & gaps.is_short & ~gaps.is_first
+        idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
+        idle_ns, median_ns = int(idle.sum()), int(np.median(schedule.duration[of_device]))
+        if (
+            launching.sum() < _LEAST_LAUNCHES
+            or device.busy > _MOST_BUSY
+            or median_ns >= _LONGEST_MEDIAN_NS
+            or idle_ns < _LEAST_SHARE * device.window_ns
+        ):
+            continue
+        lengths = gaps.length[chosen]
+        host_ns = int(np.median(lengths)) if lengths.size else 0
+        yield Finding(
+            rule="R27",
+            title=(
+                f"The GPU is busy for {format_share(device.busy)} of the time and waits "
+                f"{format_duration(idle_ns)} for the host to launch short kernels."
+            ),
+            reason=(
+                f"{format_count(int(launching.sum()))} launches with a median of "
+                f"{format_duration(median_ns)} on the GPU. Between two calls the host needs "
+                f"{format_duration(host_ns)} (median), more than the GPU for the work."
+            ),
+            change=(
+                "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), "
+                "work on larger arrays, or capture repeated sequences in a CUDA graph. The saving "
+                "is an upper bound, as if launches took no time on the host."
+            ),
+            certainty="possible",
+            device=device.device,
+            saved_ns=schedule.saved_ns(without_gap=chosen, instant=chosen),
+            lines=longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0]),
+            evidence=Evidence("idle_gaps", (), (device.start, device.end)),
+        )

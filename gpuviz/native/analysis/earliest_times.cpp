@@ -1,0 +1,25 @@
+#include "analysis/earliest_times.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+
+namespace gpuviz::analysis {
+
+std::vector<std::int64_t> earliest_times(std::span<const std::int64_t> not_before,
+                                         const Constraints& constraints) {
+    std::vector<std::int64_t> times(not_before.begin(), not_before.end());
+    std::uint32_t latest = 0;
+    for (std::size_t row = 0; row < constraints.target.size(); ++row) {
+        const std::uint32_t source = constraints.source[row];
+        const std::uint32_t target = constraints.target[row];
+        if (source >= target || target >= times.size() || target < latest) {
+            throw std::invalid_argument("constraints must be sorted by target, after their source");
+        }
+        latest = target;
+        times[target] = std::max(times[target], times[source] + constraints.lag[row]);
+    }
+    return times;
+}
+
+}  // namespace gpuviz::analysis
