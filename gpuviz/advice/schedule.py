@@ -327,7 +327,10 @@ class Schedule:
         order = np.lexsort((self.begin, engines))
         before, after = order[:-1], order[1:]
         alone = (engines[before] == engines[after]) & (self.end[before] <= self.begin[after])
-        alone &= ~self.fit(before, after)
+        # The stream orders activities of one stream already.
+        alone &= (self.stream[before] != self.stream[after]) | (self.stream[after] == 0)
+        before, after = before[alone], after[alone]
+        alone = ~self.fit(before, after)
         yield before[alone], after[alone]
 
     def fit(self, first: "NDArray[Any]", second: "NDArray[Any]") -> "NDArray[Any]":
@@ -451,9 +454,13 @@ def _of(
     """Return the constraints whose source precedes their target."""
     import numpy as np
 
-    work = np.broadcast_to(np.asarray(work, np.int64), source.shape)
+    work = np.broadcast_to(np.asarray(work, np.int32), source.shape)
+    rows = [each.astype(np.int32, copy=False) for each in (source, target, work, call)]
     kept = source < target
-    return _Constraints(*(each[kept] for each in (source, target, lag, work, call)))
+    if not kept.all():
+        rows, lag = [each[kept] for each in rows], lag[kept]
+    source, target, work, call = rows
+    return _Constraints(source, target, lag, work, call)
 
 
 def _sorted(parts: list[_Constraints]) -> _Constraints:
@@ -465,4 +472,4 @@ def _sorted(parts: list[_Constraints]) -> _Constraints:
         np.concatenate([getattr(part, name) for part in parts])[order]
         for name in ("source", "lag", "work", "call")
     )
-    return _Constraints(source.astype(np.uint32), target[order].astype(np.uint32), lag, work, call)
+    return _Constraints(source.view(np.uint32), target[order].view(np.uint32), lag, work, call)

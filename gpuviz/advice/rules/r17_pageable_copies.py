@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.schedule import COPY, Schedule, schedule_of
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
@@ -27,15 +27,17 @@ _SMALLEST = 64 << 10
 # Of pinned memory over PCIe 4 with 16 lanes; over PCIe 5 it is twice as much.
 _TYPICAL_RATE = 25e9
 _LEAST_SHARE = 0.01
+# Pinning memory costs more than a copy, so it has to be used again.
+_LEAST_COPIES = 4
 _MOST_ROWS = 1000
 
 
 def find(recording: "Recording") -> "Iterator[Finding]":
     """Find large copies of pageable memory.
 
-    Trigger: copies of at least 64 KiB from or to pageable memory, which the host spends at least
-    1 % of the recording on (``transfer_ns`` of the derived table ``host_waits``, without the time
-    in which it waits for earlier work).
+    Trigger: copies of at least 64 KiB from or to pageable memory, at least four by one line, which
+    the host spends at least 1 % of the recording on: ``transfer_ns`` of the derived table
+    ``host_waits``, without the time in which it waits for earlier work.
 
     Saving: the recording's `Schedule`, replayed with bytes / rate as the durations of these copies
     if that is shorter, and without the host waiting in asynchronous ones. The rate is that of the
@@ -56,6 +58,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     for device in recording.devices:
         work = np.flatnonzero(pageable & (schedule.device == device))
+        work = _repeated(recording, schedule, work)
         measured = {
             int(direction): _rate(schedule, sizes, pinned & (directions == direction))
             for direction in np.unique(directions[work])
@@ -82,6 +85,15 @@ class _Copies:
     sizes: "NDArray[Any]"
     rates: "NDArray[Any]"
     measured: tuple[float | None, ...]
+
+
+def _repeated(recording: "Recording", schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the copies of lines that copy several times."""
+    import numpy as np
+
+    lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
+    _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
+    return work[counts[numbers] >= _LEAST_COPIES]
 
 
 def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> float | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Of the time from the device's first activity to its last.
+# Of the time from the device's first activity to its last, without what is between cells.
 _LEAST_SHARE = 0.1
 # A launch costs 5 to 30 µs on the host; longer kernels hide it.
 _LONGEST_MEDIAN_NS = 10_000
@@ -45,14 +45,15 @@ def find(recording: "Recording") -> "Iterator[Finding]":
         of_device = schedule.device == device.device
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
         gaps = host_gaps(recording, device.device)
-        chosen = launching & gaps.is_short & ~gaps.is_first
+        chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
+        window_ns = device.window_ns - int(gaps.idle[~gaps.is_in_cell].sum())
         idle_ns, median_ns = int(idle.sum()), int(np.median(schedule.duration[of_device]))
         if (
             launching.sum() < _LEAST_LAUNCHES
-            or device.busy > _MOST_BUSY
+            or device.busy_ns > _MOST_BUSY * window_ns
             or median_ns >= _LONGEST_MEDIAN_NS
-            or idle_ns < _LEAST_SHARE * device.window_ns
+            or idle_ns < _LEAST_SHARE * window_ns
         ):
             continue
         lengths = gaps.length[chosen]
@@ -60,8 +61,8 @@ def find(recording: "Recording") -> "Iterator[Finding]":
         yield Finding(
             rule="R27",
             title=(
-                f"The GPU is busy for {format_share(device.busy)} of the time and waits "
-                f"{format_duration(idle_ns)} for the host to launch short kernels."
+                f"The GPU is busy for {format_share(device.busy_ns / window_ns)} of the time and "
+                f"waits {format_duration(idle_ns)} for the host to launch short kernels."
             ),
             reason=(
                 f"{format_count(int(launching.sum()))} launches with a median of "

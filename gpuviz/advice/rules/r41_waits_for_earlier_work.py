@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import COPY, Schedule, schedule_of
@@ -25,6 +26,7 @@ _LEAST_SHARE = 0.01
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 _MOST_ROWS = 1000
+_NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def find(recording: "Recording") -> "Iterator[Finding]":
 
     Trigger: during ``waiting_ns`` of the line's calls (the derived table ``host_waits``), the GPU
     works for at least 1 % of the recording on activities other than the line's own copies, and
-    longer than the calls transfer data (``transfer_ns``). Waits after the last launch do not count.
+    longer than the calls transfer data (``transfer_ns``). Waits after the last launch, of the
+    recording or of a notebook cell, do not count.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -97,14 +100,16 @@ def _longest(recording: "Recording", schedule: Schedule) -> "Iterator[_Waits]":
     numbers = line_numbers(recording, np.concatenate([stacks, launched]))
     lines, of_work = numbers[: len(stacks)], numbers[len(stacks) :]
     worked = Intervals(schedule.begin, schedule.end).within(begin, end)
-    launches = schedule.launch_begin()[schedule.call >= 0]
-    worked[(calls < 0) | (begin > launches.max(initial=0))] = 0
+    launches = np.sort(schedule.launch_begin()[schedule.call >= 0])
+    later = np.append(launches, _NEVER)[np.searchsorted(launches, end)]
+    useful = (calls >= 0) & (later < _NEVER) & within_cells(recording, begin, later)
+    worked[~useful] = 0
     totals = np.bincount(lines, weights=worked)
     for line in np.argsort(-totals, kind="stable")[:_MOST_LINES].tolist():
         rows = np.flatnonzero((lines == line) & (worked > 0))
         if rows.size:
             yield _Waits(
-                calls[(lines == line) & (calls >= 0)],
+                calls[(lines == line) & useful],
                 rows,
                 begin[rows],
                 end[rows],

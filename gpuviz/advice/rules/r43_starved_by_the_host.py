@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # `findings` hides what saves less than this share.
 _LEAST_SHARE = 0.01
+# Of one gap it is not known whether it is part of the computation, or of its preparation.
+_LEAST_TIMES = 3
 _MOST_PLACES = 8
 _MOST_ROWS = 1000
 
@@ -44,12 +46,12 @@ class _Place:
 def find(recording: "Recording") -> "Iterator[Finding]":
     """Find places of the program where the host computes while the GPU has nothing to do.
 
-    Trigger: between two calls of a thread at least 100 µs apart, more than a launch costs, the
-    device is idle with the cause ``host`` (see `gpuviz.analysis.overlap.LaneOverlap`); at least 1 %
-    of the recording for one place. The place is where the call stacks of the calls before and after
-    differ. Gaps before the first launch of a kernel do not count: CuPy compiles or loads it then.
-    Of the first gap of a place only the length of its longest later gap counts, for the same
-    reason.
+    Trigger: at least three times, two calls of a thread are at least 100 µs apart, more than a
+    launch costs, and the device is idle meanwhile with the cause ``host`` (see
+    `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
+    where the call stacks of the calls before and after differ. Time between notebook cells does not
+    count, nor do gaps before the first launch of a kernel, which CuPy compiles or loads then. The
+    first gap of a place counts as much as its longest later one at most, for the same reason.
 
     Saving: the recording's `Schedule`, replayed without these gaps. It is an upper bound, because
     the work has to be done somewhere: ``possible``.
@@ -60,7 +62,8 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     for device in recording.devices:
         gaps = host_gaps(recording, device)
         for place in _places(recording, gaps):
-            if place.idle_ns >= _LEAST_SHARE * recording.duration_ns:
+            enough = place.idle_ns >= _LEAST_SHARE * recording.duration_ns
+            if enough and len(place.calls) >= _LEAST_TIMES:
                 yield _finding(recording, schedule, gaps, place, device)
 
 

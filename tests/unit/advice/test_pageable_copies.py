@@ -48,6 +48,12 @@ def scalars(gpu):
     copies(gpu, pinned=False, nbytes=8)
 
 
+def uploads_once(gpu):
+    x, y = gpu.empty(CHUNK), gpu.empty(CHUNK)
+    gpu.copy_to_device(x)
+    gpu.copy_to_device(y)
+
+
 def mostly_kernels(gpu):
     for _ in range(CHUNKS):
         gpu.launch("long", duration=100e-3)
@@ -83,6 +89,6 @@ def test_without_pinned_copies_to_compare_with_the_saving_is_possible_and_rather
     )
 
 
-@pytest.mark.parametrize("program", [pinned, scalars, mostly_kernels])
-def test_pinned_small_and_rare_copies_are_no_finding(program):
+@pytest.mark.parametrize("program", [pinned, scalars, uploads_once, mostly_kernels])
+def test_pinned_small_single_and_rare_copies_are_no_finding(program):
     assert small(program, "R17") == []

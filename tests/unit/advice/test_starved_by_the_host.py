@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from gpuviz.advice.findings import findings
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
 
 STEPS = 20
 
@@ -32,6 +33,12 @@ def computes_meanwhile(gpu):
 
 def launches_slowly(gpu):
     chunks(gpu, host=30e-6, kernel=10e-6)
+
+
+def loads_once(gpu):
+    chunks(gpu, host=1e-9)
+    gpu.work_on_host(1.0)
+    chunks(gpu, host=1e-9)
 
 
 def compiles_each_kernel(gpu):
@@ -74,9 +81,26 @@ def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_fast
     assert len(finding.evidence.rows) == STEPS - 1
 
 
-@pytest.mark.parametrize("program", [computes_meanwhile, launches_slowly, compiles_each_kernel])
-def test_work_beside_the_gpu_launches_and_compilation_are_no_finding(program):
+@pytest.mark.parametrize(
+    "program", [computes_meanwhile, launches_slowly, loads_once, compiles_each_kernel]
+)
+def test_work_beside_the_gpu_launches_and_preparation_are_no_finding(program):
     assert small(program, "R43") == []
+
+
+def test_time_between_notebook_cells_is_no_finding():
+    recording = timed(computes_between_chunks)
+    calls = recording.tables["api_calls"].to_pylist()
+    launching = recording.tables["activities"]["correlation"].to_pylist()
+    launches = [call["time"] for call in calls if call["correlation"] in launching]
+    waits = [call["end"] for call in calls if call["end"] - call["time"] > 150_000]
+    cells = list(zip(launches, waits, strict=True))
+
+    in_cells = with_cells(recording, cells)
+    in_one = with_cells(recording, [(0, -1)])
+
+    assert [each for each in findings(in_cells, small=True) if each.rule == "R43"] == []
+    assert [each.rule for each in findings(in_one)] == [each.rule for each in findings(recording)]
 
 
 def test_a_slow_first_iteration_does_not_count_as_work_of_each():

@@ -112,3 +112,21 @@ def test_without_the_number_of_multiprocessors_only_a_single_block_is_few():
         "bound, as if the kernel took no time."
     )
     assert [each for each in quarter if each.rule == "R42"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void cub::(anonymous namespace)::Reduce<int, Sum<2>>(int*, int)", "Reduce"),
+        ("cupy_sum", "cupy_sum"),
+        ("<odd>", "<odd>"),
+    ],
+)
+def test_a_kernel_is_named_without_arguments_and_scopes(name, short):
+    def program(gpu):
+        for _ in range(LAUNCHES):
+            gpu.launch(name, duration=1e-3, grid=(1,))
+
+    (finding,) = found(program, "R42")
+
+    assert finding.title.startswith(f"{short} takes 100 % ")

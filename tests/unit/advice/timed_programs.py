@@ -1,11 +1,14 @@
 """Programs on a simulated GPU with a simulated clock, and what a recording of them concludes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
 
 import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings
 from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 
 Program = Callable[[gpuviz.SimulatedGPU], None]
 
@@ -32,3 +35,13 @@ def small(program: Program, rule: str) -> list[Finding]:
 def saved_ns(before: Program, after: Program) -> int:
     """Return by how many ns the second program is shorter than the first."""
     return timed(before).duration_ns - timed(after).duration_ns
+
+
+def with_cells(recording: Recording, cells: Iterable[tuple[int, int]]) -> Recording:
+    """Return the recording as if it had been made in notebook cells with these times."""
+    rows = [
+        {"id": number, "time": time, "end": end, "name": 0, "thread": 0, "parent": 0}
+        for number, (time, end) in enumerate(cells, 1)
+    ]
+    ranges = pa.Table.from_pylist([row | {"kind": "cell"} for row in rows], schemas()["ranges"])
+    return Recording({**recording.tables, "ranges": ranges}, recording.manifest)
