@@ -38,6 +38,7 @@ def rules() -> "tuple[Rule, ...]":
     """Return the rules about a recording as a whole, each in the file named after it."""
     from gpuviz.advice.rules import (
         r17_pageable_copies,
+        r21_tiny_transfers,
         r27_launch_bound,
         r41_waits_for_earlier_work,
         r42_underfilled_kernel,
@@ -47,6 +48,7 @@ def rules() -> "tuple[Rule, ...]":
 
     return (
         r17_pageable_copies.find,
+        r21_tiny_transfers.find,
         r27_launch_bound.find,
         r41_waits_for_earlier_work.find,
         r42_underfilled_kernel.find,
