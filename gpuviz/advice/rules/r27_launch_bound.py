@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.schedule import schedule_of
+from gpuviz.advice.schedule import KERNEL, schedule_of
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_count, format_duration, format_share
 
@@ -27,7 +27,7 @@ _LEAST_LAUNCHES = 100
 def find(recording: "Recording") -> "Iterator[Finding]":
     """Find devices that wait for the host's next launch most of the time.
 
-    Trigger: at least 100 activities with a median below 10 µs, the device is busy for less than
+    Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
     half of its time, and idle with the cause ``host`` for at least 10 % of it, during calls and in
     gaps below 100 µs between them. Longer gaps contain other work (R43), and gaps before the first
     launch of a kernel its compilation.
@@ -43,31 +43,34 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     calls = recording.tables["api_calls"]
     for device in recording.overlap().devices:
         of_device = schedule.device == device.device
+        kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
         gaps = host_gaps(recording, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
-        window_ns = device.window_ns - int(gaps.idle[~gaps.is_in_cell].sum())
-        idle_ns, median_ns = int(idle.sum()), int(np.median(schedule.duration[of_device]))
+        between_cells = int(gaps.idle[~gaps.is_in_cell].sum())
+        window_ns = device.window_ns - between_cells
         if (
-            launching.sum() < _LEAST_LAUNCHES
+            len(kernels) < _LEAST_LAUNCHES
             or device.busy_ns > _MOST_BUSY * window_ns
-            or median_ns >= _LONGEST_MEDIAN_NS
-            or idle_ns < _LEAST_SHARE * window_ns
+            or np.median(kernels) >= _LONGEST_MEDIAN_NS
+            or idle.sum() < _LEAST_SHARE * window_ns
         ):
             continue
-        lengths = gaps.length[chosen]
-        host_ns = int(np.median(lengths)) if lengths.size else 0
         yield Finding(
             rule="R27",
             title=(
-                f"The GPU is busy for {format_share(device.busy_ns / window_ns)} of the time and "
-                f"waits {format_duration(idle_ns)} for the host to launch short kernels."
+                f"The GPU is busy for {format_share(device.busy_ns / window_ns)} of the time; for "
+                f"{format_duration(device.idle_host_ns - between_cells)} of "
+                f"{format_duration(window_ns - device.busy_ns)} of idle time, the host had not "
+                "launched the next kernel."
             ),
             reason=(
-                f"{format_count(int(launching.sum()))} launches with a median of "
-                f"{format_duration(median_ns)} on the GPU. Between two calls the host needs "
-                f"{format_duration(host_ns)} (median), more than the GPU for the work."
+                f"{format_count(len(kernels))} kernels with a median of "
+                f"{format_duration(int(np.median(kernels)))} on the GPU. The host needs "
+                f"{format_duration(int(np.median(gaps.length[chosen])))} (median) between two "
+                f"launches; the GPU is idle for {format_duration(int(idle.sum()))} during launches "
+                "and such short gaps."
             ),
             change=(
                 "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), "

@@ -34,7 +34,7 @@ class _Waits:
     """The waits of one line.
 
     Attributes:
-        all_calls: The line's calls that wait.
+        all_calls: The line's calls that wait for earlier work, and its synchronizations.
         rows: The rows of ``host_waits`` during which the GPU works.
         begin: Their begins in ns.
         end: When the GPU had done the earlier work, in ns.
@@ -104,6 +104,8 @@ def _longest(recording: "Recording", schedule: Schedule) -> "Iterator[_Waits]":
     later = np.append(launches, _NEVER)[np.searchsorted(launches, end)]
     useful = (calls >= 0) & (later < _NEVER) & within_cells(recording, begin, later)
     worked[~useful] = 0
+    # A copy that the program waits for is followed by a synchronization, which would wait instead.
+    useful &= (worked > 0) | ~is_copy
     totals = np.bincount(lines, weights=worked)
     for line in np.argsort(-totals, kind="stable")[:_MOST_LINES].tolist():
         rows = np.flatnonzero((lines == line) & (worked > 0))

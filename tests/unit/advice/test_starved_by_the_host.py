@@ -109,7 +109,7 @@ def test_a_slow_first_iteration_does_not_count_as_work_of_each():
     assert all(finding.saved_ns < 1e9 / 2 for finding in findings)
 
 
-def test_work_within_one_line_names_that_line():
+def test_work_is_between_the_lines_of_the_innermost_common_function():
     def program(gpu):
         def step():
             gpu.synchronize()
@@ -122,3 +122,16 @@ def test_work_within_one_line_names_that_line():
     (finding,) = found(program, "R43")
 
     assert "between `step()` and `gpu.launch(" in finding.title
+
+
+def test_work_within_one_line_names_that_line():
+    def program(gpu):
+        for _ in range(STEPS):
+            _ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)
+
+    (finding,) = found(program, "R43")
+
+    assert finding.title.endswith(
+        'within `_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)`.'
+    )
+    assert len(finding.lines) == 1
