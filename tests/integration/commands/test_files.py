@@ -10,6 +10,8 @@ from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.report import parse_range, parse_size
 from gpuviz.errors import GpuvizError
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
+from tests.unit.advice.programs import recorded
+from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.report.recordings import make_recording
 
 
@@ -236,3 +238,24 @@ def test_help_of_every_verb_has_an_example(folder, verb):
 
     assert done.returncode == 0
     assert f"$ gpuviz {verb} " in done.stdout.replace("\n", " ")
+
+
+def test_findings_name_the_line_and_the_saving(tmp_path):
+    recorded(keeps).save(tmp_path / "run.gpuviz")
+    done = run([GPUVIZ, "findings", "run.gpuviz"], tmp_path)
+    first, second, *_ = done.stdout.splitlines()
+
+    assert first == (
+        "1. 32.0 MiB that nothing uses any more is still allocated at the peak. [R45, likely]"
+    )
+    assert second == "   Saves 32.0 MiB of the peak."
+
+
+def test_findings_are_facts_for_programs(tmp_path):
+    recorded(keeps).save(tmp_path / "run.gpuviz")
+    facts = json.loads(run([GPUVIZ, "findings", "--json", "run.gpuviz"], tmp_path).stdout)
+
+    assert [(each["rule"], each["saved_bytes"]) for each in facts["findings"]] == [
+        ("R45", 32 << 20)
+    ]
+    assert facts["unknown"] == []
