@@ -14,6 +14,11 @@ from tests.unit.advice.programs import recorded
 from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.report.recordings import make_recording
 
+TITLE = (
+    "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
+    "uses it any more."
+)
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -245,9 +250,7 @@ def test_findings_name_the_line_and_the_saving(tmp_path):
     done = run([GPUVIZ, "findings", "run.gpuviz"], tmp_path)
     first, second, *_ = done.stdout.splitlines()
 
-    assert first == (
-        "1. 32.0 MiB that nothing uses any more is still allocated at the peak. [R45, likely]"
-    )
+    assert first == (f"1. {TITLE} [R45, likely]")
     assert second == "   Saves 32.0 MiB of the peak."
 
 

@@ -184,4 +184,6 @@ def test_findings_are_printed_while_it_records(shell):
 
     # What is not freed may be used by a later cell.
     assert before.stdout.startswith("Nothing was found that would save 1 % of the peak")
-    assert after.stdout.startswith("1. 32.0 MiB that nothing uses any more is still allocated")
+    assert after.stdout.startswith(
+        "1. 32.0 MiB from `image = gpu.empty(32 << 20)` is still allocated"
+    )
