@@ -61,8 +61,8 @@ class DeviceBlocks:
         stack: Ids of ``stacks``.
         is_freed: Whether the recording has the free of each block.
         is_used: Whether each block was used, or may have been.
-        is_shared: Whether another stream than the block's own used it. Then it must live until that
-            work has ended, which its place in the order of calls does not tell.
+        is_shared: Whether another or an unknown stream than the block's own used it. Then it must
+            live until that work has ended, which its place in the order of calls does not tell.
         peak: The recorded peak of the device.
         peak_place: The place of the event that reached it.
     """
@@ -192,7 +192,7 @@ def _shared(recording: "Recording", used: Touches) -> "NDArray[Any]":
 
     streams = plain(recording.tables["activities"]["stream"])
     seen = used.activity >= 0
-    other = seen.copy()
+    other = ~seen
     other[seen] = streams[used.activity[seen]] != used.blocks.stream[used.block[seen]]
     shared = np.zeros(len(used.blocks), bool)
     shared[used.block[other]] = True

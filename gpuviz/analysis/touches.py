@@ -11,6 +11,9 @@ from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Recording
@@ -20,6 +23,7 @@ _KINDS = DICTIONARIES["activities", "kind"]
 _BY_TABLE = re.compile(r"batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor", re.IGNORECASE)
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
+_LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")
 _POINTER = 8
 
 
@@ -64,7 +68,7 @@ def touches(recording: "Recording") -> Touches | None:
 
     tables = recording.tables
     launched, calls = tables["launch_blocks"], tables["api_calls"]
-    if not launched.num_rows or not calls.num_rows:
+    if not (launched.num_rows and calls.num_rows and tables["activities"].num_rows):
         return None
     blocks = lifetimes(recording)
     correlation = plain(launched["correlation"])
@@ -119,9 +123,9 @@ def _opaque_calls(
 ) -> "NDArray[Any]":
     """Return the calls, rows of ``api_calls``, that may use blocks which they do not name.
 
-    These are launches of graphs, kernels without the address of any block among their arguments,
-    kernels that are known to receive a table of pointers, and kernels of unknown programs that read
-    what may be one.
+    These are launches of graphs, launches that have not ended, kernels without the address of any
+    block among their arguments, kernels that are known to receive a table of pointers, and kernels
+    of unknown programs that read what may be one.
     """
     import numpy as np
 
@@ -144,7 +148,22 @@ def _opaque_calls(
     opaque = is_graph | is_silent | (is_kernel & np.isin(name, by_table))
     opaque[readers] = True
     found = np.unique(call_of[opaque])
-    return found[found >= 0]
+    return np.union1d(found[found >= 0], _unfinished_launches(tables))
+
+
+def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+    """Return the launches, rows of ``api_calls``, without an activity, whose kernels are unknown.
+
+    While a program runs, these are the latest.
+    """
+    import numpy as np
+
+    calls = tables["api_calls"]
+    names = plain(calls["name"])
+    distinct = np.unique(names)
+    launching = distinct[[bool(_LAUNCH.match(text)) for text in texts(tables, distinct)]]
+    ended = np.isin(plain(calls["correlation"]), plain(tables["activities"]["correlation"]))
+    return np.flatnonzero(np.isin(names, launching) & ~ended)
 
 
 def _reads_of_tables(

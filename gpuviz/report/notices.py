@@ -1,5 +1,6 @@
 """What a report says about a device: failures, findings and other facts."""
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
 _MOST_VISIBLE = MOST_SHOWN
+_CODE = re.compile("`([^`]+)`")
 _AROUND = 0.02
 
 
@@ -29,7 +31,7 @@ class Notice:
 
     Attributes:
         title: What it is, with its number, in one sentence.
-        detail: Sentences that explain it.
+        detail: Sentences that explain it, in lines.
         is_alarm: Whether the program failed, or nearly did.
         lines: The lines of the program behind it, largest share first.
         window: The window in ns that shows it; None if there is no particular time.
@@ -100,17 +102,23 @@ def _item(notice: Notice) -> str:
         ),
         "gpuviz-finding__lines",
     )
+    details = "".join(f"<div>{_with_code(line)}</div>" for line in notice.detail.splitlines())
     return (
-        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{escape(notice.title)}'
-        f"</strong> {escape(notice.detail)}{shown}{lines}</div>"
+        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{_with_code(notice.title)}'
+        f"</strong>{shown}{details}{lines}</div>"
     )
+
+
+def _with_code(text: str) -> str:
+    """Return text as HTML, with what is between backquotes as code."""
+    return _CODE.sub(r'<code class="gpuviz-code">\1</code>', escape(text))
 
 
 def _of_finding(finding: "Finding") -> Notice:
     saved = saving(finding)
     sentences = [f"Saves {saved}." if saved else "", finding.reason, finding.change]
     window = None if finding.evidence is None else finding.evidence.window
-    return Notice(finding.title, " ".join(filter(None, sentences)), False, finding.lines, window)
+    return Notice(finding.title, "\n".join(filter(None, sentences)), False, finding.lines, window)
 
 
 def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Notice]":

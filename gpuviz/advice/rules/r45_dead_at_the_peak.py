@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +38,11 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
     is_one = len(blocks) == 1
     return Finding(
         rule="R45",
-        title=f"{format_bytes(int(device.size[blocks].sum()))} that nothing uses any more "
-        f"{'is' if is_one else 'are'} still allocated at the peak.",
-        reason=f"{format_counted(len(blocks), 'array')} from {named(line.site, line.source)} "
-        f"{'is' if is_one else 'are'} last used by {last_use}, but freed only after the peak, "
-        f"which {named(*device.site_of(device.peak_stack))} reaches.",
+        title=f"{format_bytes(int(device.size[blocks].sum()))} from "
+        f"{named(line.site, line.source)} is still allocated at the peak, "
+        "where nothing uses it any more.",
+        reason=f"The last use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
+        f"{last_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
         change=f"Delete {'it' if is_one else 'them'} (`del`) after {last_use}.",
         certainty="likely",
         device=device.device,

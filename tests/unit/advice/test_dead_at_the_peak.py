@@ -35,11 +35,13 @@ def test_an_array_is_found_and_deleting_it_saves_what_was_predicted():
     (finding,) = found(keeps, "R45")
 
     assert finding.saved_bytes == finding.further_bytes == saved(keeps, deletes) == 32 * MIB
-    assert finding.title == ("32.0 MiB that nothing uses any more is still allocated at the peak.")
+    assert finding.title == (
+        "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
+        "uses it any more."
+    )
     assert finding.reason == (
-        "1 array from `image = gpu.empty(32 * MIB)` is last used by "
-        '`gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])`, but freed only '
-        "after the peak, which `large = gpu.empty(64 * MIB)` reaches."
+        'The last use of the array is `gpu.launch("flatten", duration=1e-4, reads=[image], '
+        "writes=[flat])`. The peak is reached by `large = gpu.empty(64 * MIB)`."
     )
     assert finding.change == (
         'Delete it (`del`) after `gpu.launch("flatten", duration=1e-4, reads=[image], '

@@ -13,6 +13,11 @@ from tests.unit.advice.programs import MIB, recorded
 
 FINDING = Finding("R1", "Title.", "Reason.", "Change.", "likely", 0, saved_bytes=8 * MIB)
 
+TITLE = (
+    "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
+    "uses it any more."
+)
+
 
 def fails(gpu):
     image = gpu.empty(32 * MIB)
@@ -34,8 +39,8 @@ def test_failures_come_first_then_findings():
 
     assert shown[0].title == "1 allocation failed: out of memory."
     assert [each.is_alarm for each in shown] == sorted(each.is_alarm for each in shown)[::-1]
-    assert shown[-1].title == "32.0 MiB that nothing uses any more is still allocated at the peak."
-    assert shown[-1].detail.startswith("Saves 32.0 MiB of the peak. 1 array from `image = ")
+    assert shown[-1].title == TITLE
+    assert shown[-1].detail.startswith("Saves 32.0 MiB of the peak.\nThe last use of the array is ")
 
 
 def test_a_finding_is_shown_on_its_own_device_only():
