@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
+    from gpuviz.advice.schedule import Schedule
     from gpuviz.recording.recording import Recording
 
-    Rule = Callable[[Recording], Iterable[Finding]]
+    TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
 
 # What saves less is not shown unless asked for.
@@ -34,8 +35,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     return (r45_dead_at_the_peak.find, r46_same_bytes_twice.find, r07_missed_in_place.find)
 
 
-def rules() -> "tuple[Rule, ...]":
-    """Return the rules about a recording as a whole, each in the file named after it."""
+def time_rules() -> "tuple[TimeRule, ...]":
+    """Return the rules about the time of a recording, each in the file named after it."""
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
@@ -66,7 +67,7 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
             or saves nothing after the findings before it.
     """
     scale = _Scale(recording)
-    found = [finding for rule in rules() for finding in rule(recording)]
+    found = list(_about_time(recording))
     for device in device_blocks(recording):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
@@ -75,6 +76,16 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
     shown = (finding for finding in found if small or scale.is_relevant(finding))
     return tuple(sorted(shown, key=scale.share, reverse=True))
+
+
+def _about_time(recording: "Recording") -> "Iterator[Finding]":
+    from gpuviz.advice.schedule import Schedule
+
+    if not recording.tables["activities"].num_rows:
+        return
+    schedule = Schedule(recording)
+    for rule in time_rules():
+        yield from rule(schedule)
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, first_rows
 from gpuviz.recording.derived import DICTIONARIES as WORDS
@@ -54,17 +55,17 @@ class HostGaps:
         return short
 
 
-_known: "WeakKeyDictionary[Recording, dict[int, HostGaps]]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Schedule, dict[int, HostGaps]]" = WeakKeyDictionary()
 
 
-def host_gaps(recording: "Recording", device: int) -> HostGaps:
+def host_gaps(schedule: Schedule, device: int) -> HostGaps:
     """Return the gaps between calls, with the idle time of a device with the cause ``host``.
 
-    They are computed once for each device of a recording.
+    They are computed once for each device of a schedule.
     """
-    known = _known.setdefault(recording, {})
+    known = _known.setdefault(schedule, {})
     if device not in known:
-        known[device] = _host_gaps(recording, device)
+        known[device] = _host_gaps(schedule.recording, device)
     return known[device]
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from gpuviz import _core
 from gpuviz.analysis.classification import records_of
@@ -71,6 +70,7 @@ class Schedule:
     too small: activities without a call, the first call of a thread.
 
     Attributes:
+        recording: The recording.
         rows: The rows of ``activities``, which exclude ranges on streams.
         begin: Begin of each of these, in ns.
         duration: Their durations in ns.
@@ -86,7 +86,7 @@ class Schedule:
         import numpy as np
 
         tables = recording.tables
-        self._recording = recording
+        self.recording = recording
         activities, self._calls = tables["activities"], tables["api_calls"]
         kinds = codes(activities["kind"], KINDS)
         self.rows = np.flatnonzero(kinds != KINDS.index("range"))
@@ -210,7 +210,7 @@ class Schedule:
         """Return the pairs of an activity and a call that waits for it."""
         import numpy as np
 
-        waits = self._recording.derived["host_waits"]
+        waits = self.recording.derived["host_waits"]
         kinds = codes(waits["kind"], _WAITS)
         calls, rows = plain(waits["call"]), plain(waits["synchronization"])
         copies = calls[(kinds >= _WAITS.index("memcpy")) & (calls >= 0)]
@@ -228,14 +228,14 @@ class Schedule:
         return work, call
 
     def _before_stream_wait(self, rows: "NDArray[Any]") -> "_Pairs":
-        table = self._recording.tables["synchronizations"]
+        table = self.recording.tables["synchronizations"]
         streams, launched = (plain(table[name])[rows] for name in ("stream", "correlation"))
         yield self._last_until(streams, launched)
 
     def _before_event_wait(self, rows: "NDArray[Any]") -> "_Pairs":
         import numpy as np
 
-        table = self._recording.tables["synchronizations"]
+        table = self.recording.tables["synchronizations"]
         kinds = codes(table["kind"], _SYNCHRONIZATIONS)
         records = np.flatnonzero(kinds == _SYNCHRONIZATIONS.index("event_record"))
         found = records_of(table, records, rows)
@@ -247,7 +247,7 @@ class Schedule:
     def _before_device_wait(self, rows: "NDArray[Any]") -> "_Pairs":
         import numpy as np
 
-        table = self._recording.tables["synchronizations"]
+        table = self.recording.tables["synchronizations"]
         devices, launched = (plain(table[name])[rows] for name in ("device", "correlation"))
         for device, stream in self._most_used_streams():
             of = np.flatnonzero(devices == device)
@@ -319,7 +319,7 @@ class Schedule:
         """Yield activities of which the device did one after the other, unless both would fit."""
         import numpy as np
 
-        activities = self._recording.tables["activities"]
+        activities = self.recording.tables["activities"]
         known = DICTIONARIES["activities", "copy_kind"]
         copies = codes(activities["copy_kind"], known)[self.rows].astype(np.int64)
         engines = np.where(self.kind == COPY, len(KINDS) + copies, self.kind)
@@ -349,8 +349,8 @@ class Schedule:
     def _before_events(self) -> "_Pairs":
         import numpy as np
 
-        waits = self._recording.derived["stream_waits"]
-        table = self._recording.tables["synchronizations"]
+        waits = self.recording.derived["stream_waits"]
+        table = self.recording.tables["synchronizations"]
         launched = plain(table["correlation"])
         record, wait = plain(waits["record"]), plain(waits["wait"])
         before, known = self._last_until(plain(waits["recorded_stream"]), launched[record])
@@ -364,7 +364,7 @@ class Schedule:
         """Yield what the legacy default stream and blocking streams wait for."""
         import numpy as np
 
-        streams = self._recording.tables["streams"]
+        streams = self.recording.tables["streams"]
         kinds, ids = codes(streams["kind"], _STREAMS), plain(streams["id"])
         used = [stream for _, stream in self._most_used_streams()]
         default = np.intersect1d(ids[kinds == _STREAMS.index("default")], used)
@@ -407,16 +407,6 @@ BY_STREAM, BY_EVENT, BY_DEFAULT_STREAM = -1, -2, -3
 
 # Values of `_Constraints.work` other than activities.
 _GAP, _NESTED, _OWN, _LAUNCHED = -1, -2, -3, -4
-
-_schedules: "WeakKeyDictionary[Recording, Schedule]" = WeakKeyDictionary()
-
-
-def schedule_of(recording: "Recording") -> Schedule:
-    """Return the schedule of a recording, computed once."""
-    found = _schedules.get(recording)
-    if found is None:
-        found = _schedules[recording] = Schedule(recording)
-    return found
 
 
 def _blocks(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":

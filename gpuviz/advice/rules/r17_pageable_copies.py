@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.schedule import COPY, Schedule, schedule_of
+from gpuviz.advice.schedule import COPY, Schedule
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations, stacks_of
@@ -32,7 +32,7 @@ _LEAST_COPIES = 4
 _MOST_ROWS = 1000
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find large copies of pageable memory.
 
     Trigger: copies of at least 64 KiB from or to pageable memory, at least four by one line, which
@@ -46,9 +46,9 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     """
     import numpy as np
 
-    if not recording.tables["activities"].num_rows or not recording.tables["api_calls"].num_rows:
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
         return
-    schedule = schedule_of(recording)
     activities = recording.tables["activities"]
     memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows]
     sizes = plain(activities["bytes"])[schedule.rows]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import LONG_NS, host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.schedule import COPY, Schedule, schedule_of
+from gpuviz.advice.schedule import COPY, Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_count, format_duration
@@ -50,7 +50,7 @@ class _Rows:
     direction: str
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find small copies that follow each other without other work of the GPU between them.
 
     Trigger: at least eight copies in one direction of less than 64 KiB each, by one line and
@@ -60,9 +60,9 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     what they take longer than the shortest one, their calls and those between them take no time.
     The program may compute the values one after the other: ``possible``.
     """
-    if not recording.tables["activities"].num_rows or not recording.tables["api_calls"].num_rows:
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
         return
-    schedule = schedule_of(recording)
     for device in recording.devices:
         for rows in _rows(recording, schedule, device):
             yield from _finding(recording, schedule, rows, device)
@@ -114,7 +114,7 @@ def _finding(
 
     calls = recording.tables["api_calls"]
     between = _calls_between(recording, schedule.call[rows.first], schedule.call[rows.last])
-    gaps = between & (host_gaps(recording, device).length < LONG_NS)
+    gaps = between & (host_gaps(schedule, device).length < LONG_NS)
     shorter = schedule.duration.copy()
     shorter[rows.work] -= shorter[rows.work].min()
     saved_ns = schedule.saved_ns(

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.schedule import KERNEL, schedule_of
+from gpuviz.advice.schedule import KERNEL, Schedule
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording.recording import Recording
 
 # Of the time from the device's first activity to its last, without what is between cells.
 _LEAST_SHARE = 0.1
@@ -24,7 +23,7 @@ _MOST_BUSY = 0.5
 _LEAST_LAUNCHES = 100
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find devices that wait for the host's next launch most of the time.
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
@@ -37,15 +36,15 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     """
     import numpy as np
 
-    if not recording.tables["api_calls"].num_rows or not recording.tables["activities"].num_rows:
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
         return
-    schedule = schedule_of(recording)
     calls = recording.tables["api_calls"]
     for device in recording.overlap().devices:
         of_device = schedule.device == device.device
         kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
-        gaps = host_gaps(recording, device.device)
+        gaps = host_gaps(schedule, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
         between_cells = int(gaps.idle[~gaps.is_in_cell].sum())

@@ -7,7 +7,7 @@ from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import COPY, Schedule, schedule_of
+from gpuviz.advice.schedule import COPY, Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
@@ -64,7 +64,7 @@ class _Waits:
         return int(busy.within(self.begin, self.end).sum())
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: during ``waiting_ns`` of the line's calls (the derived table ``host_waits``), the GPU
@@ -77,9 +77,9 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     is always busy saves nothing. Whether the program needs the value at once is not recorded:
     ``possible``.
     """
-    if not recording.derived["host_waits"].num_rows or not recording.tables["activities"].num_rows:
+    recording = schedule.recording
+    if not recording.derived["host_waits"].num_rows:
         return
-    schedule = schedule_of(recording)
     for waits in _longest(recording, schedule):
         waited_ns = waits.total_ns(schedule)
         if waited_ns >= max(_LEAST_SHARE * recording.duration_ns, waits.transfer_ns):

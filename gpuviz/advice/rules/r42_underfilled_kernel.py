@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import KERNEL, Schedule, schedule_of
+from gpuviz.advice.schedule import KERNEL, Schedule
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of, text_numbers, texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
@@ -51,7 +51,7 @@ class _Kernels:
         return fill
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels with fewer blocks than half of the GPU's multiprocessors.
 
     Trigger: one kernel of one line, in launches of at least 10 µs with so few blocks, takes at
@@ -63,9 +63,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     launches, at least 2 µs each. If the number is unknown, the durations are 2 µs. This is an upper
     bound, because more blocks may have to share memory bandwidth: ``possible``.
     """
-    if not recording.tables["activities"].num_rows:
-        return
-    schedule = schedule_of(recording)
+    recording = schedule.recording
     for device in recording.devices:
         for kernels in _candidates(recording, schedule, device):
             yield _finding(recording, schedule, kernels, device)

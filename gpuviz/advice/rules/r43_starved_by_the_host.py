@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
-from gpuviz.advice.schedule import Schedule, schedule_of
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -43,7 +43,7 @@ class _Place:
         return f"between {text_of(self.first)} and {text_of(self.last)}"
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find places of the program where the host computes while the GPU has nothing to do.
 
     Trigger: at least three times, two calls of a thread are at least 100 µs apart, more than a
@@ -56,11 +56,11 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed without these gaps. It is an upper bound, because
     the work has to be done somewhere: ``possible``.
     """
-    if not recording.tables["api_calls"].num_rows or not recording.tables["activities"].num_rows:
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
         return
-    schedule = schedule_of(recording)
     for device in recording.devices:
-        gaps = host_gaps(recording, device)
+        gaps = host_gaps(schedule, device)
         for place in _places(recording, gaps):
             enough = place.idle_ns >= _LEAST_SHARE * recording.duration_ns
             if enough and len(place.calls) >= _LEAST_TIMES:

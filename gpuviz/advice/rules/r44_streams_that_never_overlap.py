@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import BY_DEFAULT_STREAM, BY_EVENT, COPY, KERNEL, Schedule, schedule_of
+from gpuviz.advice.schedule import BY_DEFAULT_STREAM, BY_EVENT, COPY, KERNEL, Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
@@ -63,7 +63,7 @@ class _Switches:
         return _Switches(self.before[mask], self.after[mask])
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find devices on which several streams work, but never at the same time.
 
     Trigger: at least two streams each have 5 % of the device's busy time, less than 1 % of it has
@@ -79,8 +79,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     """
     import numpy as np
 
-    if not recording.tables["activities"].num_rows:
-        return
+    recording = schedule.recording
     overlap = recording.overlap()
     for device in overlap.devices:
         busy = [
@@ -91,7 +90,6 @@ def find(recording: "Recording") -> "Iterator[Finding]":
         several = len(busy) > 1
         if not several or device.sum_ns - device.busy_ns > _LEAST_OVERLAP * device.busy_ns:
             continue
-        schedule = schedule_of(recording)
         switches = _switches(schedule, device.device, busy)
         shorter = np.minimum(schedule.duration[switches.before], schedule.duration[switches.after])
         reasons = _reasons(recording, schedule, switches)
@@ -104,7 +102,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
             and weights[why] >= _LEAST_EXPLAINED * could_overlap
         ):
             chosen = switches.chosen(reasons == why)
-            yield _finding(recording, device, _names(recording, busy), chosen, why)
+            yield _finding(schedule, device, _names(recording, busy), chosen, why)
 
 
 def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Switches:
@@ -214,11 +212,11 @@ def _would_fit(recording: "Recording", schedule: Schedule, switches: _Switches) 
 
 
 def _finding(
-    recording: "Recording", device: "DeviceOverlap", names: str, switches: _Switches, why: int
+    schedule: Schedule, device: "DeviceOverlap", names: str, switches: _Switches, why: int
 ) -> Finding:
     import numpy as np
 
-    schedule = schedule_of(recording)
+    recording = schedule.recording
     before, after = switches.before, switches.after
     shorter = np.minimum(schedule.duration[before], schedule.duration[after])
     rows = schedule.rows[before[np.argsort(-shorter, kind="stable")[:_MOST_ROWS]]]

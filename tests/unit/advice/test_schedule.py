@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import schedule_of
+from gpuviz.advice.schedule import Schedule
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
@@ -47,7 +47,7 @@ def test_without_waits_a_program_is_as_much_faster_as_predicted(steps):
     recording, measured = difference(steps, waits=False)
 
     calls = recording.tables["api_calls"].num_rows
-    saved = schedule_of(recording).saved_ns(without_wait=np.ones(calls, bool))
+    saved = Schedule(recording).saved_ns(without_wait=np.ones(calls, bool))
 
     assert abs(saved - measured) <= LATENCY_NS + CALL_NS * len(steps)
 
@@ -57,7 +57,7 @@ def test_without_waits_a_program_is_as_much_faster_as_predicted(steps):
 def test_with_shorter_kernels_a_program_is_as_much_faster_as_predicted(steps):
     recording, measured = difference(steps, share_of_duration=0.25)
 
-    schedule = schedule_of(recording)
+    schedule = Schedule(recording)
     saved = schedule.saved_ns(duration=schedule.duration // 4)
 
     assert abs(saved - measured) <= LATENCY_NS
@@ -69,7 +69,7 @@ def test_without_work_of_the_host_a_program_is_as_much_faster_as_predicted(steps
     recording, measured = difference(steps, works=False)
 
     calls = recording.tables["api_calls"].num_rows
-    saved = schedule_of(recording).saved_ns(without_gap=np.ones(calls, bool))
+    saved = Schedule(recording).saved_ns(without_gap=np.ones(calls, bool))
 
     assert abs(saved - measured) <= LATENCY_NS
 
@@ -79,7 +79,7 @@ def test_without_work_of_the_host_a_program_is_as_much_faster_as_predicted(steps
 def test_nothing_changes_without_a_change(steps):
     recording = timed(lambda gpu: run(gpu, steps))
 
-    schedule = schedule_of(recording)
+    schedule = Schedule(recording)
     calls = np.zeros(recording.tables["api_calls"].num_rows, bool)
 
     assert schedule.saved_ns() == 0
@@ -91,7 +91,7 @@ def test_without_calls_everything_stays_where_it_was():
     tables = dict(recording.tables)
     tables["api_calls"] = tables["api_calls"].slice(0, 0)
 
-    schedule = schedule_of(Recording(tables, recording.manifest))
+    schedule = Schedule(Recording(tables, recording.manifest))
 
     assert schedule.saved_ns(duration=schedule.duration) == 0
     assert schedule.saved_ns(duration=schedule.duration // 2) == 25_000
@@ -108,7 +108,7 @@ def test_damaged_times_and_ids_do_no_harm():
     backwards = calls["end"].to_numpy()[::-1].copy()
     tables["api_calls"] = calls.set_column(calls.schema.get_field_index("end"), "end", [backwards])
 
-    schedule = schedule_of(Recording(tables, recording.manifest))
+    schedule = Schedule(Recording(tables, recording.manifest))
 
     assert schedule.saved_ns() == 0
     assert schedule.call.tolist() == [-1, -1]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.findings import rules
-from gpuviz.advice.schedule import schedule_of
+from gpuviz.advice.findings import time_rules
+from gpuviz.advice.schedule import Schedule
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
@@ -56,11 +56,11 @@ def run(gpu, operations, repeats):
 
 
 def check(recording):
-    schedule = schedule_of(recording)
+    schedule = Schedule(recording)
     assert schedule.saved_ns() == 0
     assert schedule.saved_ns(duration=schedule.duration) == 0
-    for rule in rules():
-        for finding in rule(recording):
+    for rule in time_rules():
+        for finding in rule(schedule):
             assert 0 <= finding.saved_ns <= recording.duration_ns, finding
             assert finding.title.endswith(".")
             assert finding.reason.endswith(".")
@@ -108,8 +108,9 @@ def test_damaged_times_do_no_harm(operations, data):
             position = tables[name].schema.get_field_index(column)
             kind = tables[name].schema.field(column).type
             tables[name] = tables[name].set_column(position, column, pa.array(values, kind))
-    damaged = Recording(tables, recording.manifest)
 
-    for rule in rules():
-        assert all(finding.saved_ns >= 0 for finding in rule(damaged))
-    assert np.all(schedule_of(damaged).duration >= 0)
+    schedule = Schedule(Recording(tables, recording.manifest))
+
+    for rule in time_rules():
+        assert all(finding.saved_ns >= 0 for finding in rule(schedule))
+    assert np.all(schedule.duration >= 0)
