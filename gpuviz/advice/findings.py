@@ -27,12 +27,18 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     Of two that save the same bytes, the earlier is easier to follow.
     """
     from gpuviz.advice.rules import (
+        r02_early_allocation,
         r07_missed_in_place,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
 
-    return (r45_dead_at_the_peak.find, r46_same_bytes_twice.find, r07_missed_in_place.find)
+    return (
+        r45_dead_at_the_peak.find,
+        r02_early_allocation.find,
+        r46_same_bytes_twice.find,
+        r07_missed_in_place.find,
+    )
 
 
 def time_rules() -> "tuple[TimeRule, ...]":

@@ -125,14 +125,26 @@ class DeviceBlocks:
         """Return the call site and the source line of a stack."""
         return self.recording.call_stacks.call_site(stack)
 
+    def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+        """Return the call site and the source line of the first use of some blocks."""
+        import numpy as np
+
+        rows = self.used.first[self.number[blocks]]
+        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
         import numpy as np
 
-        calls = self.recording.tables["api_calls"]
         rows = self.used.last[self.number[blocks]]
-        last = rows[np.argmax(plain(calls["time"])[rows])]
-        return self.site_of(int(plain(calls["stack"])[last]))
+        return self._site_of_call(rows[np.argmax(self._call_times[rows])])
+
+    @cached_property
+    def _call_times(self) -> "NDArray[Any]":
+        return plain(self.recording.tables["api_calls"]["time"])
+
+    def _site_of_call(self, row: int) -> tuple[str, str]:
+        return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
         """Return the allocations of some blocks, and a window in ns that shows the peak."""
