@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.01
 # Of one gap it is not known whether it is part of the computation, or of its preparation.
 _LEAST_TIMES = 3
+# The first time often includes preparation; as a multiple of the longest later time.
+_MOST_OF_FIRST = 2
 _MOST_PLACES = 8
 _MOST_ROWS = 1000
 
@@ -51,7 +53,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
     where the call stacks of the calls before and after differ. Time between notebook cells does not
     count, nor do gaps before the first launch of a kernel, which CuPy compiles or loads then. The
-    first gap of a place counts as much as its longest later one at most, for the same reason.
+    first gap of a place does not count if it is twice as long as any later one, for the same
+    reason.
 
     Saving: the recording's `Schedule`, replayed without these gaps. It is an upper bound, because
     the work has to be done somewhere: ``possible``.
@@ -90,11 +93,10 @@ def _places(recording: "Recording", gaps: HostGaps) -> list[_Place]:
     places = []
     for key, of_place in found.items():
         rows = np.sort(np.array(of_place))
-        idle = gaps.idle[rows]
-        if len(idle) > 1:
-            idle[0] = min(int(idle[0]), int(idle[1:].max()))
+        if gaps.idle[rows[0]] > _MOST_OF_FIRST * gaps.idle[rows[1:]].max(initial=0):
+            rows = rows[1:]
         (first, last), stacks_of_place = lines[key]
-        places.append(_Place(first, last, stacks_of_place, rows, int(idle.sum())))
+        places.append(_Place(first, last, stacks_of_place, rows, int(gaps.idle[rows].sum())))
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
 
 

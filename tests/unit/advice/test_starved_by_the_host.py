@@ -52,7 +52,7 @@ def starts_slowly(gpu):
     for step in range(STEPS):
         gpu.launch("step", duration=200e-6)
         gpu.synchronize()
-        gpu.work_on_host(110e-6 if step else 1.0)
+        gpu.work_on_host(5e-3 if step else 1.0)
 
 
 def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_faster_as_predicted():
@@ -104,9 +104,9 @@ def test_time_between_notebook_cells_is_no_finding():
 
 
 def test_a_slow_first_iteration_does_not_count_as_work_of_each():
-    findings = small(starts_slowly, "R43")
+    (finding,) = found(starts_slowly, "R43")
 
-    assert all(finding.saved_ns < 1e9 / 2 for finding in findings)
+    assert finding.saved_ns == pytest.approx((STEPS - 2) * 5e6, rel=0.02)
 
 
 def test_work_is_between_the_lines_of_the_innermost_common_function():
