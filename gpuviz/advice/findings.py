@@ -46,6 +46,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
+        r25_unhidden_transfer,
         r27_launch_bound,
         r41_waits_for_earlier_work,
         r42_underfilled_kernel,
@@ -56,6 +57,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
+        r25_unhidden_transfer.find,
         r27_launch_bound.find,
         r41_waits_for_earlier_work.find,
         r42_underfilled_kernel.find,

@@ -9,7 +9,7 @@ from gpuviz.advice.schedule import COPY, Schedule
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations, stacks_of
-from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
     return Finding(
         rule="R17",
         title=(
-            f"{format_counted(len(work), 'copy', 'copies')} of pageable memory "
-            f"{'takes' if len(work) == 1 else 'take'} {format_duration(gpu_ns)} on the GPU and "
+            f"{format_count(len(work))} copies of pageable memory take "
+            f"{format_duration(gpu_ns)} on the GPU and "
             f"{format_duration(called_ns)} of the host; pinned memory is faster."
         ),
         reason=(
