@@ -35,6 +35,8 @@ _MOST_STREAMS = 64
 # More than any GPU runs at once; a product of three damaged numbers could overflow.
 _MOST_BLOCKS = 1 << 31
 _NEVER = -(2**62)
+# Times of a damaged recording are clipped, so that no sum of them overflows.
+_LIMIT = 2**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Schedule:
             plain(activities[name])[self.rows]
             for name in ("time", "device", "stream", "correlation")
         )
+        self.begin = np.clip(self.begin, -_LIMIT, _LIMIT)
         self.duration = durations(activities)[self.rows]
         self.end = self.begin + self.duration
         self.call = calls_of(tables, self._launch)
@@ -105,7 +108,7 @@ class Schedule:
         self.multiprocessors: dict[int, int] = dict(
             zip(devices["id"].to_pylist(), devices["multiprocessors"].to_pylist(), strict=True)
         )
-        self._called = plain(self._calls["time"])
+        self._called = np.clip(plain(self._calls["time"]), -_LIMIT, _LIMIT)
         self._returned = self._called + durations(self._calls)
         self._place_moments()
         self._by_stream = np.argsort(_pairs(self.stream, self._launch), kind="stable")

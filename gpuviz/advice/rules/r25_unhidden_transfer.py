@@ -7,6 +7,7 @@ from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import COPY, KERNEL, Schedule
+from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_count, format_duration
@@ -57,7 +58,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     chosen = (schedule.kind == COPY) & np.isin(directions, [_TO_DEVICE, _TO_HOST])
     chosen &= (memories == _MEMORIES.index("pinned")) & (schedule.duration >= _SHORTEST_NS)
-    chosen &= schedule.call >= 0
+    synchronous = np.append(call_kinds(recording.tables) == CallKind.MEMCPY, True)
+    chosen &= ~synchronous[schedule.call]
     for device in recording.devices:
         of_device = schedule.device == device
         kernels = of_device & (schedule.kind == KERNEL)

@@ -17,7 +17,10 @@ std::vector<std::int64_t> earliest_times(std::span<const std::int64_t> not_befor
             throw std::invalid_argument("constraints must be sorted by target, after their source");
         }
         latest = target;
-        times[target] = std::max(times[target], times[source] + constraints.lag[row]);
+        std::int64_t time = 0;
+        // Times of a damaged recording may be out of range; such a constraint says nothing.
+        if (__builtin_add_overflow(times[source], constraints.lag[row], &time)) continue;
+        times[target] = std::max(times[target], time);
     }
     return times;
 }

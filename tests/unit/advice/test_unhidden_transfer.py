@@ -63,6 +63,14 @@ def short(gpu):
         gpu.launch("filter", duration=100e-6, writes=[x])
 
 
+def blocking(gpu):
+    x, y = gpu.empty(CHUNK), gpu.empty(CHUNK)
+    for _ in range(CHUNKS):
+        gpu.copy_to_host(y, pinned=True)
+        gpu.copy_to_device(x, pinned=True, blocking=True)
+        gpu.launch("filter", duration=900e-6, writes=[x])
+
+
 def only_copies(gpu):
     x = gpu.empty(CHUNK)
     for _ in range(CHUNKS):
@@ -92,7 +100,8 @@ def test_copies_in_line_with_kernels_are_found_and_overlap_saves_what_was_predic
 
 
 @pytest.mark.parametrize(
-    "program", [in_turn, only_to_device_in_turn, waiting_for_each, pageable, short, only_copies]
+    "program",
+    [in_turn, only_to_device_in_turn, waiting_for_each, blocking, pageable, short, only_copies],
 )
 def test_hidden_awaited_pageable_short_and_lonely_copies_are_no_finding(program):
     assert small(program, "R25") == []
