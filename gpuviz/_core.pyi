@@ -94,6 +94,11 @@ class CudaDriver:
     def total_memory(self, ordinal: int) -> int:
         """Return the memory of a device in bytes, without creating a context."""
 
+    def multiprocessors(self, ordinal: int) -> int:
+        """
+        Return the number of multiprocessors of a device, without creating a context.
+        """
+
 class CudaDevice(Device):
     def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
 
@@ -493,6 +498,11 @@ def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations:
 def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int, start: int | None = None, end: int | None = None) -> dict[str, Any]:
     """
     Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
+    """
+
+def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sources: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], lags: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.
     """
 
 def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object, object]:

@@ -293,7 +293,7 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
     streams = plain(table["stream"])
     waits = np.flatnonzero(kinds == _SYNCHRONIZATION_KINDS.index("stream_wait_event"))
     records = np.flatnonzero(kinds == _SYNCHRONIZATION_KINDS.index("event_record"))
-    found = _records_of(table, records, waits)
+    found = records_of(table, records, waits)
     chosen = (found >= 0) & (streams[found] != streams[waits])
     record, wait = found[chosen], waits[chosen]
     orders = _Launches(tables, np.union1d(streams[record], streams[wait]))
@@ -315,7 +315,7 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
     }
 
 
-def _records_of(
+def records_of(
     table: "pa.Table",
     records: "NDArray[Any]",
     waits: "NDArray[Any]",

@@ -124,6 +124,18 @@ def view(*, file: Path) -> None:
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--all", "everything", is_flag=True, help="Also what saves little.")
+@examples("gpuviz findings run.gpuviz", "gpuviz findings --json run.gpuviz | jq .findings")
+def findings(*, file: Path, as_json: bool, everything: bool) -> None:
+    """Print what costs memory or time, and what to change."""
+    from gpuviz.commands import findings as command
+
+    command.run(file, as_json=as_json, everything=everything)
+
+
+@commands.command()
+@click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz info run.gpuviz", "gpuviz info --json run.gpuviz | jq .devices")
 def info(*, file: Path, as_json: bool) -> None:
     """Print the main facts of a recording."""

@@ -178,6 +178,7 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
             "total_memory": driver.total_memory(device),
             "kind": "cuda",
             "uuid": driver.device_uuid(device),
+            "multiprocessors": driver.multiprocessors(device),
         }
         for device in sorted(devices)
     ]

@@ -115,6 +115,8 @@ def _line_parser() -> _Parser:
     add("stop", "Stop recording, print a summary, and return the recording.")
     add("status", "Show what has been recorded, dropped events, and the overhead.")
     add("dashboard", "Show the live dashboard.")
+    verb = add("findings", "Print what costs memory or time so far, and what to change.")
+    verb.add_argument("--all", action="store_true", help="also what saves little")
     add("clear", "Discard what was recorded; a recording in progress continues in memory.")
     for name, kind in (("report", "HTML page"), ("save", ".gpuviz file")):
         verb = add(name, f"Write the recording as one {kind}.")

@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
+from gpuviz.advice.text import MOST_SHOWN, findings_text
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion
@@ -94,6 +95,12 @@ class GpuvizMagics(Magics):
         from gpuviz.notebook.dashboard import dashboard
 
         display(dashboard())  # type: ignore[no-untyped-call] # IPython's
+
+    def _findings(self, arguments: Namespace) -> None:
+        recording = self.control.recording
+        found = recording.findings(small=arguments.all)
+        most = None if arguments.all else MOST_SHOWN
+        sys.stdout.write(f"{findings_text(recording, found, most)}\n")
 
     def _clear(self, _: Namespace) -> None:
         self.control.clear()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryColumns, MemoryState
+    from gpuviz.advice.finding import Finding
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
     from gpuviz.analysis.overlap import Overlap
@@ -256,6 +257,17 @@ class Recording:
         from gpuviz.out_of_memory.failures import out_of_memory
 
         return out_of_memory(self)
+
+    def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
+        """Return what costs memory or time, with what to change, most saving first.
+
+        Args:
+            small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
+                time, or saves nothing after the findings before it.
+        """
+        from gpuviz.advice.findings import findings
+
+        return findings(self, small=small)
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return time and size of the peak of allocated bytes.

@@ -88,6 +88,7 @@ ACTIVITY_TABLES = (
 # Values of columns that an older file lacks.
 DEFAULTS = {
     ("devices", "uuid"): "",
+    ("devices", "multiprocessors"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
@@ -158,6 +159,7 @@ def schemas() -> "dict[str, pa.Schema]":
 
     - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
       or ``MIG-``, empty if unknown; ordinals may denote other GPUs in other processes.
+      ``multiprocessors`` is 0 if unknown.
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
       be reused after the stream is destroyed. ``created`` is 0 for streams that existed before,
       ``destroyed`` is -1 if no end was recorded.
@@ -204,6 +206,7 @@ _COLUMNS = {
         "total_memory": "int64",
         "kind": "utf8",
         "uuid": "utf8",
+        "multiprocessors": "int32",
     },
     "streams": {
         "id": "uint32",

@@ -12,14 +12,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.advice.text import unknown
 from gpuviz.formats.gpuviz import TABLE_SUFFIX, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.facts import environment, facts, notes, title
-from gpuviz.report.findings import findings_list
 from gpuviz.report.markup import facts_list, section
+from gpuviz.report.notices import notices, notices_list
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
 from gpuviz.report.summary import DeviceSummary, headline, summarize
@@ -27,6 +28,7 @@ from gpuviz.report.summary import DeviceSummary, headline, summarize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.advice.finding import Finding
     from gpuviz.recording.recording import Recording
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -151,6 +153,7 @@ def _text(shown: Shown) -> tuple[str, str]:
             "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
+    found = recording.findings()
     parts = {
         "policy": policy(script, style),
         "title": escape(title(recording)),
@@ -158,7 +161,7 @@ def _text(shown: Shown) -> tuple[str, str]:
         "notes": notes(recording),
         "facts": facts_list(facts(recording, summaries), "gpuviz-facts gpuviz-facts--head"),
         "device_choice": _device_choice(summaries),
-        "devices": "\n".join(_device(recording, summary) for summary in summaries)
+        "devices": "\n".join(_device(recording, summary, found) for summary in summaries)
         or "<p>This recording is empty: it contains no device.</p>",
         "environment": section(
             "Environment", facts_list(environment(recording)), slug="environment"
@@ -219,7 +222,7 @@ def _device_choice(summaries: list[DeviceSummary]) -> str:
     )
 
 
-def _device(recording: "Recording", summary: DeviceSummary) -> str:
+def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Finding, ...]") -> str:
     numbers = "\n".join(
         f'<div class="gpuviz-number"><dt>{escape(number.name)}</dt>'
         f'<dd class="gpuviz-number__value">{escape(number.value)}</dd>'
@@ -232,6 +235,6 @@ def _device(recording: "Recording", summary: DeviceSummary) -> str:
 {numbers}
 </dl>
 <h3>Findings</h3>
-{findings_list(recording, summary)}
+{notices_list(notices(recording, summary, found), unknown(recording))}
 <div data-charts="{summary.device}"></div>
 </article>"""

@@ -60,7 +60,8 @@ class SimulatedSource:
         """Return the simulated device."""
         total = self._allocator.device.total_memory
         named = {"id": DEVICE, "name": "simulated GPU", "uuid": ""}
-        return [named | {"total_memory": total, "kind": "simulated"}]
+        size = {"total_memory": total, "multiprocessors": _core.SimulatedGpu.multiprocessors}
+        return [named | size | {"kind": "simulated"}]
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the device."""

@@ -41,6 +41,8 @@ def test_each_device_has_an_allocator_and_its_events():
     assert [row["id"] for row in recording.table("devices").to_pylist()] == [0, 1]
     uuids = [totals["uuid"].removeprefix("GPU-") for totals in device_totals()]
     assert [row["uuid"] for row in recording.table("devices").to_pylist()] == uuids[:2]
+    counts = [cp.cuda.Device(n).attributes["MultiProcessorCount"] for n in (0, 1)]
+    assert [row["multiprocessors"] for row in recording.table("devices").to_pylist()] == counts
     assert (int(first.sum()), int(copied.sum())) == (1000, 1000)
     assert copied.device.id == 1
 

@@ -54,6 +54,7 @@ PYTHON = {
     "quantities": set[str](),
     "recording": {"errors", "_core"},
     "analysis": _VALUES,
+    "advice": _VALUES | {"analysis"},
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
@@ -69,21 +70,30 @@ PYTHON = {
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
     "recorder.status": set[str](),
-    "report": _READERS | {"recorder.status", "out_of_memory"},
+    "report": _READERS | {"recorder.status", "out_of_memory", "advice"},
     "notebook": _READERS
-    | {"recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
+    | {"advice", "recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
     "server": {"recorder.nvml"},
     "server.convert": {"errors", "recording"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
-    | {"recorder", "allocator", "frameworks", "report", "simulation", "doctor", "out_of_memory"},
+    | {
+        "advice",
+        "recorder",
+        "allocator",
+        "frameworks",
+        "report",
+        "simulation",
+        "doctor",
+        "out_of_memory",
+    },
     "__main__": {"commands"},
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
 # call the caller's framework, and a page is written when it is needed. NVML counts GPUs without
 # starting CUDA.
 PYTHON_IN_FUNCTIONS = {
-    "recording": {"analysis", "formats", "report", "out_of_memory"},
+    "recording": {"analysis", "advice", "formats", "report", "out_of_memory"},
     "out_of_memory": {"notebook"},
     "allocator": {"frameworks", "recorder.nvml"},
 }

@@ -34,7 +34,9 @@ void bind_cuda(nb::module_& m) {
         .def("device_uuid", &CudaDriver::device_uuid, "ordinal"_a,
              "Return the UUID as nvidia-smi prints it after GPU- or MIG-; makes no context.")
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
-             "Return the memory of a device in bytes, without creating a context.");
+             "Return the memory of a device in bytes, without creating a context.")
+        .def("multiprocessors", &CudaDriver::multiprocessors, "ordinal"_a,
+             "Return the number of multiprocessors of a device, without creating a context.");
 
     nb::class_<CudaDevice, device::Device>(m, "CudaDevice")
         .def(

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/earliest_times.hpp"
 #include "analysis/idle_gaps.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
@@ -118,6 +119,23 @@ Columns idle_gaps_of(const Columns& activities, const Columns& calls,
     return columns;
 }
 
+nb::object earliest_times_of(const Column<std::int64_t>& not_before,
+                             const Column<std::uint32_t>& sources,
+                             const Column<std::uint32_t>& targets,
+                             const Column<std::int64_t>& lags) {
+    analysis::Constraints constraints;
+    ColumnViews views;
+    views.take("source", sources, constraints.source)
+        .take("target", targets, constraints.target)
+        .take("lag", lags, constraints.lag);
+    std::vector<std::int64_t> times;
+    {
+        const python::GilRelease unlocked;
+        times = analysis::earliest_times({not_before.data(), not_before.shape(0)}, constraints);
+    }
+    return to_numpy(std::move(times));
+}
+
 }  // namespace
 
 void bind_overlap(nb::module_& m) {
@@ -133,6 +151,11 @@ void bind_overlap(nb::module_& m) {
           "Return the columns of the derived table `idle_gaps`, of the columns that `overlap` "
           "takes. `activity` is a row of those given. Streams that would make it longer than "
           "`most_rows` are left out.");
+    m.def("earliest_times", &earliest_times_of, "not_before"_a.noconvert(), "sources"_a.noconvert(),
+          "targets"_a.noconvert(), "lags"_a.noconvert(),
+          "Return the earliest time of each moment, where each target is at least its lag after "
+          "its source. Constraints are sorted by target, and sources precede targets; else "
+          "ValueError.");
 }
 
 }  // namespace gpuviz::bindings

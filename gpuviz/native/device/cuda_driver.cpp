@@ -107,4 +107,13 @@ std::uint64_t CudaDriver::total_memory(int ordinal) const {
     return total;
 }
 
+int CudaDriver::multiprocessors(int ordinal) const {
+    CUdevice device = 0;
+    check(get_device(&device, ordinal), "cuDeviceGet");
+    int count = 0;
+    check(get_attribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+          "cuDeviceGetAttribute");
+    return count;
+}
+
 }  // namespace gpuviz::device

@@ -28,6 +28,7 @@ class CudaDriver {
     // The UUID that nvidia-smi prints after GPU- or MIG-.
     [[nodiscard]] std::string device_uuid(int ordinal) const;
     [[nodiscard]] std::uint64_t total_memory(int ordinal) const;
+    [[nodiscard]] int multiprocessors(int ordinal) const;
 
 #define GPUVIZ_CUDA_FUNCTIONS(X)                                          \
     X(init, cuInit, cuInit)                                               \

@@ -39,7 +39,17 @@ def test_help_names_every_command(gpuviz_command):
 
     assert code == 0
     listed = re.findall(r"^│ ([a-z]+) ", out.split("Commands")[1], re.MULTILINE)
-    assert listed == ["convert", "demo", "doctor", "info", "report", "run", "stats", "view"]
+    assert listed == [
+        "convert",
+        "demo",
+        "doctor",
+        "findings",
+        "info",
+        "report",
+        "run",
+        "stats",
+        "view",
+    ]
 
 
 def test_help_loads_no_heavy_library():

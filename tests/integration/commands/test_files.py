@@ -10,7 +10,14 @@ from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.report import parse_range, parse_size
 from gpuviz.errors import GpuvizError
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
+from tests.unit.advice.programs import recorded
+from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.report.recordings import make_recording
+
+TITLE = (
+    "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
+    "uses it any more."
+)
 
 
 @pytest.fixture
@@ -236,3 +243,22 @@ def test_help_of_every_verb_has_an_example(folder, verb):
 
     assert done.returncode == 0
     assert f"$ gpuviz {verb} " in done.stdout.replace("\n", " ")
+
+
+def test_findings_name_the_line_and_the_saving(tmp_path):
+    recorded(keeps).save(tmp_path / "run.gpuviz")
+    done = run([GPUVIZ, "findings", "run.gpuviz"], tmp_path)
+    first, second, *_ = done.stdout.splitlines()
+
+    assert first == (f"1. {TITLE} [R45, likely]")
+    assert second == "   Saves 32.0 MiB of the peak."
+
+
+def test_findings_are_facts_for_programs(tmp_path):
+    recorded(keeps).save(tmp_path / "run.gpuviz")
+    facts = json.loads(run([GPUVIZ, "findings", "--json", "run.gpuviz"], tmp_path).stdout)
+
+    assert [(each["rule"], each["saved_bytes"]) for each in facts["findings"]] == [
+        ("R45", 32 << 20)
+    ]
+    assert facts["unknown"] == []

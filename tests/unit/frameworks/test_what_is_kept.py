@@ -129,6 +129,9 @@ class Driver:
     def total_memory(self, _):
         return 16 * GIB
 
+    def multiprocessors(self, _):
+        return 132
+
 
 @pytest.fixture
 def observed(monkeypatch, tmp_path):

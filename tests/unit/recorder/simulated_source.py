@@ -53,6 +53,7 @@ class SimulatedSource:
                 "id": device,
                 "name": "simulated",
                 "uuid": "",
+                "multiprocessors": 0,
                 "total_memory": CAPACITY,
                 "kind": "simulated",
             }

@@ -172,3 +172,18 @@ def test_unloading_and_reloading_leave_nothing_behind(plain_shell):
     assert reloaded == loaded
     assert after == before
     assert Recorder.active() is None
+
+
+def test_findings_are_printed_while_it_records(shell):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run('image = gpu.empty(32 << 20)\ngpu.launch("make", duration=1e-4, writes=[image])')
+    shell.run('large = gpu.empty(64 << 20)\ngpu.launch("use", duration=1e-4, writes=[large])')
+    before = shell.run("%gpuviz findings")
+    shell.run("gpu.synchronize()\ndel image, large")
+    after = shell.run("%gpuviz findings --all")
+
+    # What is not freed may be used by a later cell.
+    assert before.stdout.startswith("Nothing was found that would save 1 % of the peak")
+    assert after.stdout.startswith(
+        "1. 32.0 MiB from `image = gpu.empty(32 << 20)` is still allocated"
+    )

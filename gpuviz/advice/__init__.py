@@ -1,0 +1,1 @@
+"""Findings of a recording: what is wrong, what it costs, what to change."""

@@ -1,0 +1,83 @@
+"""A finding: what costs memory or time, why gpuviz thinks so, and what to change."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gpuviz.advice.memory_changes import Change
+
+Certainty = Literal["certain", "likely", "possible"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the program and its share of a finding.
+
+    Attributes:
+        site: ``function (file:line)``.
+        source: The text of the line; empty if unknown.
+        amount: Its share as text, with the unit.
+        stack: An id of ``stacks``; 0 if unknown.
+    """
+
+    site: str
+    source: str
+    amount: str
+    stack: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Rows of a table that show a finding.
+
+    Attributes:
+        table: The name of a table or derived table of the recording.
+        rows: Row numbers, ascending.
+        window: Begin and end of the time that shows them, in ns since the recording's start.
+    """
+
+    table: str
+    rows: tuple[int, ...]
+    window: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that costs memory or time, and what to change.
+
+    Attributes:
+        rule: The rule that found it, such as ``R45``; see docs/findings.md.
+        title: The finding with its figures, in one line.
+        reason: The figures that gpuviz followed.
+        change: What to change in the program.
+        certainty: ``certain`` if it follows from the recording alone, ``likely`` if it rests on
+            what gpuviz can see of kernels' arguments, ``possible`` if the program's intention
+            decides.
+        device: Ordinal.
+        saved_bytes: Predicted decrease of the peak of allocated bytes if this alone is changed.
+        saved_ns: Predicted decrease of the time if this alone is changed, in ns. An upper bound
+            unless ``certain``.
+        lines: The lines of the program behind it, largest share first.
+        evidence: What to look at; None if there is nothing particular.
+        lifetimes: The lifetimes of blocks after the change; None if it does not change them.
+        further_bytes: By how much the peak decreases further if this is changed after all findings
+            ranked before it.
+    """
+
+    rule: str
+    title: str
+    reason: str
+    change: str
+    certainty: Certainty
+    device: int
+    saved_bytes: int = 0
+    saved_ns: int = 0
+    lines: tuple[Line, ...] = ()
+    evidence: Evidence | None = None
+    lifetimes: "Change | None" = field(default=None, repr=False, compare=False)
+    further_bytes: int = 0
+
+
+def named(site: str, source: str) -> str:
+    """Return a line of the program for a sentence: its text if known, else where it is."""
+    return f"`{source}`" if source else site or "an unknown line"

@@ -1,0 +1,139 @@
+"""The time between CUDA calls of a thread in which the GPU is idle."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import Schedule
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of, first_rows
+from gpuviz.recording.derived import DICTIONARIES as WORDS
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_RANGES = DICTIONARIES["ranges", "kind"]
+_CAUSES = WORDS["idle_gaps", "cause"]
+# A launch by CuPy takes 10 to 30 µs of Python, so a longer gap contains other work.
+LONG_NS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostGaps:
+    """For each CUDA call, the time since the previous call of its thread returned.
+
+    Attributes:
+        previous: The previous call's row; -1 if there is none.
+        length: The gap's length in ns.
+        idle: How long the device was idle in the gap because this thread had not launched, in ns.
+        idle_in_call: The same during the call itself, in ns.
+        is_first: Whether the call launches a kernel for the first time: CuPy compiles or loads it.
+        is_in_cell: Whether the gap is within one notebook cell; without cells, everywhere.
+    """
+
+    previous: "NDArray[Any]"
+    length: "NDArray[Any]"
+    idle: "NDArray[Any]"
+    idle_in_call: "NDArray[Any]"
+    is_first: "NDArray[Any]"
+    is_in_cell: "NDArray[Any]"
+
+    @property
+    def is_long(self) -> "NDArray[Any]":
+        """Whether the gap contains work of the program other than launching."""
+        long: NDArray[Any] = (self.length >= LONG_NS) & ~self.is_first & self.is_in_cell
+        return long
+
+    @property
+    def is_short(self) -> "NDArray[Any]":
+        """Whether the gap is what a launch costs on the host."""
+        short: NDArray[Any] = (self.length < LONG_NS) & ~self.is_first & self.is_in_cell
+        return short
+
+
+_known: "WeakKeyDictionary[Schedule, dict[int, HostGaps]]" = WeakKeyDictionary()
+
+
+def host_gaps(schedule: Schedule, device: int) -> HostGaps:
+    """Return the gaps between calls, with the idle time of a device with the cause ``host``.
+
+    They are computed once for each device of a schedule.
+    """
+    known = _known.setdefault(schedule, {})
+    if device not in known:
+        known[device] = _host_gaps(schedule.recording, device)
+    return known[device]
+
+
+def _host_gaps(recording: "Recording", device: int) -> HostGaps:
+    import numpy as np
+
+    calls = recording.tables["api_calls"]
+    begin, end, threads = (plain(calls[name]) for name in ("time", "end", "thread"))
+    order = np.argsort(begin, kind="stable")
+    order = order[np.argsort(threads[order], kind="stable")]
+    previous = np.full(len(begin), -1)
+    same = threads[order[1:]] == threads[order[:-1]]
+    previous[order[1:][same]] = order[:-1][same]
+    known = previous >= 0
+    since = begin.copy()
+    since[known] = np.minimum(end[previous[known]], begin[known])
+    idle, idle_in_call = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
+    gaps = recording.derived["idle_gaps"]
+    of_device = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    late = of_device & (codes(gaps["cause"], _CAUSES) == _CAUSES.index("host"))
+    late &= plain(gaps["activity"]) >= 0
+    started, ended, activity = (plain(gaps[name])[late] for name in ("time", "end", "activity"))
+    launches = plain(recording.tables["activities"]["correlation"])[activity]
+    launching = calls_of(recording.tables, launches)
+    for thread in np.unique(threads):
+        of_thread = (launching >= 0) & (threads[launching] == thread)
+        without_work = Intervals(started[of_thread], ended[of_thread])
+        rows = np.flatnonzero(threads == thread)
+        idle[rows] = without_work.within(since[rows], begin[rows])
+        idle_in_call[rows] = without_work.within(begin[rows], np.maximum(end[rows], begin[rows]))
+    return HostGaps(
+        previous=previous,
+        length=begin - since,
+        idle=idle,
+        idle_in_call=idle_in_call,
+        is_first=_launches_first(recording),
+        is_in_cell=within_cells(recording, since, begin),
+    )
+
+
+def within_cells(
+    recording: "Recording", begin: "NDArray[Any]", end: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which intervals are within notebook cells; all if no cell was recorded.
+
+    Between cells the user thinks, and the program can do nothing about it.
+    """
+    import numpy as np
+
+    ranges = recording.tables["ranges"]
+    cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
+    if not cells.any():
+        return np.ones(len(begin), bool)
+    first, last = (plain(ranges[name])[cells] for name in ("time", "end"))
+    last = np.where(last < first, recording.duration_ns, last)
+    inside: NDArray[Any] = Intervals(first, last).within(begin, end) == end - begin
+    return inside
+
+
+def _launches_first(recording: "Recording") -> "NDArray[Any]":
+    """Return whether each call launches the first kernel of a name."""
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    names, launched = plain(activities["name"]), plain(activities["correlation"])
+    order = np.argsort(plain(activities["time"]), kind="stable")
+    _, first = np.unique(names[order], return_index=True)
+    first = order[first]
+    calls = plain(recording.tables["api_calls"]["correlation"])
+    found: NDArray[Any] = first_rows(launched[first[names[first] != 0]], calls) >= 0
+    return found

@@ -1,0 +1,44 @@
+"""The union of many intervals of time."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Intervals:
+    """The union of intervals.
+
+    Args:
+        begin: Their begins in ns, in any order.
+        end: Their ends in ns; not before the begins.
+    """
+
+    def __init__(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> None:
+        import numpy as np
+
+        order = np.argsort(begin, kind="stable")
+        begin, until = begin[order], np.maximum.accumulate(end[order])
+        first = np.ones(len(begin), bool)
+        first[1:] = begin[1:] > until[:-1]
+        last = np.append(first[1:], True)[: len(begin)]
+        self._begin, self._end = begin[first], until[last]
+        self._before = np.concatenate([[0], np.cumsum(self._end - self._begin)])
+
+    @property
+    def length(self) -> int:
+        """The length of the union in ns."""
+        return int(self._before[-1])
+
+    def within(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> "NDArray[Any]":
+        """Return how much of each of the given intervals is covered, in ns."""
+        covered: NDArray[Any] = self._until(end) - self._until(begin)
+        return covered
+
+    def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        place = np.searchsorted(self._begin, time, side="right")
+        inside = np.append(0, self._end)[place] - time
+        covered: NDArray[Any] = self._before[place] - np.maximum(inside, 0) * (place > 0)
+        return covered

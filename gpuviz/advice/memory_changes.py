@@ -1,0 +1,212 @@
+"""The peak of memory after a change of the program, computed from the lifetimes of its blocks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Line
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.peak import Peak, peak
+from gpuviz.analysis.statements import Statements
+from gpuviz.analysis.touches import Touches, touches
+from gpuviz.quantities import format_bytes, format_counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+# Half of the window that shows a moment: a share of the recording, and at least a microsecond.
+_AROUND = 0.02
+_LEAST_NS = 1000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Change:
+    """Other lifetimes of some blocks of a device.
+
+    Attributes:
+        blocks: Indices of the device's blocks.
+        begin: The new place of each block's allocation; see `DeviceBlocks`.
+        end: The new place of its free; a block that ends where it begins is not allocated at all.
+    """
+
+    blocks: "NDArray[Any]"
+    begin: "NDArray[Any]"
+    end: "NDArray[Any]"
+
+
+class DeviceBlocks:
+    """The blocks of a device and the work that used them.
+
+    The order of events is a scale of *places*: event ``i`` of the device is at ``2 * i + 1``, and
+    what happens between two events is at the even number between theirs.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+        used: Which work used the recording's blocks.
+
+    Attributes:
+        number: For each block of the device, its index in ``used.blocks``.
+        begin: The place of each allocation.
+        end: The place of each free.
+        first: The place before the line that first used each block, or its end if there is none.
+        last: The place after the line that last used each block, or its begin if there is none. A
+            program can free a block there, but not within the line.
+        size: Bytes, rounded by the allocator.
+        requested: Bytes that the program asked for.
+        stack: Ids of ``stacks``.
+        is_freed: Whether the recording has the free of each block.
+        is_used: Whether each block was used, or may have been.
+        is_shared: Whether another or an unknown stream than the block's own used it. Then it must
+            live until that work has ended, which its place in the order of calls does not tell.
+        peak: The recorded peak of the device.
+        peak_place: The place of the event that reached it.
+    """
+
+    def __init__(self, recording: "Recording", device: int, used: Touches) -> None:
+        import numpy as np
+
+        events = recording.tables["memory_events"]
+        rows = np.flatnonzero(plain(events["device"]) == device)
+        times = plain(events["time"])[rows]
+        blocks = used.blocks
+        self.recording, self.device, self.used = recording, device, used
+        self.number = np.flatnonzero(blocks.device == device)
+        self.begin = 2 * np.searchsorted(rows, blocks.alloc[self.number]) + 1
+        self.end = 2 * np.searchsorted(rows, blocks.free[self.number]) + 1
+        self.size = blocks.size[self.number]
+        self.requested = blocks.requested[self.number]
+        self.stack = blocks.stack[self.number]
+        self.is_freed = blocks.end[self.number] >= 0
+        self.is_used = used.used[self.number]
+        self.is_shared = _shared(recording, used)[self.number]
+        statements = Statements(recording)
+        first = 2 * np.searchsorted(times, statements.of_calls(used.first[self.number])[0])
+        ends = statements.of_calls(used.last[self.number])[1]
+        last = 2 * np.searchsorted(times, ends, side="right")
+        self.first = np.where(self.is_used, np.clip(first, self.begin, self.end), self.end)
+        self.last = np.where(self.is_used, np.clip(last, self.begin, self.end), self.begin)
+        self.last = np.where(self.is_shared, self.end, self.last)
+        self._places = 2 * len(rows) + 2
+        self.peak: Peak = peak(recording, device)
+        level = self._level(())
+        self.peak_place = int(np.argmax(level))
+        self._is_true = int(level[self.peak_place]) == self.peak.bytes
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the lifetimes reproduce the recorded peak, which lost events may prevent."""
+        return self._is_true
+
+    @property
+    def peak_stack(self) -> int:
+        """The call stack of the event that reached the peak."""
+        at = self.begin == self.peak_place
+        return int(self.stack[at][0]) if at.any() else 0
+
+    @cached_property
+    def at_peak(self) -> "NDArray[Any]":
+        """Whether each block was allocated at the peak."""
+        there: NDArray[Any] = (self.begin <= self.peak_place) & (self.end > self.peak_place)
+        return there
+
+    @cached_property
+    def site(self) -> "NDArray[Any]":
+        """A number for each block, equal for blocks of the same line of the program."""
+        from gpuviz.analysis.launches import CallSites
+
+        return CallSites(self.recording, self.stack).numbers("line")
+
+    def site_of(self, stack: int) -> tuple[str, str]:
+        """Return the call site and the source line of a stack."""
+        return self.recording.call_stacks.call_site(stack)
+
+    def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+        """Return the call site and the source line of the first use of some blocks."""
+        import numpy as np
+
+        rows = self.used.first[self.number[blocks]]
+        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+
+    def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+        """Return the call site and the source line of the last use of some blocks."""
+        import numpy as np
+
+        rows = self.used.last[self.number[blocks]]
+        return self._site_of_call(rows[np.argmax(self._call_times[rows])])
+
+    @cached_property
+    def _call_times(self) -> "NDArray[Any]":
+        return plain(self.recording.tables["api_calls"]["time"])
+
+    def _site_of_call(self, row: int) -> tuple[str, str]:
+        return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
+
+    def evidence(self, blocks: "NDArray[Any]") -> Evidence:
+        """Return the allocations of some blocks, and a window in ns that shows the peak."""
+        start, end = self.recording.time_range
+        half = max(int((end - start) * _AROUND), _LEAST_NS)
+        window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
+        rows = sorted(self.used.blocks.alloc[self.number[blocks]].tolist())
+        return Evidence("memory_events", tuple(rows), window)
+
+    def line_of(self, blocks: "NDArray[Any]") -> Line:
+        """Return the line that allocated some blocks, with their bytes and number."""
+        stack = int(self.stack[blocks[0]])
+        size = format_bytes(int(self.size[blocks].sum()))
+        return Line(
+            *self.site_of(stack), f"{size} in {format_counted(len(blocks), 'array')}", stack
+        )
+
+    def peak_after(self, changes: "Iterable[Change]") -> int:
+        """Return the peak of allocated bytes after some changes.
+
+        Of several changes of a block, the first counts: the others were meant for its old lifetime.
+        """
+        return int(self._level(changes).max(initial=0))
+
+    def saving(self, change: Change) -> int:
+        """Return by how many bytes a change lowers the peak; 0 if it does not."""
+        return max(self.peak.bytes - self.peak_after((change,)), 0)
+
+    def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
+        import numpy as np
+
+        begin, end = self.begin.copy(), self.end.copy()
+        is_open = np.ones(len(begin), bool)
+        for change in changes:
+            chosen = is_open[change.blocks]
+            blocks = change.blocks[chosen]
+            begin[blocks], end[blocks] = change.begin[chosen], change.end[chosen]
+            is_open[blocks] = False
+        steps = np.zeros(self._places, np.int64)
+        np.add.at(steps, begin, self.size)
+        np.subtract.at(steps, end, self.size)
+        return np.cumsum(steps)
+
+
+def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":
+    """Return the blocks of each device whose memory and work were recorded without a gap."""
+    if recording.dropped:
+        return []
+    used = touches(recording)
+    if used is None:
+        return []
+    devices = [DeviceBlocks(recording, device, used) for device in recording.devices]
+    return [device for device in devices if device.is_consistent and device.peak.bytes]
+
+
+def _shared(recording: "Recording", used: Touches) -> "NDArray[Any]":
+    import numpy as np
+
+    streams = plain(recording.tables["activities"]["stream"])
+    seen = used.activity >= 0
+    other = ~seen
+    other[seen] = streams[used.activity[seen]] != used.blocks.stream[used.block[seen]]
+    shared = np.zeros(len(used.blocks), bool)
+    shared[used.block[other]] = True
+    return shared

@@ -1,0 +1,51 @@
+"""R02: arrays are allocated before the peak, but nothing uses them until after it."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find the lines that allocate arrays too early.
+
+    Trigger: blocks that one line allocated are allocated at the peak, and the line that first uses
+    each of them begins after it. The saving is the decrease of the peak if every block of that line
+    were allocated right before the line of its first use.
+    """
+    import numpy as np
+
+    can_wait = device.is_used & (device.first > device.begin)
+    idle = device.at_peak & can_wait & (device.first >= device.peak_place)
+    for site in np.unique(device.site[idle]).tolist():
+        of_site = np.flatnonzero((device.site == site) & can_wait)
+        change = Change(of_site, device.first[of_site], device.end[of_site])
+        saved = device.saving(change)
+        if saved:
+            yield _finding(device, np.flatnonzero(idle & (device.site == site)), change, saved)
+
+
+def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
+    line = device.line_of(blocks)
+    first_use = named(*device.first_use(blocks))
+    is_one = len(blocks) == 1
+    return Finding(
+        rule="R02",
+        title=f"{format_bytes(int(device.size[blocks].sum()))} from "
+        f"{named(line.site, line.source)} is allocated at the peak, before anything uses it.",
+        reason=f"The first use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
+        f"{first_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
+        change=f"Allocate {'it' if is_one else 'them'} right before {first_use}.",
+        certainty="likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=(line,),
+        evidence=device.evidence(blocks),
+        lifetimes=change,
+    )

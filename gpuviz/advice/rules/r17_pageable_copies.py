@@ -1,0 +1,171 @@
+"""R17: copies of pageable memory that would be faster from and to pinned memory."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.schedule import COPY, Schedule
+from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import durations, stacks_of
+from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_MEMORIES = DICTIONARIES["activities", "host_memory"]
+# CUDA copies less from pageable memory without blocking the host (CUDA Runtime API, "API
+# synchronization behavior").
+_SMALLEST = 64 << 10
+# Of pinned memory over PCIe 4 with 16 lanes; over PCIe 5 it is twice as much.
+_TYPICAL_RATE = 25e9
+_LEAST_SHARE = 0.01
+# Pinning memory costs more than a copy, so it has to be used again.
+_LEAST_COPIES = 4
+_MOST_ROWS = 1000
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find large copies of pageable memory.
+
+    Trigger: copies of at least 64 KiB from or to pageable memory, at least four by one line, which
+    the host spends at least 1 % of the recording on: ``transfer_ns`` of the derived table
+    ``host_waits``, without the time in which it waits for earlier work.
+
+    Saving: the recording's `Schedule`, replayed with bytes / rate as the durations of these copies
+    if that is shorter, and without the host waiting in asynchronous ones. The rate is that of the
+    recording's own pinned copies of this size in the same direction, then it is ``likely``; else
+    25 GB/s, and it is ``possible``.
+    """
+    import numpy as np
+
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
+        return
+    activities = recording.tables["activities"]
+    memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows]
+    sizes = plain(activities["bytes"])[schedule.rows]
+    large = (schedule.kind == COPY) & (sizes >= _SMALLEST)
+    pageable = large & (memories == _MEMORIES.index("pageable")) & (schedule.call >= 0)
+    pinned = large & (memories == _MEMORIES.index("pinned"))
+    directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
+    for device in recording.devices:
+        work = np.flatnonzero(pageable & (schedule.device == device))
+        work = _repeated(recording, schedule, work)
+        measured = {
+            int(direction): _rate(schedule, sizes, pinned & (directions == direction))
+            for direction in np.unique(directions[work])
+        }
+        rates = np.array([measured[each] or _TYPICAL_RATE for each in directions[work].tolist()])
+        copies = _Copies(work, sizes[work], rates, tuple(measured.values()))
+        host_ns = int(_transfer_ns(recording)[np.unique(schedule.call[work])].sum())
+        if work.size and host_ns >= _LEAST_SHARE * recording.duration_ns:
+            yield _finding(recording, schedule, copies)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Pageable copies of a device.
+
+    Attributes:
+        work: Their activities.
+        sizes: Their bytes.
+        rates: What pinned memory would reach, in bytes per second.
+        measured: The rates of the recording's pinned copies, for each direction; None without any.
+    """
+
+    work: "NDArray[Any]"
+    sizes: "NDArray[Any]"
+    rates: "NDArray[Any]"
+    measured: tuple[float | None, ...]
+
+
+def _repeated(recording: "Recording", schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the copies of lines that copy several times."""
+    import numpy as np
+
+    lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
+    _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
+    return work[counts[numbers] >= _LEAST_COPIES]
+
+
+def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> float | None:
+    """Return bytes per second of some copies; None without copies."""
+    total_ns = int(schedule.duration[copies].sum())
+    return float(sizes[copies].sum()) * 1e9 / total_ns if total_ns else None
+
+
+def _transfer_ns(recording: "Recording") -> "NDArray[Any]":
+    """Return how long each call of ``api_calls`` blocked the host during its transfer, in ns."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    waits = recording.derived["host_waits"]
+    calls, transfer = plain(waits["call"]), plain(pc.fill_null(waits["transfer_ns"], 0))
+    blocked = np.zeros(recording.tables["api_calls"].num_rows, np.int64)
+    np.add.at(blocked, calls[calls >= 0], transfer[calls >= 0])
+    return blocked
+
+
+def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Finding:
+    import numpy as np
+
+    work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]
+    own, gpu_ns = np.unique(schedule.call[work]), int(schedule.duration[work].sum())
+    shorter = schedule.duration.copy()
+    at_rate = (sizes * 1e9 / copies.rates).astype(np.int64)
+    shorter[work] = np.minimum(shorter[work], at_rate)
+    returns = np.zeros(calls.num_rows, bool)
+    returns[own] = call_kinds(recording.tables)[own] == CallKind.PAGEABLE_MEMCPY
+    copied, called_ns = int(sizes.sum()), int(durations(calls)[own].sum())
+    longest = work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]
+    return Finding(
+        rule="R17",
+        title=(
+            f"{format_count(len(work))} copies of pageable memory take "
+            f"{format_duration(gpu_ns)} on the GPU and "
+            f"{format_duration(called_ns)} of the host; pinned memory is faster."
+        ),
+        reason=(
+            f"{format_bytes(copied)} at {_gigabytes(copied * 1e9 / max(gpu_ns, 1))}. CUDA copies "
+            "pageable memory through a buffer of its own while the host waits. "
+            f"{_reference(copies.measured)}"
+        ),
+        change=(
+            "Allocate the host's arrays with cupyx.empty_pinned (or cupyx.empty_like_pinned) once "
+            "and reuse them. Asynchronous copies then return at once, so that the host must "
+            "synchronize before it reads a result or changes a source."
+        ),
+        certainty="likely" if all(copies.measured) else "possible",
+        device=int(schedule.device[work[0]]),
+        saved_ns=schedule.saved_ns(duration=shorter, without_wait=returns, instant=returns),
+        lines=longest_lines(
+            recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
+        ),
+        evidence=Evidence(
+            "activities",
+            tuple(np.sort(schedule.rows[longest]).tolist()),
+            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
+        ),
+    )
+
+
+def _reference(measured: tuple[float | None, ...]) -> str:
+    if not all(measured):
+        return (
+            f"Pinned memory reaches about {_gigabytes(_TYPICAL_RATE)} over PCIe 4, and more over "
+            "PCIe 5; this recording has no copies of pinned memory to compare with."
+        )
+    values = " and ".join(sorted({_gigabytes(rate) for rate in measured if rate}))
+    return f"Copies of pinned memory in this recording reach {values}."
+
+
+def _gigabytes(rate: float) -> str:
+    return f"{rate / 1e9:.1f} GB/s"

@@ -1,0 +1,158 @@
+"""R25: copies of pinned memory that could run while kernels do."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import COPY, KERNEL, Schedule
+from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.columns import codes
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_count, format_duration
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(kind) for kind in ("host_to_device", "device_to_host"))
+_MEMORIES = DICTIONARIES["activities", "host_memory"]
+# ratelprof's rule "hidden_transfers": shorter copies are not worth another stream.
+_SHORTEST_NS = 100_000
+_MOST_HIDDEN = 0.5
+# A pipeline needs several steps.
+_LEAST_COPIES = 4
+_LEAST_SHARE = 0.01
+_MOST_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Copies of a device in one or both directions, and for how long each could overlap, in ns."""
+
+    work: "NDArray[Any]"
+    could_overlap: "NDArray[Any]"
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find long copies of pinned memory that wait in line with kernels.
+
+    Trigger: a line makes at least four asynchronous copies of at least 100 µs from or to pinned
+    memory, of which kernels hide less than half, although they could run at another time: a copy to
+    the device between its launch and its start, a copy to the host during kernels of its stream
+    that were launched before it ended. At least 1 % of the recording is saved.
+
+    Saving: the recording's `Schedule`, replayed with copies that take only the rest; at most the
+    device's busy time without the longest of its kernels, its copies to the device, and its copies
+    to the host. The program may need two buffers, or the result at once: ``possible``.
+    """
+    import numpy as np
+
+    recording = schedule.recording
+    activities = recording.tables["activities"]
+    memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows]
+    directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
+    chosen = (schedule.kind == COPY) & np.isin(directions, [_TO_DEVICE, _TO_HOST])
+    chosen &= (memories == _MEMORIES.index("pinned")) & (schedule.duration >= _SHORTEST_NS)
+    synchronous = np.append(call_kinds(recording.tables) == CallKind.MEMCPY, True)
+    chosen &= ~synchronous[schedule.call]
+    for device in recording.devices:
+        of_device = schedule.device == device
+        kernels = of_device & (schedule.kind == KERNEL)
+        busy = Intervals(schedule.begin[kernels], schedule.end[kernels])
+        work = _repeated(schedule, np.flatnonzero(chosen & of_device))
+        hidden = busy.within(schedule.begin[work], schedule.end[work]).sum()
+        if not work.size or hidden >= _MOST_HIDDEN * schedule.duration[work].sum():
+            continue
+        could = np.where(
+            directions[work] == _TO_DEVICE, _before(schedule, work), _after(schedule, work)
+        )
+        engines = (kernels, *(of_device & (directions == each) for each in (_TO_DEVICE, _TO_HOST)))
+        at_least = max(int(schedule.duration[each].sum()) for each in engines)
+        whole = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
+        yield from _finding(schedule, _Copies(work, could), device, whole - at_least)
+
+
+def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the copies of lines that copy several times."""
+    import numpy as np
+
+    tables = schedule.recording.tables
+    lines = line_numbers(schedule.recording, stacks_of(tables, schedule.call[work]))
+    _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
+    return work[counts[numbers] >= _LEAST_COPIES]
+
+
+def _before(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how much of each copy would fit between its launch and its start, in ns."""
+    import numpy as np
+
+    waited = schedule.begin[work] - schedule.launch_begin()[work]
+    time: NDArray[Any] = np.clip(waited, 0, schedule.duration[work])
+    return time
+
+
+def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how much of each copy would fit beside the next kernels of its stream, in ns."""
+    import numpy as np
+
+    launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
+    time = np.zeros(len(work), np.int64)
+    for stream in np.unique(schedule.stream[work]):
+        of_stream = np.flatnonzero(schedule.stream == stream)
+        of_stream = of_stream[np.argsort(launched[of_stream], kind="stable")]
+        is_kernel = schedule.kind[of_stream] == KERNEL
+        lengths = np.where(is_kernel, schedule.duration[of_stream], 0)
+        done = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.flatnonzero(schedule.stream[work] == stream)
+        copies, known = work[rows], launched[of_stream]
+        before = np.searchsorted(known, launched[copies], side="right")
+        until = np.searchsorted(known, schedule.end[copies], side="right")
+        time[rows] = done[np.maximum(until, before)] - done[before]
+    beside: NDArray[Any] = np.minimum(time, schedule.duration[work])
+    return beside
+
+
+def _finding(
+    schedule: Schedule, copies: _Copies, device: int, at_most_ns: int
+) -> "Iterator[Finding]":
+    import numpy as np
+
+    recording, work = schedule.recording, copies.work
+    shorter = schedule.duration.copy()
+    shorter[work] -= copies.could_overlap
+    saved_ns = min(schedule.saved_ns(duration=shorter), at_most_ns)
+    if saved_ns < _LEAST_SHARE * recording.duration_ns:
+        return
+    total_ns = int(schedule.duration[work].sum())
+    longest = work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]
+    yield Finding(
+        rule="R25",
+        title=(
+            f"{format_count(len(work))} copies of pinned memory take {format_duration(total_ns)} "
+            "in line with kernels instead of beside them."
+        ),
+        reason=(
+            "They were launched early enough, or enough kernels after them, to run beside other "
+            f"kernels for {format_duration(int(copies.could_overlap.sum()))}."
+        ),
+        change=(
+            "Copy on a second stream, with two buffers in turn: while a kernel works on one, the "
+            "other is filled or read. Order each copy and its kernels by events."
+        ),
+        certainty="possible",
+        device=device,
+        saved_ns=saved_ns,
+        lines=longest_lines(
+            recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
+        ),
+        evidence=Evidence(
+            "activities",
+            tuple(np.sort(schedule.rows[longest]).tolist()),
+            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
+        ),
+    )

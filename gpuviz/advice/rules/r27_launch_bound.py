@@ -1,0 +1,84 @@
+"""R27: the GPU is idle between short kernels because each launch takes longer than the kernel."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.schedule import KERNEL, Schedule
+from gpuviz.analysis.columns import plain
+from gpuviz.quantities import format_count, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# Of the time from the device's first activity to its last, without what is between cells.
+_LEAST_SHARE = 0.1
+# A launch costs 5 to 30 µs on the host; longer kernels hide it.
+_LONGEST_MEDIAN_NS = 10_000
+# A GPU that is busy most of the time is not waiting for launches, but for the end of its work.
+_MOST_BUSY = 0.5
+# Fewer launches are not worth a graph.
+_LEAST_LAUNCHES = 100
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find devices that wait for the host's next launch most of the time.
+
+    Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
+    half of its time, and idle with the cause ``host`` for at least 10 % of it, during calls and in
+    gaps below 100 µs between them. Longer gaps contain other work (R43), and gaps before the first
+    launch of a kernel its compilation.
+
+    Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
+    time. It is the upper bound of what CUDA graphs or fewer, larger kernels can save: ``possible``.
+    """
+    import numpy as np
+
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
+        return
+    calls = recording.tables["api_calls"]
+    for device in recording.overlap().devices:
+        of_device = schedule.device == device.device
+        kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
+        launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
+        gaps = host_gaps(schedule, device.device)
+        chosen = launching & gaps.is_short
+        idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
+        between_cells = int(gaps.idle[~gaps.is_in_cell].sum())
+        window_ns = device.window_ns - between_cells
+        if (
+            len(kernels) < _LEAST_LAUNCHES
+            or device.busy_ns > _MOST_BUSY * window_ns
+            or np.median(kernels) >= _LONGEST_MEDIAN_NS
+            or idle.sum() < _LEAST_SHARE * window_ns
+        ):
+            continue
+        yield Finding(
+            rule="R27",
+            title=(
+                f"The GPU is busy for {format_share(device.busy_ns / window_ns)} of the time; for "
+                f"{format_duration(device.idle_host_ns - between_cells)} of "
+                f"{format_duration(window_ns - device.busy_ns)} of idle time, the host had not "
+                "launched the next kernel."
+            ),
+            reason=(
+                f"{format_count(len(kernels))} kernels with a median of "
+                f"{format_duration(int(np.median(kernels)))} on the GPU. The host needs "
+                f"{format_duration(int(np.median(gaps.length[chosen])))} (median) between two "
+                f"launches; the GPU is idle for {format_duration(int(idle.sum()))} during launches "
+                "and such short gaps."
+            ),
+            change=(
+                "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), "
+                "work on larger arrays, or capture repeated sequences in a CUDA graph. The saving "
+                "is an upper bound, as if launches took no time on the host."
+            ),
+            certainty="possible",
+            device=device.device,
+            saved_ns=schedule.saved_ns(without_gap=chosen, instant=chosen),
+            lines=longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0]),
+            evidence=Evidence("idle_gaps", (), (device.start, device.end)),
+        )

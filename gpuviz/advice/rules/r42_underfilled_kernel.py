@@ -1,0 +1,175 @@
+"""R42: a kernel whose grid leaves most of the GPU's multiprocessors idle."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import KERNEL, Schedule
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import stacks_of, text_numbers, texts
+from gpuviz.quantities import format_count, format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+# Half of the multiprocessors are idle at least.
+_LARGEST_FILL = 0.5
+# Of the time in which the GPU works; less is not worth another algorithm.
+_LEAST_SHARE = 0.05
+# A shorter kernel has no work to spread: an empty one takes about 2 µs on an H100.
+_SHORTEST_NS = 10_000
+_EMPTY_NS = 2_000
+# Kernels of other streams use the idle multiprocessors if they run most of the time.
+_LEAST_ALONE = 0.5
+_MOST_ROWS = 1000
+_MOST_KERNELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """Launches of one kernel by one line: their activities, blocks, and the time alone, in ns."""
+
+    work: "NDArray[Any]"
+    blocks: "NDArray[Any]"
+    alone: "NDArray[Any]"
+    multiprocessors: int
+
+    @property
+    def full_width(self) -> "NDArray[Any]":
+        """The least durations if the same work filled the GPU, as a share of the time alone."""
+        import numpy as np
+
+        if not self.multiprocessors:
+            return np.zeros(len(self.work))
+        fill: NDArray[Any] = self.blocks / self.multiprocessors
+        return fill
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find kernels with fewer blocks than half of the GPU's multiprocessors.
+
+    Trigger: one kernel of one line, in launches of at least 10 µs with so few blocks, takes at
+    least 5 % of the time in which the device works, most of it while no other kernel runs. A block
+    runs on one multiprocessor, so the others are idle. If the number of multiprocessors is unknown,
+    only a single block counts.
+
+    Saving: the recording's `Schedule`, replayed with duration * blocks / multiprocessors for these
+    launches, at least 2 µs each. If the number is unknown, the durations are 2 µs. This is an upper
+    bound, because more blocks may have to share memory bandwidth: ``possible``.
+    """
+    recording = schedule.recording
+    for device in recording.devices:
+        for kernels in _candidates(recording, schedule, device):
+            yield _finding(recording, schedule, kernels, device)
+
+
+def _candidates(recording: "Recording", schedule: Schedule, device: int) -> "Iterator[_Kernels]":
+    import numpy as np
+
+    of_device = schedule.device == device
+    kernels = np.flatnonzero(of_device & (schedule.kind == KERNEL))
+    busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
+    blocks = schedule.blocks
+    multiprocessors = schedule.multiprocessors.get(device, 0)
+    most = max(1, int(_LARGEST_FILL * multiprocessors))
+    few = (blocks[kernels] > 0) & (blocks[kernels] <= most)
+    chosen = kernels[few & (schedule.duration[kernels] >= _SHORTEST_NS)]
+    if not chosen.size:
+        return
+    lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[chosen]))
+    names = plain(recording.tables["activities"]["name"])[schedule.rows[chosen]]
+    keys = lines * len(chosen) + text_numbers(recording.tables, names)
+    _, numbers = np.unique(keys, return_inverse=True)
+    totals = np.bincount(numbers, weights=schedule.duration[chosen])
+    for group in np.argsort(-totals, kind="stable")[:_MOST_KERNELS]:
+        if totals[group] < _LEAST_SHARE * busy_ns:
+            return
+        work = chosen[numbers == group]
+        others = kernels[~np.isin(kernels, work)]
+        shared = Intervals(schedule.begin[others], schedule.end[others]).within(
+            schedule.begin[work], schedule.end[work]
+        )
+        alone = schedule.duration[work] - shared
+        if alone.sum() >= _LEAST_ALONE * schedule.duration[work].sum():
+            yield _Kernels(work, blocks[work], alone, multiprocessors)
+
+
+def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, device: int) -> Finding:
+    import numpy as np
+
+    work = kernels.work
+    total_ns = int(schedule.duration[work].sum())
+    of_device = schedule.device == device
+    busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
+    shorter = schedule.duration.copy()
+    idle_ns = (kernels.alone * (1 - kernels.full_width)).astype(np.int64)
+    shorter[work] = np.maximum(schedule.duration[work] - idle_ns, _EMPTY_NS)
+    names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
+    name = _short(texts(recording.tables, names)[0]) or "A kernel"
+    stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
+    line = line_of(recording, stack, format_duration(total_ns))
+    rows = schedule.rows[work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]]
+    return Finding(
+        rule="R42",
+        title=(
+            f"{name} takes {format_share(total_ns / busy_ns)} of the GPU's busy time on "
+            f"{_width(kernels)}."
+        ),
+        reason=_reason(kernels, total_ns, int(shorter[work].sum())),
+        change=(
+            f"Spread the work of {text_of(line)} over more blocks: another axis order or data "
+            "layout, a different function for the same result (a matrix product for a sum along an "
+            "axis, a reduction in two steps), or several such operations in one."
+        ),
+        certainty="possible",
+        device=device,
+        saved_ns=schedule.saved_ns(duration=shorter),
+        lines=(line,),
+        evidence=Evidence(
+            "activities",
+            tuple(np.sort(rows).tolist()),
+            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
+        ),
+    )
+
+
+def _short(name: str) -> str:
+    """Return the last word of a demangled name without arguments and scopes, as the browser."""
+    depth, kept = 0, ""
+    for sign in name:
+        depth += (sign in "<(") - (sign in ">)" and depth > 0)
+        kept += sign if depth == 0 and sign not in ">)" else ""
+    words = kept.rpartition("::")[2].split()
+    return words[-1] if words else name
+
+
+def _width(kernels: _Kernels) -> str:
+    import numpy as np
+
+    blocks = int(np.median(kernels.blocks))
+    counted = "one thread block" if blocks == 1 else f"{format_count(blocks)} thread blocks"
+    if not kernels.multiprocessors:
+        return counted
+    return f"{counted}, for {format_count(kernels.multiprocessors)} multiprocessors"
+
+
+def _reason(kernels: _Kernels, total_ns: int, full_width_ns: int) -> str:
+    launches = format_counted(len(kernels.work), "launch", "launches")
+    take = "takes" if len(kernels.work) == 1 else "take"
+    bound = (
+        f"At full width the same work would take at least {format_duration(full_width_ns)}; how "
+        "close it comes depends on its memory accesses."
+        if kernels.multiprocessors
+        else "The recording does not contain the number of multiprocessors; the saving is an upper "
+        "bound, as if the kernel took no time."
+    )
+    return (
+        f"{launches} {take} {format_duration(total_ns)}. A thread block runs on one "
+        f"multiprocessor; the others are idle meanwhile, because no other kernel runs. {bound}"
+    )

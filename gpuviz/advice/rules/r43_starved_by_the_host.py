@@ -1,0 +1,167 @@
+"""R43: the GPU is idle while the host computes between two calls."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.host_gaps import HostGaps, host_gaps
+from gpuviz.advice.host_lines import between, line_of, text_of
+from gpuviz.advice.schedule import Schedule
+from gpuviz.analysis.columns import plain
+from gpuviz.quantities import format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.callstacks import Frame
+    from gpuviz.recording.recording import Recording
+
+# `findings` hides what saves less than this share.
+_LEAST_SHARE = 0.01
+# Of one gap it is not known whether it is part of the computation, or of its preparation.
+_LEAST_TIMES = 3
+# The first time often includes preparation; as a multiple of the longest later time.
+_MOST_OF_FIRST = 2
+_MOST_PLACES = 8
+_MOST_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Two lines of the program between which the host works: calls after it, and idle time."""
+
+    first: "Line | Frame"
+    last: "Line | Frame"
+    stacks: tuple[int, int]
+    calls: "NDArray[Any]"
+    idle_ns: int
+
+    @property
+    def text(self) -> str:
+        if self.first == self.last:
+            return f"within {text_of(self.first)}"
+        return f"between {text_of(self.first)} and {text_of(self.last)}"
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find places of the program where the host computes while the GPU has nothing to do.
+
+    Trigger: at least three times, two calls of a thread are at least 100 µs apart, more than a
+    launch costs, and the device is idle meanwhile with the cause ``host`` (see
+    `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
+    where the call stacks of the calls before and after differ. Time between notebook cells does not
+    count, nor do gaps before the first launch of a kernel, which CuPy compiles or loads then. The
+    first gap of a place does not count if it is twice as long as any later one, for the same
+    reason.
+
+    Saving: the recording's `Schedule`, replayed without these gaps. It is an upper bound, because
+    the work has to be done somewhere: ``possible``.
+    """
+    recording = schedule.recording
+    if not recording.tables["api_calls"].num_rows:
+        return
+    for device in recording.devices:
+        gaps = host_gaps(schedule, device)
+        for place in _places(recording, gaps):
+            enough = place.idle_ns >= _LEAST_SHARE * recording.duration_ns
+            if enough and len(place.calls) >= _LEAST_TIMES:
+                yield _finding(recording, schedule, gaps, place, device)
+
+
+def _places(recording: "Recording", gaps: HostGaps) -> list[_Place]:
+    """Return the places with the most idle time, most first."""
+    import numpy as np
+
+    calls = np.flatnonzero(gaps.is_long & (gaps.idle > 0))
+    stacks = plain(recording.tables["api_calls"]["stack"])
+    pairs = np.stack([stacks[gaps.previous[calls]], stacks[calls]], axis=1)
+    found: dict[Any, list[int]] = {}
+    lines: dict[Any, tuple[tuple[Line | Frame, Line | Frame], tuple[int, int]]] = {}
+    distinct, numbers = np.unique(pairs, axis=0, return_inverse=True)
+    order = np.argsort(numbers.ravel(), kind="stable")
+    bounds = np.searchsorted(numbers.ravel()[order], np.arange(len(distinct) + 1))
+    for number, (before, after) in enumerate(distinct.tolist()):
+        two = between(recording, before, after) or (
+            line_of(recording, before, ""),
+            line_of(recording, after, ""),
+        )
+        key = two[0].site, two[1].site
+        lines.setdefault(key, (two, (before, after)))
+        found.setdefault(key, []).extend(calls[order[bounds[number] : bounds[number + 1]]].tolist())
+    places = []
+    for key, of_place in found.items():
+        rows = np.sort(np.array(of_place))
+        if gaps.idle[rows[0]] > _MOST_OF_FIRST * gaps.idle[rows[1:]].max(initial=0):
+            rows = rows[1:]
+        (first, last), stacks_of_place = lines[key]
+        places.append(_Place(first, last, stacks_of_place, rows, int(gaps.idle[rows].sum())))
+    return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+def _finding(
+    recording: "Recording",
+    schedule: Schedule,
+    gaps: HostGaps,
+    place: _Place,
+    device: int,
+) -> Finding:
+    import numpy as np
+
+    removed = np.zeros(len(gaps.length), bool)
+    removed[place.calls] = True
+    host_ns = int(gaps.length[place.calls].sum())
+    overlap = next(each for each in recording.overlap(device).devices if each.device == device)
+    times = plain(recording.tables["api_calls"]["time"])[place.calls]
+    idle = format_duration(place.idle_ns)
+    rows = _idle_rows(recording, device, times - gaps.length[place.calls], times)
+    return Finding(
+        rule="R43",
+        title=(
+            f"The GPU is idle for {idle}, {format_share(place.idle_ns / overlap.window_ns)} of the "
+            f"time, while the host works {place.text}."
+        ),
+        reason=(
+            f"{format_counted(len(place.calls), 'time', 'times')} the host spends "
+            f"{format_duration(host_ns // len(place.calls))} on average between two CUDA calls "
+            f"there, {format_duration(host_ns)} in total, and has launched nothing that the GPU "
+            "could do meanwhile."
+        ),
+        change=(
+            "Do this work on the GPU, or while the GPU works: launch the next work before it, or "
+            "do it in another thread. The saving is an upper bound, as if it took no time."
+        ),
+        certainty="possible",
+        device=device,
+        saved_ns=min(schedule.saved_ns(without_gap=removed), host_ns),
+        lines=_lines(place, idle),
+        evidence=Evidence(
+            "idle_gaps", rows, (int((times - gaps.length[place.calls]).min()), int(times.max()))
+        ),
+    )
+
+
+def _lines(place: _Place, idle: str) -> tuple[Line, ...]:
+    ends = (place.first,) if place.first == place.last else (place.first, place.last)
+    return tuple(
+        Line(each.site, each.source, idle, stack)
+        for each, stack in zip(ends, place.stacks, strict=False)
+    )
+
+
+def _idle_rows(
+    recording: "Recording", device: int, begin: "NDArray[Any]", end: "NDArray[Any]"
+) -> tuple[int, ...]:
+    """Return the longest idle gaps of a device within some times."""
+    import numpy as np
+
+    from gpuviz.advice.intervals import Intervals
+
+    table = recording.derived["idle_gaps"]
+    of_device = (plain(table["device"]) == device) & (plain(table["stream"]) == 0)
+    rows = np.flatnonzero(of_device)
+    inside = Intervals(begin, end).within(plain(table["time"])[rows], plain(table["end"])[rows])
+    longest = rows[np.argsort(-inside, kind="stable")[:_MOST_ROWS]]
+    longest = longest[np.sort(-inside, kind="stable")[:_MOST_ROWS] < 0]
+    return tuple(np.sort(longest).tolist())

@@ -1,0 +1,267 @@
+"""R44: streams that never work at the same time, although their work would fit on the GPU."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import BY_DEFAULT_STREAM, BY_EVENT, COPY, KERNEL, Schedule
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_counted, format_duration
+from gpuviz.recording.derived import DICTIONARIES as WORDS
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.recording.recording import Recording
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_STREAM_KINDS = DICTIONARIES["streams", "kind"]
+_WAITS = WORDS["host_waits", "kind"]
+# Of the device's busy time: what a stream does at least, and what counts as overlap at least.
+_LEAST_BUSY = 0.05
+_LEAST_OVERLAP = 0.01
+# Of the recording: what could overlap at least.
+_LEAST_SHARE = 0.01
+# Of the time that could overlap: what one reason explains at least.
+_LEAST_EXPLAINED = 0.5
+_MOST_ROWS = 1000
+
+_FULL, _UNKNOWN, _COPIES, _SYNCHRONIZATIONS, _HOST, _EVENTS, _DEFAULT = range(7)
+_WHY = {
+    _COPIES: "the host waits in copies of pageable memory before it launches the next work",
+    _SYNCHRONIZATIONS: "the host synchronizes before it launches the next work",
+    _HOST: "the host launches the work of one stream after that of the other has ended",
+    _EVENTS: "one waits for an event of the other",
+    _DEFAULT: "the default stream and blocking streams wait for each other",
+}
+_CHANGE = {
+    _COPIES: "Use pinned host memory (cupyx.empty_pinned), so that asynchronous copies return at "
+    "once, and launch the work of all streams before you wait for any.",
+    _SYNCHRONIZATIONS: "Launch the work of all streams before you wait for any.",
+    _HOST: "Launch the work of all streams first, and let the host work afterwards.",
+    _EVENTS: "Wait only for events of work whose results the stream uses.",
+    _DEFAULT: "Create the streams with non_blocking=True and use no default stream beside them, or "
+    "order what belongs together by events.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Switches:
+    """Where the device changes streams: the last activity of one, and the next of another."""
+
+    before: "NDArray[Any]"
+    after: "NDArray[Any]"
+
+    def chosen(self, mask: "NDArray[Any]") -> "_Switches":
+        return _Switches(self.before[mask], self.after[mask])
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find devices on which several streams work, but never at the same time.
+
+    Trigger: at least two streams each have 5 % of the device's busy time, less than 1 % of it has
+    two activities at once, and the time that could overlap is at least 1 % of the recording: the
+    shorter of two successive activities of different streams, if they are a copy and a kernel,
+    copies in different directions, or kernels with no more blocks than multiprocessors together. At
+    least half of it must have one reason. Kernels that fill the GPU cannot overlap, and are no
+    fault.
+
+    Saving: the recording's `Schedule`, replayed without the reason: the waits of the host, of the
+    default stream or for events. If the host launches too late for other reasons, nothing is
+    predicted. ``possible``, because the program may need the order.
+    """
+    import numpy as np
+
+    recording = schedule.recording
+    overlap = recording.overlap()
+    for device in overlap.devices:
+        busy = [
+            each.stream
+            for each in overlap.streams
+            if each.device == device.device and each.busy_ns >= _LEAST_BUSY * device.busy_ns
+        ]
+        several = len(busy) > 1
+        if not several or device.sum_ns - device.busy_ns > _LEAST_OVERLAP * device.busy_ns:
+            continue
+        switches = _switches(schedule, device.device, busy)
+        shorter = np.minimum(schedule.duration[switches.before], schedule.duration[switches.after])
+        reasons = _reasons(recording, schedule, switches)
+        weights = np.bincount(reasons, weights=shorter, minlength=_DEFAULT + 1)
+        weights[[_FULL, _UNKNOWN]] = 0
+        could_overlap = shorter[reasons != _FULL].sum()
+        why = int(np.argmax(weights))
+        if (
+            could_overlap >= _LEAST_SHARE * recording.duration_ns
+            and weights[why] >= _LEAST_EXPLAINED * could_overlap
+        ):
+            chosen = switches.chosen(reasons == why)
+            yield _finding(schedule, device, _names(recording, busy), chosen, why)
+
+
+def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Switches:
+    import numpy as np
+
+    chosen = np.flatnonzero((schedule.device == device) & np.isin(schedule.stream, streams))
+    order = chosen[np.argsort(schedule.begin[chosen], kind="stable")]
+    before, after = order[:-1], order[1:]
+    other = schedule.stream[before] != schedule.stream[after]
+    return _Switches(before[other], after[other])
+
+
+def _reasons(recording: "Recording", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
+    """Return why the second activity of each pair did not begin during the first."""
+    import numpy as np
+
+    before, after = switches.before, switches.after
+    reasons = np.full(len(before), _UNKNOWN)
+    reasons[_waited_by_default(recording, schedule, switches)] = _DEFAULT
+    reasons[_waited_for_event(recording, schedule, switches)] = _EVENTS
+    launched = schedule.call[after] >= 0
+    late = launched & (schedule.launch_begin()[after] >= schedule.end[before])
+    reasons[late] = _HOST
+    for why, waits in (
+        (_SYNCHRONIZATIONS, _blocking(recording, copies=False)),
+        (_COPIES, _blocking(recording, copies=True)),
+    ):
+        reasons[late & (_blocked(recording, schedule, switches, waits))] = why
+    reasons[~_would_fit(recording, schedule, switches)] = _FULL
+    return reasons
+
+
+def _blocking(recording: "Recording", *, copies: bool) -> "NDArray[Any]":
+    """Return the rows of ``host_waits`` that are copies, or synchronizations."""
+    import numpy as np
+
+    kinds = codes(recording.derived["host_waits"]["kind"], _WAITS)
+    rows: NDArray[Any] = np.flatnonzero((kinds >= _WAITS.index("memcpy")) == copies)
+    return rows
+
+
+def _blocked(
+    recording: "Recording", schedule: Schedule, switches: _Switches, waits: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return whether the launching thread waited for most of the first activity."""
+    import numpy as np
+
+    table = recording.derived["host_waits"]
+    threads, begin, end = (plain(table[name])[waits] for name in ("thread", "time", "end"))
+    before = switches.before
+    launching = plain(recording.tables["api_calls"]["thread"])[schedule.call[switches.after]]
+    blocked = np.zeros(len(before), np.int64)
+    for thread in np.unique(threads):
+        of_thread = threads == thread
+        rows = np.flatnonzero(launching == thread)
+        blocked[rows] = Intervals(begin[of_thread], end[of_thread]).within(
+            schedule.begin[before[rows]], schedule.end[before[rows]]
+        )
+    most: NDArray[Any] = 2 * blocked >= np.maximum(schedule.duration[before], 1)
+    return most
+
+
+def _waited_for_event(
+    recording: "Recording", schedule: Schedule, switches: _Switches
+) -> "NDArray[Any]":
+    import numpy as np
+
+    waits = recording.derived["stream_waits"]
+    recorded, waiting, resumed = (
+        plain(waits[name]) for name in ("recorded_stream", "waiting_stream", "resumed_time")
+    )
+    found = np.zeros(len(switches.after), bool)
+    for one, other in np.unique(np.stack([recorded, waiting], axis=1), axis=0).tolist():
+        times = resumed[(recorded == one) & (waiting == other)]
+        of_pair = schedule.stream[switches.before] == one
+        of_pair &= schedule.stream[switches.after] == other
+        found |= of_pair & np.isin(schedule.begin[switches.after], times)
+    return found
+
+
+def _waited_by_default(
+    recording: "Recording", schedule: Schedule, switches: _Switches
+) -> "NDArray[Any]":
+    import numpy as np
+
+    streams = recording.tables["streams"]
+    kinds, ids = codes(streams["kind"], _STREAM_KINDS), plain(streams["id"])
+    default = ids[kinds == _STREAM_KINDS.index("default")]
+    blocking = ids[kinds == _STREAM_KINDS.index("blocking")]
+    before, after = schedule.stream[switches.before], schedule.stream[switches.after]
+    found: NDArray[Any] = np.isin(before, default) & np.isin(after, blocking)
+    found |= np.isin(before, blocking) & np.isin(after, default)
+    return found
+
+
+def _would_fit(recording: "Recording", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
+    import numpy as np
+
+    before, after = switches.before, switches.after
+    directions = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[schedule.rows]
+    one, other = schedule.kind[before] == COPY, schedule.kind[after] == COPY
+    fits = (one & other) & (directions[before] != directions[after])
+    fits |= (one != other) & np.isin(schedule.kind[np.where(one, after, before)], [KERNEL])
+    fits |= schedule.fit(before, after)
+    found: NDArray[Any] = fits
+    return found
+
+
+def _finding(
+    schedule: Schedule, device: "DeviceOverlap", names: str, switches: _Switches, why: int
+) -> Finding:
+    import numpy as np
+
+    recording = schedule.recording
+    before, after = switches.before, switches.after
+    shorter = np.minimum(schedule.duration[before], schedule.duration[after])
+    rows = schedule.rows[before[np.argsort(-shorter, kind="stable")[:_MOST_ROWS]]]
+    lines = longest_lines(
+        recording, stacks_of(recording.tables, schedule.call[before]), schedule.duration[before]
+    )
+    return Finding(
+        rule="R44",
+        title=f"{names} never work at the same time: {_WHY[why]}.",
+        reason=(
+            f"{format_counted(len(before), 'time', 'times')} one stream begins after another has "
+            f"ended, although both activities would fit on the GPU; they could overlap for "
+            f"{format_duration(int(shorter.sum()))} of {format_duration(device.busy_ns)}."
+        ),
+        change=_CHANGE[why],
+        certainty="possible",
+        device=device.device,
+        saved_ns=_saved_ns(recording, schedule, switches, why),
+        lines=lines,
+        evidence=Evidence(
+            "activities",
+            tuple(np.sort(rows).tolist()),
+            (int(schedule.begin[before].min()), int(schedule.end[after].max())),
+        ),
+    )
+
+
+def _names(recording: "Recording", streams: "Sequence[int]") -> str:
+    table = recording.tables["streams"].select(["id", "name"]).to_pylist()
+    known = {row["id"]: row["name"] for row in table}
+    names = [f"`{known.get(each) or f'stream {each}'}`" for each in streams]
+    return f"The streams {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _saved_ns(recording: "Recording", schedule: Schedule, switches: _Switches, why: int) -> int:
+    import numpy as np
+
+    if why in (_EVENTS, _DEFAULT):
+        return schedule.saved_ns(without_order=BY_EVENT if why == _EVENTS else BY_DEFAULT_STREAM)
+    if why == _HOST:
+        return 0
+    rows = _blocking(recording, copies=why == _COPIES)
+    table = recording.derived["host_waits"]
+    begin, end, calls = (plain(table[name])[rows] for name in ("time", "end", "call"))
+    works = Intervals(schedule.begin[switches.before], schedule.end[switches.before])
+    removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    removed[calls[(works.within(begin, end) > 0) & (calls >= 0)]] = True
+    return schedule.saved_ns(without_wait=removed)

@@ -1,0 +1,53 @@
+"""R45: arrays that nothing uses any more are still allocated at the peak."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find the lines whose arrays are dead at the peak.
+
+    Trigger: blocks that one line allocated are allocated at the peak, their last use is before it,
+    and they are freed after it. The saving is the decrease of the peak if every block of that line
+    were freed right after its last use. Blocks that the recording does not free are not counted: a
+    later cell may use them.
+    """
+    import numpy as np
+
+    can_end = device.is_freed & device.is_used & (device.last < device.end)
+    dead = device.at_peak & can_end & (device.last <= device.peak_place)
+    for site in np.unique(device.site[dead]).tolist():
+        of_site = np.flatnonzero((device.site == site) & can_end)
+        change = Change(of_site, device.begin[of_site], device.last[of_site])
+        saved = device.saving(change)
+        if saved:
+            yield _finding(device, np.flatnonzero(dead & (device.site == site)), change, saved)
+
+
+def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
+    line = device.line_of(blocks)
+    last_use = named(*device.last_use(blocks))
+    is_one = len(blocks) == 1
+    return Finding(
+        rule="R45",
+        title=f"{format_bytes(int(device.size[blocks].sum()))} from "
+        f"{named(line.site, line.source)} is still allocated at the peak, "
+        "where nothing uses it any more.",
+        reason=f"The last use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
+        f"{last_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
+        change=f"Delete {'it' if is_one else 'them'} (`del`) after {last_use}.",
+        certainty="likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=(line,),
+        evidence=device.evidence(blocks),
+        lifetimes=change,
+    )

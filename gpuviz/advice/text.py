@@ -1,0 +1,81 @@
+"""Findings as sentences."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.quantities import format_bytes, format_counted, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpuviz.advice.finding import Finding
+    from gpuviz.recording.recording import Recording
+
+NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
+MOST_SHOWN = 5
+
+
+def saving(finding: "Finding") -> str:
+    """Return what a finding saves: bytes of the peak, time, or both.
+
+    A saving after the findings before it is given if it differs.
+    """
+    parts = []
+    if finding.saved_bytes:
+        parts.append(f"{format_bytes(finding.saved_bytes)} of the peak")
+        if finding.further_bytes != finding.saved_bytes:
+            further = format_bytes(finding.further_bytes) if finding.further_bytes else "nothing"
+            parts[0] += f" (after those above: {further})"
+    if finding.saved_ns:
+        bound = "" if finding.certainty == "certain" else "at most "
+        parts.append(f"{bound}{format_duration(finding.saved_ns)}")
+    return " and ".join(parts)
+
+
+def findings_text(recording: "Recording", found: "Sequence[Finding]", most: int | None) -> str:
+    """Return findings as text, most saving first, and what could not be looked at.
+
+    Args:
+        recording: The recording.
+        found: Its findings.
+        most: The number of findings shown; all if None.
+    """
+    shown = found[:most]
+    parts = [text for number, each in enumerate(shown, 1) for text in _lines(number, each)]
+    if not found:
+        parts.append(NOTHING_FOUND)
+    if len(shown) < len(found):
+        parts.append(f"{format_counted(len(found) - len(shown), 'more finding')}: --all")
+    return "\n".join([*parts, *unknown(recording)])
+
+
+def unknown(recording: "Recording") -> tuple[str, ...]:
+    """Return sentences on what could not be looked at in a recording, and why."""
+    tables = recording.tables
+    sentences = []
+    if not tables["memory_events"].num_rows:
+        sentences.append("No memory was recorded, so nothing is said about it.")
+    if not tables["activities"].num_rows:
+        sentences.append(
+            "No kernels and copies were recorded, so nothing is said about time, nor about arrays "
+            "that are not used."
+        )
+    elif not tables["launch_blocks"].num_rows:
+        sentences.append(
+            "It was not recorded which kernels use which arrays, so nothing is said about arrays "
+            "that are not used."
+        )
+    if recording.dropped:
+        sentences.append("Events are missing, so nothing is said about arrays.")
+    return tuple(sentences)
+
+
+def _lines(number: int, finding: "Finding") -> "Iterator[str]":
+    yield f"{number}. {finding.title} [{finding.rule}, {finding.certainty}]"
+    saved = saving(finding)
+    if saved:
+        yield f"   Saves {saved}."
+    yield f"   {finding.reason}"
+    yield f"   {finding.change}"
+    for line in finding.lines:
+        yield f"   {line.amount}: {line.site}"
+    yield ""

@@ -1,0 +1,207 @@
+"""The work of the GPU that used each block."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_KINDS = DICTIONARIES["activities", "kind"]
+# Kernels that receive their arrays as a table of pointers in device memory, by name.
+_BY_TABLE = re.compile(r"batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor", re.IGNORECASE)
+# CuPy's own kernels receive tables of pointers only if they are named above.
+_OF_CUPY = re.compile(r"cupyx?_")
+_LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")
+_POINTER = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Touches:
+    """Which calls gave which blocks to the GPU.
+
+    gpuviz sees the addresses among the arguments of kernels, copies and memsets. It does not see
+    what a kernel reaches through pointers in device memory or in a graph; such work is `opaque`.
+
+    Attributes:
+        blocks: The lifetimes.
+        block: For each touch, an index of ``blocks``; touches are in the order of their calls.
+        call: For each touch, the row of ``api_calls``.
+        mode: For each touch, ``mode`` of ``launch_blocks`` as a code.
+        activity: For each touch, the first row of ``activities`` with the call's correlation, or
+            -1.
+        opaque: The rows of ``api_calls`` of opaque work, in the order of the calls.
+        first: For each block, the row of ``api_calls`` that first used it or may have; -1 if none.
+        last: For each block, the row of ``api_calls`` that last used it or may have; -1 if none.
+    """
+
+    blocks: Lifetimes
+    block: "NDArray[Any]"
+    call: "NDArray[Any]"
+    mode: "NDArray[Any]"
+    activity: "NDArray[Any]"
+    opaque: "NDArray[Any]"
+    first: "NDArray[Any]"
+    last: "NDArray[Any]"
+
+    @cached_property
+    def used(self) -> "NDArray[Any]":
+        """Whether each block was used, or may have been."""
+        used: NDArray[Any] = self.first >= 0
+        return used
+
+
+def touches(recording: "Recording") -> Touches | None:
+    """Return which work used which blocks; None if the recording does not have it."""
+    import numpy as np
+
+    tables = recording.tables
+    launched, calls = tables["launch_blocks"], tables["api_calls"]
+    if not (launched.num_rows and calls.num_rows and tables["activities"].num_rows):
+        return None
+    blocks = lifetimes(recording)
+    correlation = plain(launched["correlation"])
+    call = first_rows(plain(calls["correlation"]), correlation)
+    times = plain(calls["time"])
+    known = np.flatnonzero(call >= 0)
+    block = _alive(blocks, plain(launched["block"])[known], times[call[known]])
+    known, block = known[block >= 0], block[block >= 0]
+    order = np.argsort(times[call[known]], kind="stable")
+    known, block = known[order], block[order]
+    call = call[known]
+    mode = codes(launched["mode"], DICTIONARIES["launch_blocks", "mode"])[known]
+    activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
+
+    opaque = _opaque_calls(recording, blocks, block, call, activity)
+    opaque = opaque[np.argsort(times[opaque], kind="stable")]
+    first = np.full(len(blocks), -1, np.int64)
+    last = np.full(len(blocks), -1, np.int64)
+    first[block[::-1]] = call[::-1]
+    last[block] = call
+    _add_opaque(blocks, times, opaque, first, last)
+    return Touches(blocks, block, call, mode, activity, opaque, first, last)
+
+
+def _alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the block alive at each address and time; -1 if there is none."""
+    import numpy as np
+
+    count = len(blocks)
+    addresses = np.concatenate([blocks.address, address])
+    moments = np.concatenate([blocks.begin, time])
+    is_touch = np.arange(len(addresses)) >= count
+    order = np.lexsort((is_touch, moments, addresses))
+    # The last block that began before each place of the order.
+    place = np.where(is_touch[order], -1, np.arange(len(order)))
+    before = np.maximum.accumulate(place)
+    found = np.full(len(addresses), -1)
+    found[order] = np.where(before >= 0, order[np.maximum(before, 0)], -1)
+    block = found[count:]
+    there = block >= 0
+    ends = blocks.end[block]
+    there &= (blocks.address[block] == address) & ((ends < 0) | (ends >= time))
+    return np.where(there, block, -1)
+
+
+def _opaque_calls(
+    recording: "Recording",
+    blocks: Lifetimes,
+    block: "NDArray[Any]",
+    call: "NDArray[Any]",
+    activity: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the calls, rows of ``api_calls``, that may use blocks which they do not name.
+
+    These are launches of graphs, launches that have not ended, kernels without the address of any
+    block among their arguments, kernels that are known to receive a table of pointers, and kernels
+    of unknown programs that read what may be one.
+    """
+    import numpy as np
+
+    tables = recording.tables
+    activities = tables["activities"]
+    kind = codes(activities["kind"], _KINDS)
+    is_kernel = kind == _KINDS.index("kernel")
+    call_of = first_rows(
+        plain(tables["api_calls"]["correlation"]), plain(activities["correlation"])
+    )
+    is_graph = (kind == _KINDS.index("graph")) | (plain(activities["graph"]) != 0)
+    is_silent = is_kernel & ~np.isin(call_of, call)
+    names = np.unique(plain(activities["name"])[is_kernel])
+    known = texts(tables, names)
+    by_table = names[[bool(_BY_TABLE.search(text)) for text in known]]
+    of_cupy = names[[bool(_OF_CUPY.match(text)) for text in known]]
+    name = plain(activities["name"])
+    readers = activity[_reads_of_tables(recording, blocks, block, activity)]
+    readers = readers[is_kernel[readers] & ~np.isin(name[readers], of_cupy)]
+    opaque = is_graph | is_silent | (is_kernel & np.isin(name, by_table))
+    opaque[readers] = True
+    found = np.unique(call_of[opaque])
+    return np.union1d(found[found >= 0], _unfinished_launches(tables))
+
+
+def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+    """Return the launches, rows of ``api_calls``, without an activity, whose kernels are unknown.
+
+    While a program runs, these are the latest.
+    """
+    import numpy as np
+
+    calls = tables["api_calls"]
+    names = plain(calls["name"])
+    distinct = np.unique(names)
+    launching = distinct[[bool(_LAUNCH.match(text)) for text in texts(tables, distinct)]]
+    ended = np.isin(plain(calls["correlation"]), plain(tables["activities"]["correlation"]))
+    return np.flatnonzero(np.isin(names, launching) & ~ended)
+
+
+def _reads_of_tables(
+    recording: "Recording", blocks: Lifetimes, block: "NDArray[Any]", activity: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return a mask of the touches of blocks that hold what may be pointers to other blocks.
+
+    Such a table comes from the host, and has two pointers or more, at most two for each block.
+    """
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    copy_kinds = DICTIONARIES["activities", "copy_kind"]
+    size = plain(activities["bytes"])
+    is_table = codes(activities["copy_kind"], copy_kinds) == copy_kinds.index("host_to_device")
+    is_table &= (size % _POINTER == 0) & (size >= 2 * _POINTER)
+    is_table &= size <= 2 * _POINTER * max(len(np.unique(blocks.address)), 1)
+    fills = (activity >= 0) & is_table[activity]
+    reads: NDArray[Any] = np.isin(block, block[fills]) & ~fills & (activity >= 0)
+    return reads
+
+
+def _add_opaque(
+    blocks: Lifetimes,
+    times: "NDArray[Any]",
+    opaque: "NDArray[Any]",
+    first: "NDArray[Any]",
+    last: "NDArray[Any]",
+) -> None:
+    """Count opaque work as a use of all blocks that lived then."""
+    import numpy as np
+
+    died = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
+    after = np.searchsorted(times[opaque], blocks.begin)
+    before = np.searchsorted(times[opaque], died, side="right") - 1
+    within = np.flatnonzero(after <= before)
+    earliest, latest = opaque[after[within]], opaque[before[within]]
+    earlier = (first[within] < 0) | (times[earliest] < times[first[within]])
+    first[within[earlier]] = earliest[earlier]
+    later = (last[within] < 0) | (times[latest] > times[last[within]])
+    last[within[later]] = latest[later]

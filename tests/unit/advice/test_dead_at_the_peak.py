@@ -1,0 +1,133 @@
+"""R45: arrays that nothing uses any more at the peak."""
+
+import gpuviz
+from tests.unit.advice.programs import MIB, found, recorded, saved
+
+
+def keeps(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    flat = gpu.empty(16 * MIB)
+    gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+
+
+def deletes(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    flat = gpu.empty(16 * MIB)
+    gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+    del image
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+
+
+def needs(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, writes=[large])
+    gpu.launch("compare", duration=1e-4, reads=[image, large])
+
+
+def test_an_array_is_found_and_deleting_it_saves_what_was_predicted():
+    (finding,) = found(keeps, "R45")
+
+    assert finding.saved_bytes == finding.further_bytes == saved(keeps, deletes) == 32 * MIB
+    assert finding.title == (
+        "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
+        "uses it any more."
+    )
+    assert finding.reason == (
+        'The last use of the array is `gpu.launch("flatten", duration=1e-4, reads=[image], '
+        "writes=[flat])`. The peak is reached by `large = gpu.empty(64 * MIB)`."
+    )
+    assert finding.change == (
+        'Delete it (`del`) after `gpu.launch("flatten", duration=1e-4, reads=[image], '
+        "writes=[flat])`."
+    )
+    assert [line.amount for line in finding.lines] == ["32.0 MiB in 1 array"]
+    assert found(deletes, "R45") == []
+
+
+def test_the_evidence_is_the_allocation_and_a_time_around_the_peak():
+    recording = recorded(keeps)
+    (finding,) = found(keeps, "R45")
+    row = recording.table("memory_events").slice(finding.evidence.rows[0], 1).to_pylist()[0]
+    begin, end = finding.evidence.window
+
+    assert (row["action"], row["size"]) == ("alloc", 32 * MIB)
+    assert begin < end
+
+
+def test_an_array_that_is_used_after_the_peak_is_needed():
+    assert found(needs, "R45") == []
+
+
+def test_an_array_that_the_recording_does_not_free_may_be_used_later():
+    kept = []
+
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, writes=[large])
+        kept.append(image)
+
+    assert found(program, "R45") == []
+
+
+def test_an_array_that_another_stream_uses_must_outlive_its_work():
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        with gpu.Stream():
+            gpu.launch("read", duration=1e-2, reads=[image])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, writes=[large])
+        gpu.synchronize()
+
+    assert found(program, "R45") == []
+
+
+def test_a_kernel_whose_arrays_are_unknown_may_use_any():
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, writes=[large])
+        gpu.launch("by_pointers", duration=1e-4)
+
+    assert found(program, "R45") == []
+
+
+def test_what_can_only_be_freed_within_a_line_is_no_finding():
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        large = (gpu.launch("read", duration=1e-4, reads=[image]), gpu.empty(64 * MIB))
+        gpu.launch("enlarge", duration=1e-4, writes=[large[1]])
+
+    assert found(program, "R45") == []
+
+
+def test_a_loop_saves_only_if_it_saves_in_each_round():
+    def program(gpu):
+        for needed in (False, True):
+            image = gpu.empty(32 * MIB)
+            gpu.launch("make", duration=1e-4, writes=[image])
+            large = gpu.empty(64 * MIB)
+            gpu.launch("enlarge", duration=1e-4, writes=[large])
+            if needed:
+                gpu.launch("compare", duration=1e-4, reads=[image, large])
+            del image, large
+
+    assert found(program, "R45") == []
+
+
+def test_without_streams_nothing_is_known():
+    gpu = gpuviz.SimulatedGPU()
+    with gpuviz.record(device=gpu, streams=False) as recorder:
+        keeps(gpu)
+
+    assert [each for each in recorder.recording.findings(small=True) if each.rule == "R45"] == []

@@ -1,0 +1,71 @@
+"""R02: arrays that are allocated before the peak and used after it."""
+
+from tests.unit.advice.programs import MIB, found, saved
+
+
+def early(gpu):
+    result = gpu.empty(32 * MIB)
+    large = gpu.empty(64 * MIB)
+    gpu.launch("work", duration=1e-4, writes=[large])
+    del large
+    gpu.launch("finish", duration=1e-4, writes=[result])
+
+
+def late(gpu):
+    large = gpu.empty(64 * MIB)
+    gpu.launch("work", duration=1e-4, writes=[large])
+    del large
+    result = gpu.empty(32 * MIB)
+    gpu.launch("finish", duration=1e-4, writes=[result])
+
+
+def test_an_early_allocation_is_found_and_allocating_it_later_saves_what_was_predicted():
+    (finding,) = found(early, "R02")
+
+    assert finding.saved_bytes == saved(early, late) == 32 * MIB
+    assert finding.title == (
+        "32.0 MiB from `result = gpu.empty(32 * MIB)` is allocated at the peak, before anything "
+        "uses it."
+    )
+    assert finding.reason == (
+        'The first use of the array is `gpu.launch("finish", duration=1e-4, writes=[result])`. '
+        "The peak is reached by `large = gpu.empty(64 * MIB)`."
+    )
+    assert finding.change == (
+        'Allocate it right before `gpu.launch("finish", duration=1e-4, writes=[result])`.'
+    )
+    assert found(late, "R02") == []
+
+
+def test_an_array_that_is_filled_first_is_needed():
+    def program(gpu):
+        result = gpu.empty(32 * MIB)
+        gpu.fill(result)
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        gpu.launch("finish", duration=1e-4, writes=[result])
+
+    assert found(program, "R02") == []
+
+
+def test_an_array_that_an_unknown_kernel_may_use_is_needed():
+    def program(gpu):
+        result = gpu.empty(32 * MIB)
+        gpu.launch("by_pointers", duration=1e-4)
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        gpu.launch("finish", duration=1e-4, writes=[result])
+
+    assert found(program, "R02") == []
+
+
+def test_what_is_still_needed_together_saves_nothing():
+    def program(gpu):
+        result = gpu.empty(32 * MIB)
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        gpu.launch("finish", duration=1e-4, reads=[large], writes=[result])
+
+    assert found(program, "R02") == []

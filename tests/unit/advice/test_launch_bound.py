@@ -1,0 +1,68 @@
+"""R27: programs that wait for launches."""
+
+import pytest
+
+from tests.unit.advice.timed_programs import found, saved_ns, small
+
+STEPS, KERNELS = 20, 20
+
+
+def launch_all(gpu, *, host):
+    for number in range(KERNELS):
+        gpu.launch(f"kernel {number}", duration=2e-6)
+        gpu.work_on_host(host)
+
+
+def one_by_one(gpu):
+    for _ in range(STEPS):
+        launch_all(gpu, host=10e-6)
+
+
+def as_graphs(gpu):
+    stream = gpu.Stream()
+    with stream:
+        launch_all(gpu, host=10e-6)  # once, as a program does before it captures
+        stream.begin_capture()
+        launch_all(gpu, host=1e-9)
+        graph = stream.end_capture()
+        for _ in range(STEPS - 1):
+            graph.launch()
+
+
+def behind_a_long_kernel(gpu):
+    gpu.launch("long", duration=20e-3)
+    one_by_one(gpu)
+
+
+def few(gpu):
+    launch_all(gpu, host=10e-6)
+
+
+def with_other_work(gpu):
+    for _ in range(STEPS):
+        launch_all(gpu, host=150e-6)
+
+
+def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
+    (finding,) = found(one_by_one, "R27")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(one_by_one, as_graphs), rel=0.2)
+    assert finding.title == (
+        "The GPU is busy for 18 % of the time; for 2.79 ms of 3.59 ms of idle time, the host had "
+        "not launched the next kernel."
+    )
+    assert finding.reason == (
+        "400 kernels with a median of 2.00 µs on the GPU. The host needs 10.0 µs (median) between "
+        "two launches; the GPU is idle for 2.68 ms during launches and such short gaps."
+    )
+    assert finding.change == (
+        "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), work on "
+        "larger arrays, or capture repeated sequences in a CUDA graph. The saving is an upper "
+        "bound, as if launches took no time on the host."
+    )
+    assert finding.certainty == "possible"
+
+
+@pytest.mark.parametrize("program", [as_graphs, behind_a_long_kernel, few, with_other_work])
+def test_graphs_busy_gpus_few_launches_and_other_work_are_no_finding(program):
+    assert small(program, "R27") == []

@@ -1,0 +1,83 @@
+"""R07: operations that could overwrite their input."""
+
+import pytest
+
+from tests.unit.advice.programs import MIB, found, saved
+
+SQUARE = "cupy_square__float32_float32"
+
+
+def wasteful(gpu):
+    differences = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[differences])
+    squares = gpu.empty(32 * MIB)
+    gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[squares])
+    gpu.launch("read", duration=1e-4, reads=[squares])
+
+
+def in_place(gpu):
+    differences = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[differences])
+    gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[differences])
+    gpu.launch("read", duration=1e-4, reads=[differences])
+
+
+def with_kernel(name, *, size=32 * MIB, again=False):
+    """Return the wasteful program with another kernel, size of the output, or later use."""
+
+    def program(gpu):
+        differences = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[differences])
+        squares = gpu.empty(size)
+        gpu.launch(name, duration=1e-4, reads=[differences], writes=[squares])
+        gpu.launch("read", duration=1e-4, reads=[squares, differences] if again else [squares])
+
+    return program
+
+
+def test_a_new_array_is_found_and_overwriting_the_input_saves_what_was_predicted():
+    (finding,) = found(wasteful, "R07")
+
+    assert finding.saved_bytes == saved(wasteful, in_place) == 32 * MIB
+    assert finding.title == (
+        "`squares = gpu.empty(32 * MIB)` writes 32.0 MiB to a new array instead of its input."
+    )
+    assert finding.reason == (
+        "`square` reads the array from `differences = gpu.empty(32 * MIB)`, of the same size and "
+        "type, for the last time; both are allocated at the peak."
+    )
+    assert finding.change == (
+        "Let `square` overwrite its input, with `out=` or an operator such as `+=`, if both have "
+        "the same shape."
+    )
+    assert found(in_place, "R07") == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(with_kernel(SQUARE, again=True), id="used later"),
+        pytest.param(with_kernel(SQUARE, size=16 * MIB), id="another size"),
+        pytest.param(with_kernel("cupy_copy__float32_float32"), id="a copy"),
+        pytest.param(with_kernel("cupy_less__int64_int64_bool"), id="another type"),
+        pytest.param(with_kernel("square"), id="an unknown kernel"),
+    ],
+)
+def test_what_looks_alike_is_no_finding(program):
+    assert found(program, "R07") == []
+
+
+def test_an_input_that_is_read_twice_may_be_read_in_two_orders():
+    def program(gpu):
+        matrix = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[matrix])
+        total = gpu.empty(32 * MIB)
+        gpu.launch(
+            "cupy_add__float32_float32_float32",
+            duration=1e-4,
+            reads=[matrix, matrix],
+            writes=[total],
+        )
+        gpu.launch("read", duration=1e-4, reads=[total])
+
+    assert found(program, "R07") == []

@@ -1,0 +1,94 @@
+"""R17: pageable copies worth pinning."""
+
+import pytest
+
+from tests.unit.advice.timed_programs import found, saved_ns, small
+
+CHUNK = 32 << 20
+CHUNKS = 10
+
+
+def copies(gpu, *, pinned, reference=True, blocking=False, nbytes=CHUNK):
+    """Copy chunks in and out, after one pinned copy in each direction."""
+    x, y = gpu.empty(nbytes), gpu.empty(CHUNK)
+    if reference:
+        gpu.copy_to_device(y, pinned=True)
+        gpu.copy_to_host(y, pinned=True)
+    for _ in range(CHUNKS):
+        gpu.copy_to_device(x, pinned=pinned, blocking=blocking)
+        gpu.launch("filter", duration=100e-6, writes=[x])
+        gpu.copy_to_host(x, pinned=pinned, blocking=blocking)
+
+
+def pageable(gpu):
+    copies(gpu, pinned=False)
+
+
+def pinned(gpu):
+    copies(gpu, pinned=True)
+
+
+def blocking(gpu):
+    copies(gpu, pinned=False, blocking=True)
+
+
+def blocking_pinned(gpu):
+    copies(gpu, pinned=True, blocking=True)
+
+
+def without_reference(gpu):
+    copies(gpu, pinned=False, reference=False)
+
+
+def pinned_without_reference(gpu):
+    copies(gpu, pinned=True, reference=False)
+
+
+def scalars(gpu):
+    copies(gpu, pinned=False, nbytes=8)
+
+
+def uploads_once(gpu):
+    x, y = gpu.empty(CHUNK), gpu.empty(CHUNK)
+    gpu.copy_to_device(x)
+    gpu.copy_to_device(y)
+
+
+def mostly_kernels(gpu):
+    for _ in range(CHUNKS):
+        gpu.launch("long", duration=100e-3)
+        gpu.copy_to_host(gpu.empty(1 << 20))
+
+
+@pytest.mark.parametrize(("program", "after"), [(pageable, pinned), (blocking, blocking_pinned)])
+def test_pageable_copies_are_found_and_pinning_saves_what_was_predicted(program, after):
+    (finding,) = found(program, "R17")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(program, after), rel=0.2)
+    assert finding.title == (
+        "20 copies of pageable memory take 83.9 ms on the GPU and 86.2 ms of the host; pinned "
+        "memory is faster."
+    )
+    assert finding.reason == (
+        "640 MiB at 8.0 GB/s. CUDA copies pageable memory through a buffer of its own while the "
+        "host waits. Copies of pinned memory in this recording reach 54.9 GB/s."
+    )
+    assert finding.change.startswith("Allocate the host's arrays with cupyx.empty_pinned (or ")
+    assert finding.certainty == "likely"
+    assert len(finding.lines) == 2
+
+
+def test_without_pinned_copies_to_compare_with_the_saving_is_possible_and_rather_too_small():
+    (finding,) = found(without_reference, "R17")
+
+    assert finding.certainty == "possible"
+    assert 0.5 < finding.saved_ns / saved_ns(without_reference, pinned_without_reference) < 1
+    assert finding.reason.endswith(
+        "Pinned memory reaches about 25.0 GB/s over PCIe 4, and more over PCIe 5; this recording "
+        "has no copies of pinned memory to compare with."
+    )
+
+
+@pytest.mark.parametrize("program", [pinned, scalars, uploads_once, mostly_kernels])
+def test_pinned_small_single_and_rare_copies_are_no_finding(program):
+    assert small(program, "R17") == []

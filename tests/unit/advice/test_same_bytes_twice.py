@@ -1,0 +1,57 @@
+"""R46: parts and the array that they were joined to."""
+
+import pytest
+
+from tests.unit.advice.programs import MIB, found, saved
+
+JOIN = "cupy_concatenate_same_size"
+
+
+def joins(*, parts=4, size=32 * MIB, again=False, name=JOIN):
+    """Return a program that makes four parts of 8 MiB and joins them."""
+
+    def program(gpu):
+        made = []
+        for _ in range(parts):
+            part = gpu.empty(8 * MIB)
+            gpu.launch("make", duration=1e-4, writes=[part])
+            made.append(part)
+        joined = gpu.empty(size)
+        gpu.launch(name, duration=1e-4, writes=[joined])
+        gpu.launch("read", duration=1e-4, reads=[joined, *made] if again else [joined])
+
+    return program
+
+
+def fills_slices(gpu):
+    joined = gpu.empty(32 * MIB)
+    for _ in range(4):
+        gpu.launch("make", duration=1e-4, writes=[joined])
+    gpu.launch("read", duration=1e-4, reads=[joined])
+
+
+def test_parts_are_found_and_writing_into_slices_saves_what_was_predicted():
+    (finding,) = found(joins(), "R46")
+
+    assert finding.saved_bytes == saved(joins(), fills_slices) == 32 * MIB
+    assert finding.title == "`joined = gpu.empty(size)` holds the same 32.0 MiB twice."
+    assert finding.reason == (
+        "It joins 4 arrays from `part = gpu.empty(8 * MIB)`, which nothing uses afterwards."
+    )
+    assert finding.change == (
+        "Allocate the whole array first, and write each part into a slice of it."
+    )
+    assert found(fills_slices, "R46") == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(joins(again=True), id="parts are used later"),
+        pytest.param(joins(size=16 * MIB), id="a part of the parts"),
+        pytest.param(joins(parts=1, size=8 * MIB), id="a copy"),
+        pytest.param(joins(name="scatter"), id="another kernel"),
+    ],
+)
+def test_what_looks_alike_is_no_finding(program):
+    assert found(program, "R46") == []

@@ -1,0 +1,145 @@
+"""Replays of a recording with changes, against running the changed program."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import Schedule
+from gpuviz.recording.recording import Recording
+from tests.examples import examples
+from tests.unit.advice.timed_programs import timed
+
+durations = st.integers(1_000, 300_000)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("launch"), durations),
+        st.tuples(st.just("launch"), durations),
+        st.tuples(st.just("work"), durations),
+        st.tuples(st.just("wait"), st.just(0)),
+    ),
+    min_size=1,
+    max_size=30,
+)
+# A removed call also saves what it costs itself, and the latency of a launch to an idle GPU varies.
+CALL_NS, LATENCY_NS = 1_000, 4_000
+
+
+def run(gpu, steps, *, waits=True, works=True, share_of_duration=1.0):
+    for kind, ns in [("launch", 5_000), *steps]:
+        if kind == "launch":
+            gpu.launch("kernel", duration=max(ns * share_of_duration, 1) * 1e-9)
+        elif kind == "work" and works:
+            gpu.work_on_host(ns * 1e-9)
+        elif kind == "wait" and waits:
+            gpu.synchronize()
+
+
+def difference(steps, **change):
+    before, after = timed(lambda gpu: run(gpu, steps)), timed(lambda gpu: run(gpu, steps, **change))
+    return before, before.duration_ns - after.duration_ns
+
+
+@examples(40)
+@given(steps)
+def test_without_waits_a_program_is_as_much_faster_as_predicted(steps):
+    recording, measured = difference(steps, waits=False)
+
+    calls = recording.tables["api_calls"].num_rows
+    saved = Schedule(recording).saved_ns(without_wait=np.ones(calls, bool))
+
+    assert abs(saved - measured) <= LATENCY_NS + CALL_NS * len(steps)
+
+
+@examples(40)
+@given(steps)
+def test_with_shorter_kernels_a_program_is_as_much_faster_as_predicted(steps):
+    recording, measured = difference(steps, share_of_duration=0.25)
+
+    schedule = Schedule(recording)
+    saved = schedule.saved_ns(duration=schedule.duration // 4)
+
+    assert abs(saved - measured) <= LATENCY_NS
+
+
+@examples(40)
+@given(steps)
+def test_without_work_of_the_host_a_program_is_as_much_faster_as_predicted(steps):
+    recording, measured = difference(steps, works=False)
+
+    calls = recording.tables["api_calls"].num_rows
+    saved = Schedule(recording).saved_ns(without_gap=np.ones(calls, bool))
+
+    assert abs(saved - measured) <= LATENCY_NS
+
+
+@examples(40)
+@given(steps)
+def test_nothing_changes_without_a_change(steps):
+    recording = timed(lambda gpu: run(gpu, steps))
+
+    schedule = Schedule(recording)
+    calls = np.zeros(recording.tables["api_calls"].num_rows, bool)
+
+    assert schedule.saved_ns() == 0
+    assert schedule.saved_ns(without_wait=calls, without_gap=calls, instant=calls) == 0
+
+
+def test_without_calls_everything_stays_where_it_was():
+    recording = timed(lambda gpu: run(gpu, [("wait", 0), ("launch", 50_000)]))
+    tables = dict(recording.tables)
+    tables["api_calls"] = tables["api_calls"].slice(0, 0)
+
+    schedule = Schedule(Recording(tables, recording.manifest))
+
+    assert schedule.saved_ns(duration=schedule.duration) == 0
+    assert schedule.saved_ns(duration=schedule.duration // 2) == 25_000
+
+
+def test_damaged_times_and_ids_do_no_harm():
+    recording = timed(lambda gpu: run(gpu, [("wait", 0), ("launch", 50_000)]))
+    tables = dict(recording.tables)
+    calls, activities = tables["api_calls"], tables["activities"]
+    none = np.zeros(activities.num_rows, np.uint32)
+    tables["activities"] = activities.set_column(
+        activities.schema.get_field_index("correlation"), "correlation", [none]
+    )
+    backwards = calls["end"].to_numpy()[::-1].copy()
+    tables["api_calls"] = calls.set_column(calls.schema.get_field_index("end"), "end", [backwards])
+
+    schedule = Schedule(Recording(tables, recording.manifest))
+
+    assert schedule.saved_ns() == 0
+    assert schedule.call.tolist() == [-1, -1]
+
+
+intervals = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)), max_size=8)
+
+
+@given(intervals, intervals)
+def test_covered_time_is_that_of_the_moments_in_any_interval(parts, queries):
+    begin = np.array([first for first, _ in parts], np.int64)
+    end = np.array([first + length for first, length in parts], np.int64)
+    since = np.array([first for first, _ in queries], np.int64)
+    until = np.array([first + length for first, length in queries], np.int64)
+
+    union = Intervals(begin, end)
+
+    moments = {moment for first, length in parts for moment in range(first, first + length)}
+    covered = [
+        len(moments & set(range(first, last)))
+        for first, last in zip(since.tolist(), until.tolist(), strict=True)
+    ]
+    assert union.length == len(moments)
+    assert union.within(since, until).tolist() == covered
+
+
+def test_a_constraint_from_a_later_moment_is_refused():
+    from gpuviz import _core
+
+    times = np.zeros(2, np.int64)
+    later, earlier = np.array([1], np.uint32), np.array([0], np.uint32)
+
+    with pytest.raises(ValueError, match="sorted by target, after their source"):
+        _core.earliest_times(times, later, earlier, np.zeros(1, np.int64))

@@ -1,0 +1,100 @@
+"""What the shipped recordings say about time."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import gpuviz
+from gpuviz.advice.findings import findings
+
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+
+
+@cache
+def time_findings(name, *, small=False):
+    """Return the findings that save time, and with ``small`` all that are about time."""
+    recording = gpuviz.load(RECORDINGS / f"{name}.gpuviz")
+    found = findings(recording, small=small)
+    return [each for each in found if each.saved_ns or (small and not each.saved_bytes)]
+
+
+def one(name, rule, *, small=False):
+    (finding,) = (each for each in time_findings(name, small=small) if each.rule == rule)
+    return finding
+
+
+def rules(name):
+    return sorted(each.rule for each in time_findings(name))
+
+
+def test_kmeans_reduces_on_one_block_and_its_wait_is_no_fault_of_the_copy():
+    kernel, wait = one("kmeans", "R42"), one("kmeans", "R41")
+
+    assert rules("kmeans") == ["R41", "R42"]
+    assert kernel.title == "cupy_sum takes 40 % of the GPU's busy time on one thread block."
+    assert kernel.lines[0].source == "counts += membership.sum(axis=0)"
+    assert wait.title == (
+        "`return means, float(inertia)` waits 51.7 ms for earlier work of the GPU."
+    )
+    assert wait.reason == (
+        "The host waits in 29 calls for work that was launched before, 21.3 ms of it for "
+        "`counts += membership.sum(axis=0)`. The copies themselves take 431 µs. After the waits "
+        "the GPU idles until the next launch; without them the work would end 5.47 ms earlier."
+    )
+    assert wait.saved_ns < 0.03 * 213_843_544
+
+
+def test_monte_carlo_computes_its_variance_on_one_block():
+    finding = one("monte_carlo", "R42")
+
+    assert rules("monte_carlo") == ["R42"]
+    assert finding.title == (
+        "cupy_var_core_float64 takes 56 % of the GPU's busy time on one thread block."
+    )
+    assert finding.reason.startswith("1 launch takes 6.08 ms.")
+    assert finding.saved_ns == pytest.approx(6_076_000, rel=0.02)
+
+
+def test_conjugate_gradient_waits_for_launches():
+    finding = one("conjugate_gradient", "R27")
+
+    assert rules("conjugate_gradient") == ["R27"]
+    assert finding.title == (
+        "The GPU is busy for 15 % of the time; for 44.9 ms of 53.9 ms of idle time, the host had "
+        "not launched the next kernel."
+    )
+    assert finding.reason == (
+        "3,204 kernels with a median of 2.14 µs on the GPU. The host needs 8.98 µs (median) "
+        "between two launches; the GPU is idle for 42.9 ms during launches and such short gaps."
+    )
+    assert finding.saved_ns < 53_900_000
+
+
+def test_fft_filter_waits_for_numpy_and_its_pageable_streams_never_overlap():
+    starved, copies = one("fft_filter", "R43"), one("fft_filter", "R17")
+    streams = one("fft_filter", "R44")
+
+    assert rules("fft_filter") == ["R17", "R43", "R44"]
+    assert starved.title == (
+        "The GPU is idle for 227 ms, 74 % of the time, while the host works between "
+        "`lane.stream.synchronize()` and `lane.start()`."
+    )
+    assert copies.title == (
+        "128 copies of pageable memory take 50.8 ms on the GPU and 62.3 ms of the host; pinned "
+        "memory is faster."
+    )
+    assert streams.title == (
+        "The streams `even chunks` and `odd chunks` never work at the same time: the host waits in "
+        "copies of pageable memory before it launches the next work."
+    )
+
+
+def test_the_images_wait_for_two_kernels_of_one_line():
+    finding = one("image_pipeline", "R41")
+    kernels = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz").kernels("line").to_pylist()
+
+    assert rules("image_pipeline") == ["R41"]
+    assert finding.lines[1].source == kernels[0]["source"]
+    assert finding.lines[1].amount == "96.7 ms"
+    assert kernels[0]["share"] == pytest.approx(0.898, abs=0.001)

@@ -1,0 +1,137 @@
+"""R43: the GPU is idle while the host computes."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
+
+STEPS = 20
+
+
+def chunks(gpu, *, host, kernel=200e-6, after_launch=False):
+    x = gpu.empty(1 << 20)
+    for _ in range(STEPS):
+        if not after_launch:
+            gpu.work_on_host(host)
+        gpu.launch("filter", duration=kernel, writes=[x])
+        if after_launch:
+            gpu.work_on_host(host)
+        gpu.synchronize()
+
+
+def computes_between_chunks(gpu):
+    chunks(gpu, host=1e-3)
+
+
+def computes_nothing(gpu):
+    chunks(gpu, host=1e-9)
+
+
+def computes_meanwhile(gpu):
+    chunks(gpu, host=150e-6, after_launch=True)
+
+
+def launches_slowly(gpu):
+    chunks(gpu, host=30e-6, kernel=10e-6)
+
+
+def loads_once(gpu):
+    chunks(gpu, host=1e-9)
+    gpu.work_on_host(1.0)
+    chunks(gpu, host=1e-9)
+
+
+def compiles_each_kernel(gpu):
+    for number in range(STEPS):
+        gpu.work_on_host(1e-3)
+        gpu.launch(f"kernel {number}", duration=1e-3)
+        gpu.synchronize()
+
+
+def starts_slowly(gpu):
+    for step in range(STEPS):
+        gpu.launch("step", duration=200e-6)
+        gpu.synchronize()
+        gpu.work_on_host(5e-3 if step else 1.0)
+
+
+def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_faster_as_predicted():
+    (finding,) = found(computes_between_chunks, "R43")
+
+    assert finding.saved_ns == pytest.approx(
+        saved_ns(computes_between_chunks, computes_nothing), rel=0.2
+    )
+    assert finding.title == (
+        "The GPU is idle for 19.0 ms, 82 % of the time, while the host works between "
+        '`gpu.synchronize()` and `gpu.launch("filter", duration=kernel, writes=[x])`.'
+    )
+    assert finding.reason == (
+        "19 times the host spends 1.00 ms on average between two CUDA calls there, 19.0 ms in "
+        "total, and has launched nothing that the GPU could do meanwhile."
+    )
+    assert finding.change == (
+        "Do this work on the GPU, or while the GPU works: launch the next work before it, or do it "
+        "in another thread. The saving is an upper bound, as if it took no time."
+    )
+    assert [line.source for line in finding.lines] == [
+        "gpu.synchronize()",
+        'gpu.launch("filter", duration=kernel, writes=[x])',
+    ]
+    assert finding.evidence.table == "idle_gaps"
+    assert len(finding.evidence.rows) == STEPS - 1
+
+
+@pytest.mark.parametrize(
+    "program", [computes_meanwhile, launches_slowly, loads_once, compiles_each_kernel]
+)
+def test_work_beside_the_gpu_launches_and_preparation_are_no_finding(program):
+    assert small(program, "R43") == []
+
+
+def test_time_between_notebook_cells_is_no_finding():
+    recording = timed(computes_between_chunks)
+    calls = recording.tables["api_calls"].to_pylist()
+    launching = recording.tables["activities"]["correlation"].to_pylist()
+    launches = [call["time"] for call in calls if call["correlation"] in launching]
+    waits = [call["end"] for call in calls if call["end"] - call["time"] > 150_000]
+    cells = list(zip(launches, waits, strict=True))
+
+    in_cells = with_cells(recording, cells)
+    in_one = with_cells(recording, [(0, -1)])
+
+    assert [each for each in findings(in_cells, small=True) if each.rule == "R43"] == []
+    assert [each.rule for each in findings(in_one)] == [each.rule for each in findings(recording)]
+
+
+def test_a_slow_first_iteration_does_not_count_as_work_of_each():
+    (finding,) = found(starts_slowly, "R43")
+
+    assert finding.saved_ns == pytest.approx((STEPS - 2) * 5e6, rel=0.02)
+
+
+def test_work_is_between_the_lines_of_the_innermost_common_function():
+    def program(gpu):
+        def step():
+            gpu.synchronize()
+            gpu.work_on_host(1e-3)
+
+        for _ in range(STEPS):
+            gpu.launch("step", duration=200e-6)
+            step()
+
+    (finding,) = found(program, "R43")
+
+    assert "between `step()` and `gpu.launch(" in finding.title
+
+
+def test_work_within_one_line_names_that_line():
+    def program(gpu):
+        for _ in range(STEPS):
+            _ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)
+
+    (finding,) = found(program, "R43")
+
+    assert finding.title.endswith(
+        'within `_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)`.'
+    )
+    assert len(finding.lines) == 1

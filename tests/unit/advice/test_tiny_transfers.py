@@ -1,0 +1,80 @@
+"""R21: many small copies in a row."""
+
+import pytest
+
+from tests.unit.advice.timed_programs import found, saved_ns, small
+
+ELEMENTS = 200
+
+
+def to_host(gpu, *, elements=ELEMENTS, nbytes=8, kernel=False, host=10e-6):
+    x = gpu.empty(nbytes)
+    gpu.launch("compute", duration=1e-3, writes=[x])
+    for _ in range(elements):
+        gpu.copy_to_host(x)
+        gpu.work_on_host(host)
+        if kernel:
+            gpu.launch("step", duration=5e-6, writes=[x])
+
+
+def each_element(gpu):
+    to_host(gpu)
+
+
+def all_at_once(gpu):
+    to_host(gpu, elements=1, nbytes=8 * ELEMENTS)
+
+
+def small_arrays_to_device(gpu):
+    arrays = [gpu.empty(1024) for _ in range(ELEMENTS)]
+    for array in arrays:
+        gpu.copy_to_device(array, pinned=True)
+        gpu.work_on_host(10e-6)
+
+
+def one_array_to_device(gpu):
+    gpu.copy_to_device(gpu.empty(1024 * ELEMENTS), pinned=True)
+
+
+def after_kernels(gpu):
+    to_host(gpu, kernel=True)
+
+
+def large(gpu):
+    to_host(gpu, nbytes=1 << 20)
+
+
+def few(gpu):
+    to_host(gpu, elements=7)
+
+
+def with_other_work(gpu):
+    to_host(gpu, host=200e-6)
+
+
+@pytest.mark.parametrize(
+    ("program", "after", "title"),
+    [
+        (each_element, all_at_once, "`gpu.copy_to_host(x)` copies 1.56 KiB to the host in 200 "),
+        (
+            small_arrays_to_device,
+            one_array_to_device,
+            "`gpu.copy_to_device(array, pinned=True)` copies 200 KiB to the GPU in 200 ",
+        ),
+    ],
+)
+def test_pieces_are_found_and_one_copy_saves_what_was_predicted(program, after, title):
+    (finding,) = found(program, "R21")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(program, after), rel=0.2)
+    assert finding.title == f"{title}pieces."
+    assert finding.reason.startswith(
+        "The pieces follow each other without other work of the GPU between them, and take "
+    )
+    assert finding.change.startswith("Copy all of it at once: ")
+    assert (finding.certainty, len(finding.evidence.rows)) == ("possible", ELEMENTS - 1)
+
+
+@pytest.mark.parametrize("program", [after_kernels, large, few, with_other_work, all_at_once])
+def test_separate_large_and_few_copies_are_no_finding(program):
+    assert small(program, "R21") == []

@@ -1,0 +1,132 @@
+"""R42: kernels that leave most multiprocessors idle."""
+
+import pyarrow as pa
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.recording.recording import Recording
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed
+
+LAUNCHES = 20
+
+
+def sums(gpu, *, grid=(1,), duration=1e-3, alone=True):
+    """Launch a large kernel and a reduction with a grid, again and again."""
+    beside = gpu.Stream(non_blocking=True)
+    for _ in range(LAUNCHES):
+        gpu.launch("square", duration=1e-3, grid=(10_000,), share=0.5)
+        if not alone:
+            with beside:
+                gpu.launch("other", duration=duration, grid=(66,), share=0.5)
+        gpu.launch("cupy_sum", duration=duration, grid=grid, share=0.5)
+
+
+def on_one_block(gpu):
+    sums(gpu)
+
+
+def on_a_quarter(gpu):
+    sums(gpu, grid=(33, 1, 1))
+
+
+def at_full_width(gpu):
+    sums(gpu, grid=(132,), duration=1e-3 / 132)
+
+
+def at_full_width_of_a_quarter(gpu):
+    sums(gpu, grid=(132,), duration=1e-3 / 4)
+
+
+def short(gpu):
+    sums(gpu, duration=5e-6)
+
+
+def filled(gpu):
+    sums(gpu, grid=(100,))
+
+
+def with_few_launches(gpu):
+    sums(gpu)
+    gpu.launch("square", duration=1.0, grid=(10_000,))
+
+
+def beside_another_stream(gpu):
+    other = gpu.Stream(non_blocking=True)
+    with other:
+        gpu.launch("long", duration=1.0, grid=(131,), share=0.5)
+    for _ in range(LAUNCHES):
+        gpu.launch("cupy_sum", duration=40e-3, grid=(1,), share=0.01)
+
+
+@pytest.mark.parametrize(
+    ("program", "after", "width"),
+    [
+        (on_one_block, at_full_width, "one thread block"),
+        (on_a_quarter, at_full_width_of_a_quarter, "33 thread blocks"),
+    ],
+)
+def test_a_kernel_of_few_blocks_is_found_and_more_blocks_save_what_was_predicted(
+    program, after, width
+):
+    (finding,) = found(program, "R42")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(program, after), rel=0.2)
+    assert finding.title == (
+        f"cupy_sum takes 50 % of the GPU's busy time on {width}, for 132 multiprocessors."
+    )
+    assert finding.reason.startswith(
+        "20 launches take 20.0 ms. A thread block runs on one multiprocessor; the others are idle "
+        "meanwhile, because no other kernel runs. At full width the same work would take at least "
+    )
+    assert finding.change.startswith(
+        'Spread the work of `gpu.launch("cupy_sum", duration=duration, grid=grid, share=0.5)` over '
+        "more blocks: another axis order or data layout"
+    )
+    assert finding.certainty == "possible"
+    assert (finding.evidence.table, len(finding.evidence.rows)) == ("activities", LAUNCHES)
+
+
+@pytest.mark.parametrize("program", [short, filled, with_few_launches, beside_another_stream])
+def test_short_full_rare_and_concurrent_kernels_are_no_finding(program):
+    assert small(program, "R42") == []
+
+
+def without_multiprocessors(recording):
+    """Return the recording as an older version would have written it."""
+    devices = recording.tables["devices"].drop_columns(["multiprocessors"])
+    assert isinstance(devices, pa.Table)
+    return Recording({**recording.tables, "devices": devices}, recording.manifest)
+
+
+def test_without_the_number_of_multiprocessors_only_a_single_block_is_few():
+    (finding,) = (
+        each
+        for each in findings(without_multiprocessors(timed(on_one_block)))
+        if each.rule == "R42"
+    )
+    quarter = findings(without_multiprocessors(timed(on_a_quarter)), small=True)
+
+    assert finding.title == "cupy_sum takes 50 % of the GPU's busy time on one thread block."
+    assert finding.reason.endswith(
+        "The recording does not contain the number of multiprocessors; the saving is an upper "
+        "bound, as if the kernel took no time."
+    )
+    assert [each for each in quarter if each.rule == "R42"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void cub::(anonymous namespace)::Reduce<int, Sum<2>>(int*, int)", "Reduce"),
+        ("cupy_sum", "cupy_sum"),
+        ("<odd>", "<odd>"),
+    ],
+)
+def test_a_kernel_is_named_without_arguments_and_scopes(name, short):
+    def program(gpu):
+        for _ in range(LAUNCHES):
+            gpu.launch(name, duration=1e-3, grid=(1,))
+
+    (finding,) = found(program, "R42")
+
+    assert finding.title.startswith(f"{short} takes 100 % ")

@@ -1,0 +1,103 @@
+"""R41: copies and synchronizations that wait for earlier work."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
+
+STEPS = 20
+
+
+def steps(gpu, *, read, ahead=0, host=400e-6, array=8):
+    """Launch a step again and again; ``read`` its result each time, ``ahead`` steps later."""
+    x = gpu.empty(array)
+    for step in range(STEPS + ahead):
+        if step < STEPS:
+            gpu.launch("step", duration=1e-3, writes=[x])
+        if step >= ahead:
+            read(x)
+        gpu.work_on_host(host)
+
+
+def reads_each_step(gpu):
+    steps(gpu, read=gpu.copy_to_host)
+
+
+def reads_one_step_later(gpu):
+    steps(gpu, read=gpu.copy_to_host, ahead=1, host=1e-6)
+
+
+def synchronizes_each_step(gpu):
+    steps(gpu, read=lambda _: gpu.synchronize())
+
+
+def never_waits(gpu):
+    steps(gpu, read=lambda _: None)
+
+
+def copies_much_after_nothing(gpu):
+    x = gpu.empty(64 << 20)
+    for _ in range(STEPS):
+        gpu.copy_to_host(x)
+        gpu.work_on_host(400e-6)
+
+
+def test_a_copy_that_waits_for_a_kernel_is_found_and_reading_later_saves_what_was_predicted():
+    (finding,) = found(reads_each_step, "R41")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(reads_each_step, never_waits), rel=0.2)
+    assert finding.title == ("`read(x)` waits 19.0 ms for earlier work of the GPU.")
+    assert finding.reason.startswith(
+        "The host waits in 19 calls for work that was launched before, 19.0 ms of it for "
+        '`gpu.launch("step", duration=1e-3, writes=[x])`. The copies themselves take '
+    )
+    assert finding.reason.endswith(
+        "After the waits the GPU idles until the next launch; without them the work would end "
+        "7.66 ms earlier."
+    )
+    assert finding.change == (
+        "Keep the value on the GPU and read it when the program needs it: after the loop, or every "
+        "few iterations. Until then the host can launch the next work."
+    )
+    assert (finding.certainty, finding.device) == ("possible", 0)
+    assert [line.source for line in finding.lines][1] == (
+        'gpu.launch("step", duration=1e-3, writes=[x])'
+    )
+    assert finding.evidence.table == "host_waits"
+    assert len(finding.evidence.rows) == STEPS - 1
+
+
+def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
+    (finding,) = found(synchronizes_each_step, "R41")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(synchronizes_each_step, never_waits), rel=0.2)
+    assert "The copies" not in finding.reason
+    assert finding.change == (
+        "Wait only where the host needs the result, so that it can launch the next work meanwhile. "
+        "Work on one stream runs in order without synchronization."
+    )
+
+
+def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():
+    assert found(reads_one_step_later, "R41") == []
+    (finding,) = small(reads_one_step_later, "R41")
+    assert finding.reason.endswith(
+        "The GPU is busy during the waits and hardly idle after them, so that removing them saves "
+        "almost nothing."
+    )
+
+
+@pytest.mark.parametrize("program", [never_waits, copies_much_after_nothing])
+def test_there_is_no_finding_without_a_wait_for_earlier_work(program):
+    assert small(program, "R41") == []
+
+
+def test_the_last_wait_of_a_notebook_cell_is_no_finding():
+    recording = timed(reads_each_step)
+    calls = recording.tables["api_calls"].to_pylist()
+    ends = [call["end"] for call in calls if call["end"] - call["time"] > 900_000]
+    starts = [0, *(end + 100_000 for end in ends)]
+
+    in_cells = with_cells(recording, zip(starts, ends, strict=False))
+
+    assert [each for each in findings(in_cells, small=True) if each.rule == "R41"] == []
