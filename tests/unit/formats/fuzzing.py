@@ -1,8 +1,8 @@
 """Random damage to files of every format, for tests and for long runs with limits.
 
 ``python -m tests.unit.formats.fuzzing CASES [KIND...]`` loads CASES damaged files of each kind,
-each in its own process, and prints for each kind the longest time and the most memory. It exits 1 if a
-file took more than 2 s of CPU time or 500 MB, or raised anything but gpuviz's own error.
+each in its own process, and prints for each kind the longest time and the most memory. It exits 1
+if a file took more than 2 s of CPU time or 500 MB, or raised anything but gpuviz's own error.
 """
 
 import base64
