@@ -194,15 +194,15 @@ def _stored_gaps() -> "pa.Schema":
 def _without_only_streams(gaps: "pa.Table") -> "pa.Table":
     import numpy as np
 
-    from gpuviz.analysis.columns import codes, plain, rows_at
+    from gpuviz.analysis.columns import codes, distinct, plain, rows_at
 
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
     parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
     parts.append(codes(gaps["cause"], DICTIONARIES["idle_gaps", "cause"]))
     kept = np.ones(len(devices), bool)
-    for device in np.unique(devices):
+    for device in distinct(devices):
         rows = np.flatnonzero(devices == device)
-        known = np.unique(streams[rows])
+        known = distinct(streams[rows])
         if len(known) == 2 and known[0] == 0:  # noqa: PLR2004 - the device and its only stream
             of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
             if all(np.array_equal(part[of_device], part[of_stream]) for part in parts):
