@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.columns import codes, distinct, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
 from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.recording.arrays import coded, empty, numbers
@@ -161,7 +161,8 @@ def _host_waits(tables: "Tables") -> "dict[str, Any]":
     if len(kinds_of_calls):
         queries |= calls < 0
     rows = np.flatnonzero((waits >= 0) & ~queries)
-    alone = np.setdiff1d(_blocking_calls(tables, kinds_of_calls), calls[rows])
+    blocking = _blocking_calls(tables, kinds_of_calls)
+    alone = blocking[np.isin(blocking, calls[rows], invert=True)]
     kinds = np.concatenate([waits[rows], _kinds_alone(tables, alone, kinds_of_calls[alone])])
     call = np.concatenate([calls[rows], alone])
     time = np.concatenate([_times(table, rows), _times(calls_table, alone)])
@@ -296,7 +297,7 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
     found = records_of(table, records, waits)
     chosen = (found >= 0) & (streams[found] != streams[waits])
     record, wait = found[chosen], waits[chosen]
-    orders = _Launches(tables, np.union1d(streams[record], streams[wait]))
+    orders = _Launches(tables, distinct(np.concatenate([streams[record], streams[wait]])))
     called, times = plain(table["correlation"]), plain(table["time"])
     recorded = times[record].copy()
     before = orders.last_until(streams[record], called[record])

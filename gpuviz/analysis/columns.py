@@ -23,6 +23,15 @@ def codes(column: "pa.ChunkedArray", names: "Sequence[str]") -> "NDArray[Any]":
     return _joined([_chunk_codes(chunk, names) for chunk in column.chunks], pa.int8())
 
 
+def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the distinct values, ascending, without the import of ``np.unique``."""
+    import numpy as np
+
+    ordered = np.sort(values)
+    found: NDArray[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
 def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     """Return some rows of a table, by number."""
     import pyarrow as pa

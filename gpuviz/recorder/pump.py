@@ -8,6 +8,7 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.columns import distinct
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.arrays import batch_of, numbers, texts
@@ -370,9 +371,7 @@ def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
 
 
 def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:
-    import numpy as np
-
     # Usually all events are of one thread and one pool.
     if ids.size and (ids == ids[0]).all():
         return {int(ids[0])}
-    return set(np.unique(ids).tolist())
+    return set(distinct(ids).tolist())

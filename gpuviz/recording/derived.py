@@ -203,16 +203,16 @@ def _stored_gaps() -> "pa.Schema":
 def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
     import numpy as np
 
-    from gpuviz.analysis.columns import codes, plain, rows_at
+    from gpuviz.analysis.columns import codes, distinct, plain, rows_at
 
     ran_on = _streams_by_device(tables["activities"])
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
     parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
     parts.append(codes(gaps["cause"], DICTIONARIES["idle_gaps", "cause"]))
     kept = np.ones(len(devices), bool)
-    for device in np.unique(devices):
+    for device in distinct(devices):
         rows = np.flatnonzero(devices == device)
-        known = np.unique(streams[rows])
+        known = distinct(streams[rows])
         # The device and its only stream.
         if len(known) == 2 and known.tolist() == [0, *ran_on(device)]:  # noqa: PLR2004
             of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
@@ -241,13 +241,17 @@ def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "p
 
 def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
     """Return a function that returns the streams with activities on a device, ascending."""
-    import numpy as np
-
-    from gpuviz.analysis.columns import codes, plain
+    from gpuviz.analysis.columns import codes, distinct, plain
 
     ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
-    return lambda device: np.setdiff1d(streams[devices == device], [0]).tolist()
+
+
+    def ran_on(device: int) -> list[int]:
+        found: list[int] = distinct(streams[devices == device]).tolist()
+        return [stream for stream in found if stream]
+
+    return ran_on
 
 
 def _differences(gaps: "pa.Table") -> "pa.Table":

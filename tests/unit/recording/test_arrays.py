@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.analysis.columns import codes, plain, rows_at
+from gpuviz.analysis.columns import codes, distinct, plain, rows_at
 from gpuviz.recording.arrays import array, batch_of, coded, empty, numbers, texts, values
 from gpuviz.recording.derived import schemas as derived_schemas
 from gpuviz.recording.tables import schemas
@@ -140,3 +140,11 @@ def test_codes_are_positions_in_the_given_words(chunks):
     known = coded(np.maximum(found, 0), ["c", "a", "b"])
     assert known.to_pylist() == ["cab"[max(code, 0)] for code in found.tolist()]
     assert plain(pa.chunked_array([], pa.int64())).tolist() == []
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_distinct_values_are_those_of_a_set(numbers_of_rows):
+    found = distinct(np.array(numbers_of_rows, np.int16))
+
+    assert found.tolist() == sorted(set(numbers_of_rows))
+    assert found.dtype == np.int16
