@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -19,6 +21,15 @@ namespace gpuviz::packing {
 namespace {
 
 constexpr std::int64_t highest_load = std::int64_t{1} << 56;
+// Of each length.
+constexpr std::size_t most_windows = 8;
+
+// The largest unit of which all sizes are multiples.
+std::int64_t granule_of(std::span<const Block> blocks) {
+    std::int64_t granule = 0;
+    for (const Block& each : blocks) granule = std::gcd(granule, each.size);
+    return granule;
+}
 
 // The search for a packing below one capacity.
 class Target {
@@ -71,9 +82,16 @@ class Target {
 
 class Packer {
   public:
-    Packer(std::span<const Block> blocks, std::uint64_t seed, Effort& effort)
-        : blocks_(blocks), random_(seed), effort_(effort) {
-        for (const Block& each : blocks) granule_ = std::gcd(granule_, each.size);
+    Packer(const Sections& sections, std::uint64_t seed, Effort& effort)
+        : blocks_(sections.blocks),
+          by_load_(sections.loads.size()),
+          granule_(granule_of(blocks_)),
+          random_(seed),
+          effort_(effort) {
+        std::iota(by_load_.begin(), by_load_.end(), 0);
+        std::ranges::stable_sort(by_load_, std::greater{}, [&](std::int32_t section) {
+            return sections.loads[static_cast<std::size_t>(section)];
+        });
     }
 
     void run(Packing& best) {
@@ -94,8 +112,56 @@ class Packer {
             target.improve(round, random_, effort_);
             if (target.answer() == Answer::does_not_fit) best.lower_bound += granule_;
             if (target.answer() == Answer::fits) keep(target.offsets(effort_), best);
-            if (std::has_single_bit(round + 1)) narrow(round, best);
+            if (std::has_single_bit(round + 1)) {
+                refute(round, best);
+                narrow(round, best);
+            }
         }
+    }
+
+    // Looks for times in which the blocks alone do not fit, around those with the highest loads.
+    void refute(std::size_t rounds, Packing& best) {
+        const auto half =
+            static_cast<std::int32_t>(std::min<std::size_t>(4 * (rounds + 1), 1 << 20));
+        if (static_cast<std::size_t>(half) >= by_load_.size()) return;
+        std::vector<std::int32_t> seen;
+        for (const std::int32_t section : by_load_) {
+            if (seen.size() == most_windows) return;
+            const bool is_new = std::ranges::none_of(
+                seen, [&](std::int32_t other) { return std::abs(section - other) < half; });
+            if (!is_new) continue;
+            seen.push_back(section);
+            const std::vector<Block> blocks = within(section - half, section + half);
+            while (is_refuted(blocks, best.lower_bound, rounds)) {
+                const std::int64_t granule = granule_of(blocks);
+                best.lower_bound = (best.lower_bound / granule + 1) * granule;
+            }
+            if (best.lower_bound == best.upper_bound || effort_.is_spent(1000)) return;
+        }
+    }
+
+    [[nodiscard]] bool is_refuted(const std::vector<Block>& blocks, std::int64_t capacity,
+                                  std::size_t rounds) {
+        Target target(blocks, capacity, granule_of(blocks), effort_);
+        // Only the longest search of each doubling.
+        for (std::size_t round = 0; round <= 4 * rounds; round = 2 * round + 2) {
+            if (target.answer() != Answer::unknown || effort_.is_spent(1000)) break;
+            target.improve(round, random_, effort_);
+        }
+        return target.answer() == Answer::does_not_fit;
+    }
+
+    // The blocks of sections [begin, end), cut off there.
+    [[nodiscard]] std::vector<Block> within(std::int32_t begin, std::int32_t end) const {
+        std::vector<Block> found;
+        for (const Block& each : blocks_) {
+            if (each.end <= begin || each.begin >= end) continue;
+            Block cut = each;
+            cut.begin = std::max(each.begin, begin) - std::max(begin, 0);
+            cut.end = std::min(each.end, end) - std::max(begin, 0);
+            found.push_back(cut);
+        }
+        return found;
     }
 
     // Looks for packings between the bounds: halfway, and nearer to the best if none is found.
@@ -125,7 +191,8 @@ class Packer {
     }
 
     std::span<const Block> blocks_;
-    std::int64_t granule_ = 0;
+    std::vector<std::int32_t> by_load_;
+    std::int64_t granule_;
     std::mt19937_64 random_;
     Effort& effort_;
 };
@@ -147,7 +214,7 @@ Packing pack(std::span<const std::int64_t> begin, std::span<const std::int64_t> 
     best.load = best.lower_bound = *most;
     best.load_time = known.times[static_cast<std::size_t>(most - known.loads.begin())];
     if (best.load > highest_load) throw std::invalid_argument("the blocks exceed 2**56 bytes");
-    Packer(known.blocks, seed, effort).run(best);
+    Packer(known, seed, effort).run(best);
     return best;
 }
 
