@@ -75,6 +75,8 @@ class CachingAllocator {
     // Delays the reuse of the block until `stream` has finished the work queued before its free.
     void record_stream(device::Address address, device::StreamHandle stream,
                        const record::CallSite& site);
+    // The same, without an event.
+    void add_stream_use(device::Address address, device::StreamHandle stream);
     void empty_cache(const record::CallSite& site);
 
     // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
@@ -85,7 +87,10 @@ class CachingAllocator {
     // Returns the pool's memory to the device as its blocks become free.
     void release_pool(std::uint64_t pool, const record::CallSite& site);
 
-    void set_memory_fraction(double fraction);
+    // Limits the reserved bytes; 1 removes the limit. Throws std::invalid_argument outside [0, 1].
+    void set_memory_fraction(double fraction, const record::CallSite& site = {});
+    // The same in bytes; at least the device's memory removes the limit.
+    void set_memory_limit(std::uint64_t bytes, const record::CallSite& site = {});
     [[nodiscard]] double memory_fraction() const;
     void apply_settings(const Settings& settings);
     [[nodiscard]] Settings settings() const;
@@ -107,6 +112,8 @@ class CachingAllocator {
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
 
   private:
+    using PrivatePools = std::map<std::uint64_t, std::unique_ptr<PrivatePool>>;  // by number
+
     struct Request {
         std::uint64_t requested_size;
         std::uint64_t size;  // rounded
@@ -122,6 +129,10 @@ class CachingAllocator {
     // caching_allocator.cpp
     [[nodiscard]] Request make_request(std::uint64_t size, device::StreamHandle stream);
     [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
+    [[nodiscard]] Block* find_or_make_block_again(const Request& request,
+                                                  const record::CallSite& site);
+    void limit_memory(std::optional<std::uint64_t> bytes, const record::CallSite& site);
+    [[nodiscard]] record::MemoryEvent limit_event(const record::CallSite& site);
     [[nodiscard]] static bool freed_elsewhere(std::function<bool()> callback,
                                               std::unique_lock<std::mutex>& lock);
     [[nodiscard]] Block* block_of(device::Address address) const;
@@ -146,6 +157,7 @@ class CachingAllocator {
     std::uint64_t merge(Block* block, Block* neighbour);
 
     // pending_frees.cpp
+    void add_use(Block* block, device::StreamHandle stream);
     [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
     void process_events(device::StreamHandle stream, const record::CallSite& site) {
         if (!events_.empty() || !deferred_.empty()) {
@@ -164,6 +176,8 @@ class CachingAllocator {
                                                const record::CallSite& site);
     void release_cached_blocks(const record::CallSite& site);
     void release_unused_pools(const record::CallSite& site);
+    PrivatePools::iterator release_unused_pool(PrivatePools::iterator entry,
+                                               const record::CallSite& site);
     void release_blocks(BlockPool& pool, const record::CallSite& site);
     [[nodiscard]] OutOfMemory out_of_memory(const Request& request, const record::CallSite& site);
 
@@ -204,7 +218,7 @@ class CachingAllocator {
     BlockPool small_{true};
     BlockPool large_{false};
     std::list<ExpandableSegment> expandable_segments_;
-    std::map<std::uint64_t, std::unique_ptr<PrivatePool>> private_pools_;
+    PrivatePools private_pools_;
     std::uint64_t last_pool_ = 0;
     std::vector<PoolScope> scopes_;
     int open_captures_ = 0;  // scopes with PoolFilter::everything

@@ -69,7 +69,7 @@ void CachingAllocator::release_pool(std::uint64_t pool, const record::CallSite& 
     if (!frees_wait()) {
         synchronize_events(&released, site);
     }
-    release_unused_pools(site);
+    release_unused_pool(private_pools_.find(pool), site);
 }
 
 }  // namespace gpuviz::allocator

@@ -108,7 +108,9 @@ Block* CachingAllocator::find_growable_block(const Request& request) {
             return block;
         }
     }
-    const std::uint64_t page = request.pool->is_small ? kSmallBuffer : settings_.large_segment_size;
+    // The driver maps multiples of 2 MiB.
+    const std::uint64_t page =
+        request.pool->is_small ? kSmallBuffer : round_up(settings_.large_segment_size, kRoundLarge);
     ExpandableSegment& segment = expandable_segments_.emplace_back(device_, request.stream, page);
     Block* block = arena_.create(segment.address(), segment.size(), request.stream, request.pool);
     block->expandable_segment = &segment;

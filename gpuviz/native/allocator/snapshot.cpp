@@ -102,6 +102,9 @@ void CachingAllocator::describe_state(record::MemoryEventSink& sink, bool stacks
     const auto site = [&](std::uint32_t stack) {
         return record::CallSite{.stack = stacks_are_valid ? stack : 0};
     };
+    if (limit_ || settings_.per_process_memory_fraction) {
+        sink.push(limit_event({}));
+    }
     for (const Block* first : segments) {
         const SnapshotSegment segment = describe(*first, device_.ordinal());
         sink.push(event_of(segment.is_expandable ? Action::segment_map : Action::segment_alloc,
