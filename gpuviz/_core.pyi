@@ -546,6 +546,12 @@ class Operation(enum.IntEnum):
 
     place = 15
 
+    restore_segment = 16
+
+    restore_gap = 17
+
+    restore_block = 18
+
 class EventLog(MemoryEventSink):
     """Keeps every event."""
 

@@ -108,6 +108,13 @@ class CachingAllocator {
     void set_event_sink(record::MemoryEventSink* sink);
     // Pushes events that recreate the current state, so that a recording can start at any time.
     void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
+    // Recreates a state: a segment of the default pool (0) or of a private one, and then its
+    // blocks, each after a free gap. They return 0 if the device or the segment has no room.
+    device::Address restore_segment(std::uint64_t size, device::StreamHandle stream,
+                                    std::uint64_t pool, bool is_small,
+                                    const record::CallSite& site);
+    device::Address restore_block(std::uint64_t gap, std::uint64_t size,
+                                  std::uint64_t requested_size, const record::CallSite& site);
 
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
 
@@ -152,6 +159,7 @@ class CachingAllocator {
     [[nodiscard]] bool should_split(const Block& block, const Request& request) const;
     Block* split(Block* block, std::uint64_t size);
     device::Address hand_out(Block* block, const Request& request, const record::CallSite& site);
+    device::Address give(Block* block, std::uint64_t requested_size, const record::CallSite& site);
     void complete_free(Block* block, const record::CallSite& site);
     void free_block(Block* block);
     std::uint64_t merge(Block* block, Block* neighbour);
@@ -190,6 +198,8 @@ class CachingAllocator {
     // segment.cpp
     [[nodiscard]] Block* make_segment(const Request& request, bool is_retry,
                                       const record::CallSite& site);
+    [[nodiscard]] Block* add_segment(BlockPool& pool, std::uint64_t size,
+                                     device::StreamHandle stream, const record::CallSite& site);
     void release_segment(Block* block, const record::CallSite& site);
     [[nodiscard]] Block* grow_expandable_segment(const Request& request,
                                                  const record::CallSite& site);
@@ -228,6 +238,7 @@ class CachingAllocator {
     std::function<bool()> free_memory_callback_;
     std::function<bool()> last_resort_;
     record::MemoryEventSink* sink_ = nullptr;
+    Block* restored_ = nullptr;  // the free end of the segment that is being restored
 };
 
 }  // namespace gpuviz::allocator

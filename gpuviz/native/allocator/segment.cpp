@@ -49,14 +49,19 @@ Block* CachingAllocator::make_segment(const Request& request, bool is_retry, con
     if (expandable_) {
         return grow_expandable_segment(request, site);
     }
+    return add_segment(*request.pool, size, request.stream, site);
+}
+
+Block* CachingAllocator::add_segment(BlockPool& pool, std::uint64_t size,
+                                     device::StreamHandle stream, const CallSite& site) {
     const std::optional<Address> address = device_.allocate(size);
     if (!address) {
         return nullptr;
     }
-    Block* block = arena_.create(*address, size, request.stream, request.pool);
+    Block* block = arena_.create(*address, size, stream, &pool);
     block->segment_stack = site.stack;
-    add_reserved(*request.pool, block->size);
-    statistics_.segment.increase(request.pool->is_small, 1);
+    add_reserved(pool, block->size);
+    statistics_.segment.increase(pool.is_small, 1);
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_segments.increase(1);
     }

@@ -122,4 +122,52 @@ void CachingAllocator::describe_state(record::MemoryEventSink& sink, bool stacks
     }
 }
 
+device::Address CachingAllocator::restore_segment(std::uint64_t size, device::StreamHandle stream,
+                                                  std::uint64_t pool, bool is_small,
+                                                  const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    BlockPool* home = is_small ? &small_ : &large_;
+    if (pool != 0) {
+        PrivatePool& owner = pool_at(pool);
+        home = is_small ? &owner.small : &owner.large;
+    }
+    restored_ = add_segment(*home, size, stream, site);
+    if (restored_ == nullptr) {
+        return 0;
+    }
+    home->insert(restored_);
+    return restored_->address;
+}
+
+device::Address CachingAllocator::restore_block(std::uint64_t gap, std::uint64_t size,
+                                                std::uint64_t requested_size,
+                                                const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    if (restored_ == nullptr || size == 0 || gap > restored_->size ||
+        size > restored_->size - gap) {
+        return 0;
+    }
+    Block* block = restored_;
+    BlockPool& pool = *block->pool;
+    std::int64_t free_pieces = block->is_split() ? -1 : 0;
+    std::int64_t free_bytes = block->is_split() ? -static_cast<std::int64_t>(block->size) : 0;
+    pool.free_blocks.erase(block);
+    if (gap > 0) {
+        pool.insert(split(block, gap));
+        pool.free_blocks.erase(block);
+        free_pieces += 1;
+        free_bytes += static_cast<std::int64_t>(gap);
+    }
+    restored_ = nullptr;
+    if (size < block->size) {
+        restored_ = block;
+        block = split(block, size);
+        free_pieces += 1;
+        free_bytes += static_cast<std::int64_t>(restored_->size);
+    }
+    statistics_.inactive_split.change(pool.is_small, free_pieces);
+    statistics_.inactive_split_bytes.change(pool.is_small, free_bytes);
+    return give(block, requested_size, site);
+}
+
 }  // namespace gpuviz::allocator

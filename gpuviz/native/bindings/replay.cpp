@@ -208,7 +208,10 @@ void bind_replay(nb::module_& m) {
         .value("release_pool", Operation::release_pool)
         .value("memory_limit", Operation::memory_limit)
         .value("expandable", Operation::expandable)
-        .value("place", Operation::place);
+        .value("place", Operation::place)
+        .value("restore_segment", Operation::restore_segment)
+        .value("restore_gap", Operation::restore_gap)
+        .value("restore_block", Operation::restore_block);
     nb::class_<EventLog, record::MemoryEventSink>(m, "EventLog", "Keeps every event.")
         .def(nb::init<>())
         .def("__len__", [](const EventLog& log) { return log.events().size(); })

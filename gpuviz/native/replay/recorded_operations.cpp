@@ -63,6 +63,7 @@ class Builder {
         if (made_.inferred_limit && events_.count() > 0) {
             add(Operation::memory_limit, runs.first_row(), 0, *made_.inferred_limit, 0);
         }
+        if (recorded_.keeps_settings) restore();
         while (const std::optional<Run> run = runs.next()) {
             repeat(*run);
         }
@@ -122,6 +123,61 @@ class Builder {
             latest = std::max(latest, time);
             time = latest - first;
         }
+    }
+
+    // The blocks of ordinary segments that existed before are where they were.
+    void restore() {
+        struct Segment {
+            std::size_t row;
+            std::map<std::uint64_t, std::size_t> blocks;  // rows by address
+        };
+        std::map<std::uint64_t, Segment> segments;  // by address
+        const std::size_t end = std::min(recorded_.initial_events, events_.count());
+        for (std::size_t row = 0; row < end; ++row) {
+            const bool is_segment = action_of(events_, row) == Action::segment_alloc;
+            if (events_.device[row] == events_.device_id && is_segment && events_.size[row] > 0) {
+                segments.try_emplace(events_.address[row], Segment{row, {}});
+            }
+        }
+        for (std::size_t row = 0; row < end; ++row) {
+            const bool is_block = action_of(events_, row) == Action::alloc;
+            if (events_.device[row] != events_.device_id || !is_block) continue;
+            const std::uint64_t address = events_.address[row];
+            const auto next = segments.upper_bound(address);
+            if (next == segments.begin()) continue;
+            const auto home = std::prev(next);
+            if (address - home->first < unsigned_size(events_.size[home->second.row])) {
+                home->second.blocks.try_emplace(address, row);
+            }
+        }
+        for (const auto& [address, segment] : segments) {
+            restore_segment(segment.row);
+            std::uint64_t restored_end = address;
+            for (const auto& [start, row] : segment.blocks) {
+                if (start < restored_end) continue;
+                if (start > restored_end) {
+                    add(Operation::restore_gap, row, 0, start - restored_end, 0);
+                }
+                restored_end = start + unsigned_size(events_.size[row]);
+                restore_block(row);
+            }
+        }
+    }
+
+    void restore_segment(std::size_t row) {
+        const std::uint32_t owner = events_.pool[row] / 2;
+        const std::uint64_t pool = owner == 0 ? 0 : pool_number(owner) + 1;
+        add(Operation::place, row, 0, events_.address[row], 0);
+        add(Operation::restore_segment, row,
+            static_cast<std::uint32_t>(2 * pool + events_.pool[row] % 2),
+            unsigned_size(events_.size[row]), streams_.handle(events_.stream[row]));
+    }
+
+    void restore_block(std::size_t row) {
+        restored_.insert(row);
+        live_.insert_or_assign(events_.address[row], Live{blocks_, events_.stream[row], false});
+        add(Operation::restore_block, row, blocks_++, unsigned_size(events_.size[row]),
+            unsigned_size(events_.requested_size[row]));
     }
 
     void repeat(const Run& run) {
@@ -210,6 +266,7 @@ class Builder {
         const device::StreamHandle stream = streams_.handle(events_.stream[row]);
         switch (action_of(events_, row)) {
             case Action::alloc:
+                if (restored_.contains(row)) return;
                 live_.insert_or_assign(address, Live{blocks_, events_.stream[row], false});
                 allocate(row, stream);
                 return;
@@ -276,6 +333,7 @@ class Builder {
     ReleaseCauses causes_;
     RecordedOperations made_;
     std::unordered_map<std::uint64_t, Live> live_;              // by address
+    std::set<std::size_t> restored_;                            // rows
     std::unordered_map<std::uint64_t, std::uint32_t> pending_;  // ids by address
     std::unordered_map<std::uint32_t, std::uint64_t> numbers_;  // of pools, by owner
     std::unordered_map<std::uint32_t, std::size_t> last_uses_;  // rows of requests, by owner

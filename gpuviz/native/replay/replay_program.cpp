@@ -21,7 +21,8 @@ void require_length(const char* column, std::size_t length, std::size_t rows, bo
 
 bool names_block(Operation operation) {
     return operation == Operation::malloc || operation == Operation::free ||
-           operation == Operation::record_stream || operation == Operation::free_pending;
+           operation == Operation::record_stream || operation == Operation::free_pending ||
+           operation == Operation::restore_block;
 }
 
 bool names_pool(Operation operation) {
@@ -53,7 +54,7 @@ void ReplayProgram::validate() const {
             fail(row, "names settings " + std::to_string(argument[row]) + " of " +
                           std::to_string(settings.size()));
         }
-        if (kind == Operation::malloc) {
+        if (kind == Operation::malloc || kind == Operation::restore_block) {
             if (allocated[id[row]]) {
                 fail(row, "allocates block " + std::to_string(id[row]) + " again before its free");
             }
@@ -82,6 +83,8 @@ std::uint64_t ReplayProgram::pool_count() const noexcept {
     for (std::size_t row = 0; row < size(); ++row) {
         if (names_pool(static_cast<Operation>(operation[row]))) {
             count = std::max(count, argument[row] + 1);
+        } else if (static_cast<Operation>(operation[row]) == Operation::restore_segment) {
+            count = std::max<std::uint64_t>(count, id[row] / 2);
         }
     }
     return count;

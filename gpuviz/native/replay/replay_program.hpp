@@ -28,8 +28,14 @@ enum class Operation : std::uint8_t {
     memory_limit,  // `argument` bytes may be reserved
     expandable,    // expandable segments are on (`argument` 1) or off
     place,         // the next segment begins at address `argument`, if that is free
+    // What existed before: a segment of `argument` bytes of the pool `id` (2 * its number + 3 or,
+    // if it is small, 2; the default pool is 1 or 0), and its blocks `id` of `argument` bytes, of
+    // which `stream` were requested, in ascending order, with free bytes between them.
+    restore_segment,
+    restore_gap,
+    restore_block,
 };
-inline constexpr Operation last_operation = Operation::place;
+inline constexpr Operation last_operation = Operation::restore_block;
 
 // A sequence of operations in columns of equal length. Ids are dense: 0 .. block_count - 1.
 struct ReplayProgram {

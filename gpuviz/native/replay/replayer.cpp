@@ -69,18 +69,42 @@ bool Replayer::wait_until(std::int64_t time_ns) {
                                [this] { return stopped_.load(); });
 }
 
-void Replayer::allocate(std::size_t row, const record::CallSite& site, ReplayResult& result) {
+// 0: out of memory.
+Address Replayer::try_allocate(std::uint64_t size, device::StreamHandle stream,
+                               const record::CallSite& site) {
     Address address = 0;
     try {
-        address = allocator_.allocate(program_.argument[row], program_.stream[row], site);
+        address = allocator_.allocate(size, stream, site);
     } catch (const allocator::OutOfMemory&) {
         address = 0;
     }
     if (simulated_ != nullptr) {
         simulated_->suggest(0);
     }
+    return address;
+}
+
+void Replayer::allocate(std::size_t row, const record::CallSite& site, ReplayResult& result) {
+    const Address address = try_allocate(program_.argument[row], program_.stream[row], site);
     blocks_[program_.id[row]] = address;
     result.addresses.push_back(address);
+}
+
+void Replayer::restore_segment(std::size_t row, const record::CallSite& site) {
+    const std::uint32_t pool = program_.id[row];
+    restored_stream_ = program_.stream[row];
+    gap_ = 0;
+    allocator_.restore_segment(program_.argument[row], restored_stream_,
+                               pool < 2 ? 0 : pools_[pool / 2 - 1], pool % 2 == 0, site);
+}
+
+// Where the segment has no room for the block, it is allocated as any other.
+void Replayer::restore_block(std::size_t row, const record::CallSite& site) {
+    const std::uint64_t requested = program_.stream[row];
+    const Address address = allocator_.restore_block(gap_, program_.argument[row], requested, site);
+    gap_ = 0;
+    blocks_[program_.id[row]] =
+        address != 0 ? address : try_allocate(requested, restored_stream_, site);
 }
 
 // A block without known stream uses waits for a stream of its own.
@@ -156,6 +180,15 @@ void Replayer::carry_out(std::size_t row, ReplayResult& result) {
             if (simulated_ != nullptr) {
                 simulated_->suggest(argument);
             }
+            break;
+        case Operation::restore_segment:
+            restore_segment(row, site);
+            break;
+        case Operation::restore_gap:
+            gap_ = argument;
+            break;
+        case Operation::restore_block:
+            restore_block(row, site);
             break;
         case Operation::settings:
             allocator_.apply_settings(allocator_.settings().parse(program_.settings[argument]));

@@ -40,8 +40,12 @@ class Replayer {
   private:
     void carry_out(std::size_t row, ReplayResult& result);
     void allocate(std::size_t row, const record::CallSite& site, ReplayResult& result);
+    [[nodiscard]] device::Address try_allocate(std::uint64_t size, device::StreamHandle stream,
+                                               const record::CallSite& site);
     void free(std::size_t row, const record::CallSite& site);
     void set_expandable(bool on);
+    void restore_segment(std::size_t row, const record::CallSite& site);
+    void restore_block(std::size_t row, const record::CallSite& site);
     [[nodiscard]] bool wait_until(std::int64_t time_ns);
 
     const ReplayProgram& program_;
@@ -49,6 +53,8 @@ class Replayer {
     allocator::CachingAllocator& allocator_;
     device::SimulatedDevice* simulated_;  // the device, if it is one
     ReplayLog* log_;
+    device::StreamHandle restored_stream_ = 0;  // of the segment that is being restored
+    std::uint64_t gap_ = 0;                     // before its next block
     std::vector<std::uint64_t> pools_;
     std::vector<device::Address> blocks_;  // by id; 0: out of memory
     std::mutex mutex_;
