@@ -548,9 +548,11 @@ class Operation(enum.IntEnum):
 
     restore_segment = 16
 
-    restore_gap = 17
+    restore_pages = 17
 
-    restore_block = 18
+    restore_gap = 18
+
+    restore_block = 19
 
 class EventLog(MemoryEventSink):
     """Keeps every event."""

@@ -113,6 +113,10 @@ class CachingAllocator {
     device::Address restore_segment(std::uint64_t size, device::StreamHandle stream,
                                     std::uint64_t pool, bool is_small,
                                     const record::CallSite& site);
+    // The same for pages of an expandable segment; a new one begins where the device places it.
+    device::Address restore_pages(device::Address address, std::uint64_t size,
+                                  device::StreamHandle stream, std::uint64_t pool, bool is_small,
+                                  const record::CallSite& site);
     device::Address restore_block(std::uint64_t gap, std::uint64_t size,
                                   std::uint64_t requested_size, const record::CallSite& site);
 
@@ -204,6 +208,8 @@ class CachingAllocator {
     [[nodiscard]] Block* grow_expandable_segment(const Request& request,
                                                  const record::CallSite& site);
     [[nodiscard]] Block* find_growable_block(const Request& request);
+    [[nodiscard]] Block* add_expandable_segment(BlockPool& pool, device::StreamHandle stream);
+    Block* split_unmapped(Block* block, std::uint64_t size);
     [[nodiscard]] bool map_block(Block* block, std::uint64_t size, const record::CallSite& site);
     void unmap_block(Block* block, const record::CallSite& site);
     void add_free_piece(Block* block, AddressRange range, Block* previous, Block* next);
@@ -214,6 +220,7 @@ class CachingAllocator {
 
     // private_pool.cpp
     [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
+    [[nodiscard]] BlockPool& pool_of(std::uint64_t pool, bool is_small);
 
     device::Device& device_;
     std::uint16_t ordinal_;

@@ -113,15 +113,36 @@ Block* CachingAllocator::find_growable_block(const Request& request) {
             return block;
         }
     }
+    return add_expandable_segment(*request.pool, request.stream);
+}
+
+Block* CachingAllocator::add_expandable_segment(BlockPool& pool, device::StreamHandle stream) {
     // The driver maps multiples of 2 MiB.
     const std::uint64_t page =
-        request.pool->is_small ? kSmallBuffer : round_up(settings_.large_segment_size, kRoundLarge);
-    ExpandableSegment& segment = expandable_segments_.emplace_back(device_, request.stream, page);
-    Block* block = arena_.create(segment.address(), segment.size(), request.stream, request.pool);
+        pool.is_small ? kSmallBuffer : round_up(settings_.large_segment_size, kRoundLarge);
+    ExpandableSegment& segment = expandable_segments_.emplace_back(device_, stream, page);
+    Block* block = arena_.create(segment.address(), segment.size(), stream, &pool);
     block->expandable_segment = &segment;
     block->mapped = false;
-    unmapped.insert(block);
+    pool.unmapped.insert(block);
     return block;
+}
+
+// Cuts an unmapped block after `size` bytes; returns the part behind.
+Block* CachingAllocator::split_unmapped(Block* block, std::uint64_t size) {
+    Block* rest =
+        arena_.create(block->address + size, block->size - size, block->stream, block->pool);
+    rest->mapped = false;
+    rest->expandable_segment = block->expandable_segment;
+    rest->previous = block;
+    rest->next = block->next;
+    if (rest->next != nullptr) {
+        rest->next->previous = rest;
+    }
+    block->next = rest;
+    block->size = size;
+    block->pool->unmapped.insert(rest);
+    return rest;
 }
 
 // Maps the first `size` bytes of an unmapped block, rounded up to pages, and makes them a free
@@ -134,18 +155,7 @@ bool CachingAllocator::map_block(Block* block, std::uint64_t size, const CallSit
     BlockPool& pool = *block->pool;
     pool.unmapped.erase(block);
     if (mapped.size < block->size) {
-        Block* rest = arena_.create(block->address + mapped.size, block->size - mapped.size,
-                                    block->stream, &pool);
-        rest->mapped = false;
-        rest->expandable_segment = block->expandable_segment;
-        rest->previous = block;
-        rest->next = block->next;
-        if (rest->next != nullptr) {
-            rest->next->previous = rest;
-        }
-        block->next = rest;
-        block->size = mapped.size;
-        pool.unmapped.insert(rest);
+        split_unmapped(block, mapped.size);
     }
     block->mapped = true;
     block->segment_stack = site.stack;

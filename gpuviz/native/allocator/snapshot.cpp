@@ -126,17 +126,40 @@ device::Address CachingAllocator::restore_segment(std::uint64_t size, device::St
                                                   std::uint64_t pool, bool is_small,
                                                   const record::CallSite& site) {
     const std::lock_guard lock(mutex_);
-    BlockPool* home = is_small ? &small_ : &large_;
-    if (pool != 0) {
-        PrivatePool& owner = pool_at(pool);
-        home = is_small ? &owner.small : &owner.large;
-    }
-    restored_ = add_segment(*home, size, stream, site);
+    BlockPool& home = pool_of(pool, is_small);
+    restored_ = add_segment(home, size, stream, site);
     if (restored_ == nullptr) {
         return 0;
     }
-    home->insert(restored_);
+    home.insert(restored_);
     return restored_->address;
+}
+
+device::Address CachingAllocator::restore_pages(device::Address address, std::uint64_t size,
+                                                device::StreamHandle stream, std::uint64_t pool,
+                                                bool is_small, const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    BlockPool& home = pool_of(pool, is_small);
+    restored_ = nullptr;
+    const auto known = std::find_if(home.unmapped.begin(), home.unmapped.end(), [&](Block* each) {
+        return each->stream == stream && each->address <= address &&
+               address - each->address < each->size &&
+               size <= each->size - (address - each->address);
+    });
+    Block* block = nullptr;
+    if (known != home.unmapped.end()) {
+        block = *known;
+        if (address > block->address) {
+            block = split_unmapped(block, address - block->address);
+        }
+    } else {
+        block = add_expandable_segment(home, stream);
+    }
+    if (!map_block(block, std::min(size, block->size), site)) {
+        return 0;
+    }
+    restored_ = block;
+    return block->address;
 }
 
 device::Address CachingAllocator::restore_block(std::uint64_t gap, std::uint64_t size,
@@ -165,8 +188,10 @@ device::Address CachingAllocator::restore_block(std::uint64_t gap, std::uint64_t
         free_pieces += 1;
         free_bytes += static_cast<std::int64_t>(restored_->size);
     }
-    statistics_.inactive_split.change(pool.is_small, free_pieces);
-    statistics_.inactive_split_bytes.change(pool.is_small, free_bytes);
+    if (block->expandable_segment == nullptr) {
+        statistics_.inactive_split.change(pool.is_small, free_pieces);
+        statistics_.inactive_split_bytes.change(pool.is_small, free_bytes);
+    }
     return give(block, requested_size, site);
 }
 

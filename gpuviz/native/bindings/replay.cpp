@@ -210,6 +210,7 @@ void bind_replay(nb::module_& m) {
         .value("expandable", Operation::expandable)
         .value("place", Operation::place)
         .value("restore_segment", Operation::restore_segment)
+        .value("restore_pages", Operation::restore_pages)
         .value("restore_gap", Operation::restore_gap)
         .value("restore_block", Operation::restore_block);
     nb::class_<EventLog, record::MemoryEventSink>(m, "EventLog", "Keeps every event.")

@@ -46,6 +46,9 @@ std::optional<Address> SimulatedDevice::allocate(std::uint64_t size) {
     if (taken < size || !take_unless_refused(taken)) {
         return std::nullopt;
     }
+    if (const Address place = suggested_; place != 0 && take_suggested_hole(taken)) {
+        return place;
+    }
     if (const Address suggested = take_suggestion(taken); suggested != 0) {
         elsewhere_.emplace(suggested, taken);
         return suggested;
@@ -73,6 +76,27 @@ bool SimulatedDevice::take_unless_refused(std::uint64_t size) noexcept {
         give_back(size);
         return false;
     }
+    return true;
+}
+
+bool SimulatedDevice::take_suggested_hole(std::uint64_t size) {
+    const auto after = holes_.upper_bound(suggested_);
+    if (after == holes_.begin()) {
+        return false;
+    }
+    const auto [start, room] = *std::prev(after);
+    const std::uint64_t before = suggested_ - start;
+    if (before >= room || size > room - before) {
+        return false;
+    }
+    holes_.erase(std::prev(after));
+    if (before > 0) {
+        holes_.emplace(start, before);
+    }
+    if (room - before > size) {
+        holes_.emplace(suggested_ + size, room - before - size);
+    }
+    allocations_.emplace(std::exchange(suggested_, 0), size);
     return true;
 }
 

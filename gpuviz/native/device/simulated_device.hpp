@@ -36,6 +36,8 @@ class SimulatedDevice : public OfflineDevice {
     using Ranges = std::map<Address, std::uint64_t>;  // size by address
 
     [[nodiscard]] bool take_unless_refused(std::uint64_t size) noexcept;
+    // Takes the suggested address out of a hole; false if it lies in none.
+    [[nodiscard]] bool take_suggested_hole(std::uint64_t size);
     // The suggested address if [address, address + size) is free, else 0.
     [[nodiscard]] Address take_suggestion(std::uint64_t size) noexcept;
     void add_hole(Address address, std::uint64_t size);

@@ -125,7 +125,7 @@ class Builder {
         }
     }
 
-    // The blocks of ordinary segments that existed before are where they were.
+    // The segments and blocks that existed before are where they were.
     void restore() {
         struct Segment {
             std::size_t row;
@@ -134,7 +134,9 @@ class Builder {
         std::map<std::uint64_t, Segment> segments;  // by address
         const std::size_t end = std::min(recorded_.initial_events, events_.count());
         for (std::size_t row = 0; row < end; ++row) {
-            const bool is_segment = action_of(events_, row) == Action::segment_alloc;
+            const Action action = action_of(events_, row);
+            const bool is_segment =
+                action == Action::segment_alloc || action == Action::segment_map;
             if (events_.device[row] == events_.device_id && is_segment && events_.size[row] > 0) {
                 segments.try_emplace(events_.address[row], Segment{row, {}});
             }
@@ -168,7 +170,9 @@ class Builder {
         const std::uint32_t owner = events_.pool[row] / 2;
         const std::uint64_t pool = owner == 0 ? 0 : pool_number(owner) + 1;
         add(Operation::place, row, 0, events_.address[row], 0);
-        add(Operation::restore_segment, row,
+        const bool is_map = action_of(events_, row) == Action::segment_map;
+        if (is_map) mapped_[events_.address[row]] = unsigned_size(events_.size[row]);
+        add(is_map ? Operation::restore_pages : Operation::restore_segment, row,
             static_cast<std::uint32_t>(2 * pool + events_.pool[row] % 2),
             unsigned_size(events_.size[row]), streams_.handle(events_.stream[row]));
     }

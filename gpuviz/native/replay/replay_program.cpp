@@ -25,6 +25,10 @@ bool names_block(Operation operation) {
            operation == Operation::restore_block;
 }
 
+bool restores_segment(Operation operation) {
+    return operation == Operation::restore_segment || operation == Operation::restore_pages;
+}
+
 bool names_pool(Operation operation) {
     return operation == Operation::begin_pool || operation == Operation::end_pool ||
            operation == Operation::release_pool;
@@ -83,7 +87,7 @@ std::uint64_t ReplayProgram::pool_count() const noexcept {
     for (std::size_t row = 0; row < size(); ++row) {
         if (names_pool(static_cast<Operation>(operation[row]))) {
             count = std::max(count, argument[row] + 1);
-        } else if (static_cast<Operation>(operation[row]) == Operation::restore_segment) {
+        } else if (restores_segment(static_cast<Operation>(operation[row]))) {
             count = std::max<std::uint64_t>(count, id[row] / 2);
         }
     }

@@ -32,6 +32,8 @@ enum class Operation : std::uint8_t {
     // if it is small, 2; the default pool is 1 or 0), and its blocks `id` of `argument` bytes, of
     // which `stream` were requested, in ascending order, with free bytes between them.
     restore_segment,
+    restore_pages,  // the same for pages of an expandable segment at the address of the last
+                    // `place`
     restore_gap,
     restore_block,
 };

@@ -94,8 +94,16 @@ void Replayer::restore_segment(std::size_t row, const record::CallSite& site) {
     const std::uint32_t pool = program_.id[row];
     restored_stream_ = program_.stream[row];
     gap_ = 0;
-    allocator_.restore_segment(program_.argument[row], restored_stream_,
-                               pool < 2 ? 0 : pools_[pool / 2 - 1], pool % 2 == 0, site);
+    const std::uint64_t number = pool < 2 ? 0 : pools_[pool / 2 - 1];
+    const std::uint64_t size = program_.argument[row];
+    if (static_cast<Operation>(program_.operation[row]) == Operation::restore_pages) {
+        allocator_.restore_pages(place_, size, restored_stream_, number, pool % 2 == 0, site);
+    } else {
+        allocator_.restore_segment(size, restored_stream_, number, pool % 2 == 0, site);
+    }
+    if (simulated_ != nullptr) {
+        simulated_->suggest(0);
+    }
 }
 
 // Where the segment has no room for the block, it is allocated as any other.
@@ -177,11 +185,13 @@ void Replayer::carry_out(std::size_t row, ReplayResult& result) {
             set_expandable(argument != 0);
             break;
         case Operation::place:
+            place_ = argument;
             if (simulated_ != nullptr) {
                 simulated_->suggest(argument);
             }
             break;
         case Operation::restore_segment:
+        case Operation::restore_pages:
             restore_segment(row, site);
             break;
         case Operation::restore_gap:

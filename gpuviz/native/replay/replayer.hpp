@@ -55,6 +55,7 @@ class Replayer {
     ReplayLog* log_;
     device::StreamHandle restored_stream_ = 0;  // of the segment that is being restored
     std::uint64_t gap_ = 0;                     // before its next block
+    device::Address place_ = 0;                 // of the last `place`
     std::vector<std::uint64_t> pools_;
     std::vector<device::Address> blocks_;  // by id; 0: out of memory
     std::mutex mutex_;

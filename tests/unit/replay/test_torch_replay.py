@@ -4,6 +4,7 @@ import json
 import lzma
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,21 @@ def test_random_programs_under_their_own_settings_reserve_the_same(seed, stacks)
 
     assert again.memory_stats()[PEAK] == program.peak_reserved
     assert events(again) == events(recording)
+
+
+@pytest.mark.parametrize("settings", ["", "max_split_size_mb:32", "expandable_segments:True"])
+def test_what_existed_before_the_trace_is_where_it_was(settings, tmp_path):
+    program = random_program(9, count=800, settings=settings)
+    late = replace(program, trace=program.trace[len(program.trace) // 3 :])
+    recording = late.recording(tmp_path)
+
+    again = gpuviz.replay(recording, settings=program.all_settings, capacity=program.total)
+
+    assert recording.manifest.initial_events > 20
+    assert again.memory_stats()[PEAK] == recording.memory_stats()[PEAK]
+    if "expandable" not in settings:  # the part of a range before its first pages is unknown
+        known = {row["address"] for row in again.table("memory_events").to_pylist()}
+        assert {segment["address"] for segment in recording.memory_snapshot(at=-1)} <= known
 
 
 @pytest.mark.parametrize("name", ["gpt", "oom", "pipeline", "resnet"])

@@ -63,10 +63,12 @@ class TorchProgram:
         return read(self.snapshot(), folder)
 
 
-def random_program(seed: int, *, count: int = 500, stacks: bool = True) -> TorchProgram:
+def random_program(
+    seed: int, *, count: int = 500, stacks: bool = True, settings: str | None = None
+) -> TorchProgram:
     """Run a program of ``count`` operations, of every kind that torch's have."""
     random = Random(seed)
-    settings = random.choice(SETTINGS)
+    settings = random.choice(SETTINGS) if settings is None else settings
     fraction = None
     if "garbage" in settings or random.random() < 0.5:
         fraction = random.choice([0.04, 0.06, 0.1])
