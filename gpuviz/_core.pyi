@@ -447,9 +447,9 @@ class MemoryState:
         Apply rows [first, last) and return the columns of `memory_levels`: one row whenever a level changed.
         """
 
-    def apply_and_find_peak(self, events: MemoryColumns, first: int = 0, device: int | None = None) -> tuple[int, int, int] | None:
+    def apply_up_to_peak(self, events: MemoryColumns, first: int = 0, device: int | None = None) -> tuple[int, int, int] | None:
         """
-        Apply the rows from `first` on and return when most bytes were allocated, on a device or on all: how many rows had been applied, the bytes allocated and reserved then. None, with some rows applied, if their times do not ascend.
+        Apply the rows from `first` on until most bytes are allocated, on a device or on all, and return how many rows that makes, the bytes allocated and reserved then. None, without a change, if their times do not ascend.
         """
 
     def memory_limits(self) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz._core import MemoryState
 from gpuviz.analysis.state import initial_state
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
     Raises:
         ValueError: The recording has no such device.
     """
-    return peak_and_rows(recording, device)[0]
+    return peak_and_state(recording, device)[0]
 
 
-def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[Peak, int | None]":
-    """Return the peak, and the number of rows of ``memory_events`` up to it.
+def peak_and_state(
+    recording: "Recording", device: int | None = None
+) -> tuple[Peak, MemoryState | None]:
+    """Return the peak, and the state of memory then.
 
-    The number is None if the times of the events are not ascending.
+    The state is None if the times of the events are not ascending.
 
     Raises:
         ValueError: The recording has no such device.
@@ -48,12 +51,13 @@ def peak_and_rows(recording: "Recording", device: int | None = None) -> "tuple[P
     if device is not None:
         device = recording.device_or_first(device)
     first = recording.manifest.initial_events
-    found = initial_state(recording).apply_and_find_peak(recording.memory_columns, first, device)
+    state = initial_state(recording)
+    found = state.apply_up_to_peak(recording.memory_columns, first, device)
     if found is None:
         return _peak_of_levels(recording, device), None
     rows, allocated, reserved = found
     time = recording.tables["memory_events"]["time"][rows - 1].as_py() if rows > first else 0
-    return Peak(time, allocated, reserved, device), rows
+    return Peak(time, allocated, reserved, device), state
 
 
 def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:

@@ -76,13 +76,11 @@ def _state_until(recording: "Recording", time: int) -> MemoryState:
 def _state_at_peak(recording: "Recording", device: int | None) -> MemoryState:
     import numpy as np
 
-    from gpuviz.analysis.peak import peak_and_rows
+    from gpuviz.analysis.peak import peak_and_state
 
-    peak, rows = peak_and_rows(recording, device)
-    if rows is not None:
-        state = initial_state(recording)
-        state.apply(recording.memory_columns, recording.manifest.initial_events, rows)
-        return state
+    peak, at_peak = peak_and_state(recording, device)
+    if at_peak is not None:
+        return at_peak
     state = _state_until(recording, peak.time_ns - 1)
     times = plain(recording.tables["memory_events"]["time"])
     # Several events may share the peak's time; the peak may lie between two of them.

@@ -197,16 +197,25 @@ def leave(page: Page) -> None:
     page.goto("about:blank")
 
 
+# anywidget gives a model two seconds, which a page that shares a busy machine may exceed.
+# The tests themselves assert that the widgets are there.
+SLOW_START = "[anywidget] Failed to initialize model."
+
+
 def note_complaints(page: Page) -> list[str]:
     """Return a list to which errors in the browser's console are added."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
         if message.type == "error" and "/api/" not in message.location.get("url", ""):
-            complaints.append(message.text)
+            complain(message.text)
+
+    def complain(text: str) -> None:
+        if SLOW_START not in text:
+            complaints.append(text)
 
     page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("pageerror", lambda error: complain(str(error)))
     return complaints
 
 

@@ -218,20 +218,20 @@ void bind_memory_state(nb::module_& m) {
             "Apply rows [first, last) and return the columns of `memory_levels`: one row whenever "
             "a level changed.")
         .def(
-            "apply_and_find_peak",
+            "apply_up_to_peak",
             [](state::MemoryState& self, const EventColumns& events, std::size_t first,
                std::optional<std::int16_t> device)
                 -> std::optional<std::tuple<std::size_t, std::int64_t, std::int64_t>> {
                 const python::GilRelease unlocked;
-                const auto peak = self.apply_and_find_peak(events.columns, first,
-                                                           events.end(std::nullopt), device);
+                const auto peak =
+                    self.apply_up_to_peak(events.columns, first, events.end(std::nullopt), device);
                 if (!peak) return std::nullopt;
                 return std::tuple(peak->rows, peak->allocated, peak->reserved);
             },
             "events"_a, "first"_a = 0, "device"_a = nb::none(),
-            "Apply the rows from `first` on and return when most bytes were allocated, on a device "
-            "or on all: how many rows had been applied, the bytes allocated and reserved then. "
-            "None, with some rows applied, if their times do not ascend.")
+            "Apply the rows from `first` on until most bytes are allocated, on a device or on all, "
+            "and return how many rows that makes, the bytes allocated and reserved then. None, "
+            "without a change, if their times do not ascend.")
         .def(
             "memory_limits",
             [](const state::MemoryState& self) {

@@ -31,6 +31,23 @@ Block inactive_block(std::uint64_t size, const Segment& home, const Segment* seg
 
 }  // namespace
 
+DeviceMemory::DeviceMemory(const DeviceMemory& other)
+    : blocks_(other.blocks_),
+      segments_(other.segments_),
+      free_sizes_(other.free_sizes_),
+      counts_free_sizes_(other.counts_free_sizes_),
+      totals_(other.totals_),
+      anomalies_(other.anomalies_),
+      live_outside_(other.live_outside_),
+      outside_bytes_(other.outside_bytes_),
+      seen_outside_(other.seen_outside_),
+      seen_segment_(other.seen_segment_) {
+    for (auto& [address, block] : blocks_) {
+        if (block.segment == nullptr) continue;
+        block.segment = &std::prev(segments_.upper_bound(address))->second;
+    }
+}
+
 void DeviceMemory::apply(const DeviceEvent& event) {
     const bool has_range = event.action != Action::oom;
     if (has_range && (event.size > highest_end || event.address > highest_end - event.size)) {

@@ -76,7 +76,7 @@ class DeviceMemory {
     using Segments = std::map<std::uint64_t, Segment>;
 
     DeviceMemory() = default;
-    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory(const DeviceMemory& other);
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
     void apply(const DeviceEvent& event);

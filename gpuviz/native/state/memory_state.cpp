@@ -9,6 +9,9 @@ namespace {
 
 using Levels = std::array<std::int64_t, 6>;
 
+// Of the state while a peak is sought, at most.
+constexpr std::size_t copies = 16;
+
 Levels levels_of(const DeviceMemory& memory) {
     const auto all = [&](Quantity quantity) {
         return memory.totals().of(quantity, PoolKind::all).current;
@@ -89,9 +92,12 @@ MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::si
     return table;
 }
 
-std::optional<MemoryPeak> MemoryState::apply_and_find_peak(const MemoryColumns& events,
-                                                           std::size_t first, std::size_t last,
-                                                           std::optional<std::int16_t> device) {
+std::optional<MemoryPeak> MemoryState::apply_up_to_peak(const MemoryColumns& events,
+                                                        std::size_t first, std::size_t last,
+                                                        std::optional<std::int16_t> device) {
+    if (first < last && !std::ranges::is_sorted(events.time.subspan(first, last - first))) {
+        return std::nullopt;
+    }
     const auto bytes_of = [](const DeviceMemory& memory, Quantity quantity) {
         return memory.totals().of(quantity, PoolKind::all).current;
     };
@@ -102,22 +108,38 @@ std::optional<MemoryPeak> MemoryState::apply_and_find_peak(const MemoryColumns& 
         peak.reserved += bytes_of(memory, Quantity::reserved_bytes);
     }
     MemoryPeak now = peak;
-    for (std::size_t row = first; row < last; ++row) {
-        if (row > first && events.time[row] < events.time[row - 1]) return std::nullopt;
+    const auto apply_one = [&](MemoryState& state, std::size_t row) {
         if (device && events.device[row] != *device) {
-            apply_row(events, row);
-            continue;
+            state.apply_row(events, row);
+            return;
         }
-        const auto memory = devices_.find(events.device[row]);
-        const bool is_new = memory == devices_.end();
+        const auto memory = state.devices_.find(events.device[row]);
+        const bool is_new = memory == state.devices_.end();
         const auto allocated = is_new ? 0 : bytes_of(memory->second, Quantity::allocated_bytes);
         const auto reserved = is_new ? 0 : bytes_of(memory->second, Quantity::reserved_bytes);
-        if (!apply_row(events, row)) continue;
-        const auto& after = is_new ? devices_.find(events.device[row])->second : memory->second;
+        if (!state.apply_row(events, row)) return;
+        const auto& after = is_new ? state.devices_.at(events.device[row]) : memory->second;
         now.allocated += bytes_of(after, Quantity::allocated_bytes) - allocated;
         now.reserved += bytes_of(after, Quantity::reserved_bytes) - reserved;
         if (now.allocated > peak.allocated) peak = {row + 1, now.allocated, now.reserved};
+    };
+    // Where the peak is turns out at the end, so the state runs ahead, and the part with the peak
+    // is applied again to the copy from before that part.
+    MemoryState ahead = *this;
+    std::size_t applied = first;
+    std::size_t row = first;
+    while (row < last) {
+        MemoryState before = ahead;
+        const std::size_t begin = row;
+        const std::size_t length = std::max((last - first) / copies + 1, ahead.block_count());
+        const std::size_t end = begin + std::min(last - begin, length);
+        for (; row < end; ++row) apply_one(ahead, row);
+        if (peak.rows > begin) {
+            *this = std::move(before);
+            applied = begin;
+        }
     }
+    apply(events, applied, peak.rows);
     return peak;
 }
 
@@ -128,6 +150,12 @@ void MemoryState::append_levels(std::int64_t time_ns, MemoryLevels& levels) cons
 
 void MemoryState::forget_the_past() noexcept {
     for (auto& [device, memory] : devices_) memory.forget_the_past();
+}
+
+std::size_t MemoryState::block_count() const noexcept {
+    std::size_t total = 0;
+    for (const auto& [device, memory] : devices_) total += memory.blocks().size();
+    return total;
 }
 
 std::int64_t MemoryState::anomalies() const noexcept {

@@ -52,21 +52,17 @@ class MemoryState {
   public:
     static constexpr auto forever = std::numeric_limits<std::int64_t>::max();
 
-    MemoryState() = default;
-    MemoryState(const MemoryState&) = delete;
-    MemoryState& operator=(const MemoryState&) = delete;
-
     // Applies rows [first, last) whose time is at most until_ns.
     void apply(const MemoryColumns& events, std::size_t first, std::size_t last,
                std::int64_t until_ns = forever);
     // Applies rows [first, last); returns one row of levels per change.
     [[nodiscard]] MemoryLevels apply_with_levels(const MemoryColumns& events, std::size_t first,
                                                  std::size_t last);
-    // Applies rows [first, last); returns the first peak of allocated bytes, of one device if
-    // given. Returns nothing, after applying some rows, if their times are not ascending.
-    [[nodiscard]] std::optional<MemoryPeak> apply_and_find_peak(const MemoryColumns& events,
-                                                                std::size_t first, std::size_t last,
-                                                                std::optional<std::int16_t> device);
+    // Applies rows [first, last) up to the first peak of allocated bytes, of one device if given.
+    // Returns nothing, after applying no row, if their times are not ascending.
+    [[nodiscard]] std::optional<MemoryPeak> apply_up_to_peak(const MemoryColumns& events,
+                                                             std::size_t first, std::size_t last,
+                                                             std::optional<std::int16_t> device);
     // Appends the levels of every device at a time.
     void append_levels(std::int64_t time_ns, MemoryLevels& levels) const;
     // Resets peaks and accumulated statistics, so that the events so far count as initial events.
@@ -81,6 +77,7 @@ class MemoryState {
   private:
     // False: the row is invalid.
     bool apply_row(const MemoryColumns& events, std::size_t row);
+    [[nodiscard]] std::size_t block_count() const noexcept;
 
     std::map<std::int16_t, DeviceMemory> devices_;
     std::int64_t anomalies_ = 0;
