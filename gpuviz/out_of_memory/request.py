@@ -1,17 +1,13 @@
 """Limits and device memory of a failed request, beside its event."""
 
-import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gpuviz import _core
+from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
-# A comma outside the brackets of a list.
-_SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 class RequestDetails:
@@ -37,7 +33,7 @@ class RequestDetails:
         limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
-        self.splits_are_limited = _settings(recording).max_split_size >= 0
+        self.splits_are_limited = allocator_settings(recording).max_split_size >= 0
         others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
@@ -82,18 +78,7 @@ def wanted_segment(size: int, recording: "Recording") -> int:
     """
     if recording.manifest.allocator == "observe":
         return size
-    return _settings(recording).segment_size(max(0, size))
-
-
-def _settings(recording: "Recording") -> _core.AllocatorSettings:
-    """Return the allocator's settings, without those that gpuviz does not know."""
-    settings = _core.AllocatorSettings.parse("")
-    known: list[str] = []
-    for item in _SEPARATOR.split(recording.manifest.settings):
-        with suppress(ValueError):
-            settings = _core.AllocatorSettings.parse(",".join([*known, item]))
-            known.append(item)
-    return settings
+    return allocator_settings(recording).segment_size(max(0, size))
 
 
 def _total(recording: "Recording", device: int) -> int:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.notes import noted
 from gpuviz.quantities import format_bytes
@@ -53,7 +54,8 @@ def replay(
             empty_cache are repeated.
         speed: 0 does not wait. At 1 the operations are executed at the recorded times, at 2 twice
             as fast, so that live views can follow.
-        settings: As for `gpuviz.set_allocator_settings`; the recording's own by default.
+        settings: As for `gpuviz.set_allocator_settings`; by default the recording's own, without
+            those that gpuviz does not know.
         capacity: Memory of each device in bytes; by default that of the recorded device. If this is
             unknown, memory is unlimited, or limited to what failed requests imply, and a note
             states it.
@@ -179,8 +181,8 @@ class _DeviceReplay:
         capacity: int | None,
     ) -> None:
         manifest = recording.manifest
-        own = _core.AllocatorSettings.parse(manifest.settings if settings is None else settings)
-        recorded = own if settings is None else _known_settings(manifest.settings)
+        recorded = allocator_settings(recording)
+        own = recorded if settings is None else _core.AllocatorSettings.parse(settings)
         known = row["total_memory"] if capacity is None else capacity
         self.capacity = known
         self.device = _core.SimulatedDevice(known or UNLIMITED, ordinal=row["id"])
@@ -213,14 +215,6 @@ class _DeviceReplay:
             blocks=self.program.id[of_block].astype(np.int64),
             allocates=operations[of_block] == _core.Operation.malloc.value,
         )
-
-
-def _known_settings(text: str) -> _core.AllocatorSettings:
-    """Return the settings of a recording, or the defaults if they have keys of another version."""
-    try:
-        return _core.AllocatorSettings.parse(text)
-    except ValueError:
-        return _core.AllocatorSettings.parse("")
 
 
 def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) -> bool:

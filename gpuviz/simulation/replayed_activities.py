@@ -230,6 +230,8 @@ def _launch_blocks(
     import numpy as np
 
     table = recording.tables["launch_blocks"]
+    if not table.num_rows:
+        return table
     calls = calls_of(recording.tables, plain(table["correlation"]))
     table = table.filter(calls >= 0)
     launched = plain(recording.tables["api_calls"]["time"])[calls[calls >= 0]]

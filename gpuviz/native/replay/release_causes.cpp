@@ -125,9 +125,9 @@ Cause ReleaseCauses::of(const Run& run) {
         // Only a request and empty_cache look for frees that have completed.
         cause = {.is_call = true, .first = 0, .calls_end = run.internal.size()};
     } else {
-        cause.completes_frees =
-            action == Action::oom || action == Action::empty_cache ||
-            (released && (!is_garbage_collection(run) || is_retry(run, *released)));
+        cause.completes_frees = action == Action::oom || action == Action::empty_cache ||
+                                (released && !is_oversize_release(run) &&
+                                 (!is_garbage_collection(run) || is_retry(run, *released)));
     }
     change_reserved(run);
     return cause;
@@ -204,6 +204,18 @@ bool ReleaseCauses::is_garbage_collection(const Run& run) const {
                const Action action = action_of(events_, row);
                return action != Action::segment_unmap &&
                       (action != Action::segment_free || events_.pool[row] == 1);
+           });
+}
+
+// Whether the request only needed the release of large blocks of its own stream.
+bool ReleaseCauses::is_oversize_release(const Run& run) const {
+    return run.last && std::ranges::all_of(run.internal, [&](std::size_t row) {
+               const Action action = action_of(events_, row);
+               if (!is_release(action)) return true;
+               return action == Action::segment_free &&
+                      unsigned_size(events_.size[row]) >= recorded_.settings.max_split_size &&
+                      events_.stream[row] == events_.stream[*run.last] &&
+                      events_.pool[row] == events_.pool[*run.last];
            });
 }
 

@@ -95,6 +95,7 @@ class ReleaseCauses {
     [[nodiscard]] bool is_retry(const Run& run, const Releases& released) const;
     [[nodiscard]] std::uint64_t garbage_limit() const;  // of reserved bytes
     [[nodiscard]] bool is_garbage_due() const;
+    [[nodiscard]] bool is_oversize_release(const Run& run) const;
     // Whether the request would have found a released segment in the cache.
     [[nodiscard]] bool would_have_hit(const Run& run) const;
     [[nodiscard]] std::uint64_t needed_segment(const Run& run, std::size_t after) const;

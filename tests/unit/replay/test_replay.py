@@ -1,6 +1,7 @@
 """`gpuviz.replay`: the same operations on a simulated device."""
 
 import dataclasses
+import importlib
 import signal
 import threading
 import time
@@ -377,6 +378,25 @@ def test_settings_replace_those_of_the_recording():
         actions = set(one.table("memory_events")["action"].to_pylist())
         assert actions & {"segment_map", "segment_alloc"} == {action}
     assert [one.manifest.settings for one in (expandable, again, plain)] == [settings, settings, ""]
+
+
+def test_settings_of_a_later_version_are_left_out():
+    recording = shipped("monte_carlo")
+    settings = "of_a_later_torch:1,roundup_power2_divisions:[256:1,>:2]"
+    manifest = dataclasses.replace(recording.manifest, settings=settings)
+
+    replayed = gpuviz.replay(dataclasses.replace(recording, manifest=manifest))
+
+    assert requests(replayed, "alloc") == requests(recording, "alloc")
+    with pytest.raises(ValueError, match="of_a_later_torch"):
+        gpuviz.replay(recording, settings=settings)
+
+
+def test_the_function_stays_one_whatever_is_imported():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("gpuviz.replay")
+
+    assert callable(gpuviz.replay)
 
 
 @pytest.mark.parametrize("speed", [-1, -0.5, float("nan"), float("-inf")])
