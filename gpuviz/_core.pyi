@@ -401,6 +401,9 @@ class CachingAllocator:
     def set_memory_fraction(self, fraction: float) -> None:
         """Limit reserved memory to a fraction of the device's."""
 
+    def set_memory_limit(self, bytes: int) -> None:
+        """Limit reserved memory; the device's memory removes the limit."""
+
     @property
     def device(self) -> Device: ...
 
@@ -453,6 +456,9 @@ class MemoryState:
         """
         Apply the rows from `first` on until most bytes are allocated, on a device or on all, and return how many rows that makes, the bytes allocated and reserved then. None, without a change, if their times do not ascend.
         """
+
+    def memory_limits(self) -> dict[int, int]:
+        """Return the bytes of the last memory_limit of each device that has one."""
 
     def levels(self, time: int) -> dict[str, Any]:
         """
@@ -548,6 +554,26 @@ class Operation(enum.IntEnum):
 
     stats = 9
 
+    free_pending = 10
+
+    complete = 11
+
+    release_pool = 12
+
+    memory_limit = 13
+
+    expandable = 14
+
+    place = 15
+
+    restore_segment = 16
+
+    restore_pages = 17
+
+    restore_gap = 18
+
+    restore_block = 19
+
 class EventLog(MemoryEventSink):
     """Keeps every event."""
 
@@ -567,10 +593,55 @@ class ReplayProgram:
 
     def __len__(self) -> int: ...
 
+    @property
+    def operation(self) -> numpy.typing.NDArray[numpy.uint8]: ...
+
+    @property
+    def id(self) -> numpy.typing.NDArray[numpy.uint32]: ...
+
+    @property
+    def origin(self) -> numpy.typing.NDArray[numpy.int64]:
+        """The row of the recording that each operation repeats."""
+
+class RecordedOperations:
+    """The operations that a recording's events repeat."""
+
+    @property
+    def program(self) -> ReplayProgram: ...
+
+    @property
+    def inferred_calls(self) -> int:
+        """Calls of empty_cache that the recording lacks."""
+
+    @property
+    def inferred_limit(self) -> int | None:
+        """
+        The limit of reserved bytes that follows from failed requests; None without it.
+        """
+
+class RecordedEvents:
+    """The events of one device of a recording, used without copying."""
+
+    def __init__(self, columns: dict[str, Any], device: int, stream_ids: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stream_handles: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def operations(self, *, settings: AllocatorSettings, initial_events: int, capacity: int, lacks_calls: bool, keeps_settings: bool, keeps_limits: bool, pool_filter: CachingAllocator.PoolFilter) -> RecordedOperations:
+        """
+        Return the operations that the events repeat; see RecordedProgram in
+        native/replay/recorded_operations.hpp.
+        """
+
+class ReplayLog(MemoryEventSink):
+    """Keeps the events of a replay with the times of the recording."""
+
+    def __init__(self, events: RecordedEvents, operations: RecordedOperations) -> None: ...
+
+    def take(self) -> dict[str, numpy.typing.NDArray[Any]]:
+        """Return the events as NumPy columns, by name, once."""
+
 class Replayer:
     """Runs a program on an allocator, once."""
 
-    def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: CachingAllocator) -> None: ...
+    def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: CachingAllocator, log: ReplayLog | None = None) -> None: ...
 
     def run(self, speed: float = 0.0) -> dict[str, Any]:
         """
@@ -769,6 +840,10 @@ class TorchSnapshot:
 
     def take_events(self) -> dict[str, Any]:
         """Return the trace as columns, and clear it."""
+
+    @property
+    def stale_requests(self) -> dict[str, Any]:
+        """Free blocks with the requested sizes of their last allocations."""
 
     @property
     def texts(self) -> list[bytes]: ...

@@ -14,7 +14,10 @@ NO_STACK = "(no call stack)"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call in a call stack; ``source`` is the line's text, empty if unknown."""
+    """One call in a call stack.
+
+    ``source`` is the line's text, empty if unknown; ``line`` is -1 or 0 if unknown.
+    """
 
     name: str
     filename: str
@@ -25,7 +28,7 @@ class Frame:
     @property
     def site(self) -> str:
         """The text ``function (file:line)``; the name alone if there is no file."""
-        return f"{self.name} ({self.filename}:{self.line})" if self.filename else self.name
+        return f"{self.name} ({self.filename}:{max(self.line, 0)})" if self.filename else self.name
 
     @property
     def is_installed(self) -> bool:
@@ -42,7 +45,8 @@ class CallStacks:
         rows = zip(*(columns[each] for each in fields), strict=True)
         frames = {number: Frame(*row) for number, row in zip(columns["id"], rows, strict=True)}
         self._torch_frames = {
-            number: {"name": frame.name, "filename": frame.filename, "line": frame.line}
+            # torch has an unknown line as -1 in an unsigned number.
+            number: {"name": frame.name, "filename": frame.filename, "line": frame.line % (1 << 64)}
             for number, frame in frames.items()
         }
         self._frames = frames

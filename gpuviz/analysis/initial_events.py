@@ -16,7 +16,7 @@ _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 
 
 def initial_events(state: "MemoryState") -> "pa.Table":
-    """Return ``memory_events`` that recreate the segments and live blocks of ``state``.
+    """Return ``memory_events`` that recreate the segments, live blocks and limits of ``state``.
 
     Each event has the time, stack, stream and pool of the event that created the segment or block;
     its range is no longer known.
@@ -29,6 +29,7 @@ def initial_events(state: "MemoryState") -> "pa.Table":
     live = blocks["state"] != INACTIVE
     pending = blocks["state"] == PENDING_FREE
     parts = [
+        _limit_events(state.memory_limits()),
         segments,
         _block_events(blocks, live, "alloc"),
         _block_events(blocks, pending, "free_requested"),
@@ -61,6 +62,19 @@ def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
         "stack": segments["stack"],
         "thread": nothing,
         "range": nothing,
+    }
+
+
+def _limit_events(limits: dict[int, int]) -> dict[str, Any]:
+    import numpy as np
+
+    nothing = np.zeros(len(limits), np.int64)
+    columns = dict.fromkeys((*NUMBER_COLUMNS, "range"), nothing)
+    return columns | {
+        "action": np.full(len(limits), _ACTION["memory_limit"], np.int8),
+        "device": np.array(list(limits), np.int16),
+        "address": nothing.astype(np.uint64),
+        "size": np.array(list(limits.values()), np.int64),
     }
 
 

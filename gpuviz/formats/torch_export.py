@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NS = 1000
 _BLOCK_UNIT = 512
 _UNKNOWN_SEGMENT = 2
+_OOM = ACTIONS.index("oom")
 _FIRST_SEGMENT = ACTIONS.index("segment_alloc")
 _LAST_SEGMENT = ACTIONS.index("segment_unmap")
 _PROTOCOL = 3  # protocol 4 without framing
@@ -54,8 +55,7 @@ class SnapshotColumns:
         import numpy as np
 
         recording = self._recording
-        first = recording.manifest.initial_events
-        table = recording.table("memory_events").slice(first)
+        table = _exported(recording)
         device = table["device"].to_numpy()
         order = np.argsort(device, kind="stable")
         columns = {
@@ -68,7 +68,7 @@ class SnapshotColumns:
         has_block = ~is_segment & (columns["size"] > 0)
         implied = np.maximum(-(-sizes // _BLOCK_UNIT), 1) * _BLOCK_UNIT
         if recording.manifest.allocator == "caching":
-            has_block &= columns["size"] != implied
+            has_block &= (columns["size"] != implied) | (action == _OOM)
         counts = np.bincount(device, minlength=max(recording.devices, default=-1) + 1)
         return counts.tolist(), {
             "action": action,
@@ -133,6 +133,7 @@ class SnapshotColumns:
         columns["pool"] = self._pool_positions(columns["pool"])
         columns["stream"] = self._handles(columns["stream"])
         columns["stack"] = self._known_stacks(columns["stack"])
+        self._fill_in_stale_requests(blocks)
         rows = np.lexsort((blocks["address"], place[homes]))
         return columns, {
             "address": blocks["address"][rows],
@@ -141,6 +142,22 @@ class SnapshotColumns:
             "state": blocks["state"][rows].astype(np.uint8),
             "stack": self._known_stacks(blocks["stack"][rows]),
         }
+
+    def _fill_in_stale_requests(self, blocks: dict[str, Any]) -> None:
+        """Set the requested sizes of free blocks to those in the snapshot that was read."""
+        extra = self._recording.manifest.extra.get(EXTRA)
+        known = extra.get("stale_requests", []) if isinstance(extra, dict) else []
+        sizes = {
+            (device, address, size): requested
+            for device, address, size, requested in known
+            if 0 <= requested < 1 << 59
+        }
+        if not sizes:
+            return
+        keys = zip(*(blocks[name].tolist() for name in ("device", "address", "size")), strict=True)
+        for row, key in enumerate(keys):
+            if blocks["state"][row] == 0 and key in sizes:
+                blocks["requested_size"][row] = sizes[key]
 
     def _frames(self) -> dict[str, Any]:
         import numpy as np
@@ -218,11 +235,39 @@ def rest(recording: "Recording") -> dict[str, Any]:
     settings = known.get("allocator_settings") if isinstance(known, dict) else None
     kept: dict[str, Any] = {name: getattr(manifest, name) for name in KEPT}
     kept |= {"program": list(manifest.program), "start_unix_ns": manifest.start_unix_ns}
+    kept["memory_stats"] = {str(device): each for device, each in manifest.memory_stats.items()}
+    kept["device_order"] = _device_order(recording)
     return {
         "allocator_settings": settings or _settings(manifest.settings),
         "external_annotations": _annotations(recording),
         "gpuviz": kept | {"simulated": manifest.simulated},
     }
+
+
+def _exported(recording: "Recording") -> "pa.Table":
+    """Return the rows of ``memory_events`` that a trace contains: not those of initial memory."""
+    import numpy as np
+
+    table = recording.table("memory_events")
+    first = recording.manifest.initial_events
+    limits = _codes(table["action"].slice(0, first)) == ACTIONS.index("memory_limit")
+    if not limits.any():
+        return table.slice(first)
+    rows = np.concatenate([np.flatnonzero(limits), np.arange(first, table.num_rows)])
+    return table.take(rows)
+
+
+def _device_order(recording: "Recording") -> list[int]:
+    """Return the devices of successive events and how many each has; empty for one device."""
+    import numpy as np
+
+    device = _exported(recording)["device"].to_numpy()
+    starts = np.flatnonzero(np.diff(device, prepend=-1))
+    if len(starts) <= 1:
+        return []
+    counts = np.diff(starts, append=len(device))
+    order: list[int] = np.column_stack([device[starts], counts]).ravel().tolist()
+    return order
 
 
 def _settings(text: str) -> dict[str, Any]:

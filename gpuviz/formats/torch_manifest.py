@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.manifest import Manifest, by_device
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def manifest_of(
     recorder: dict[str, Any],
 ) -> Manifest:
     """Return the manifest, with notes on what is unknown."""
+    import numpy as np
+
     times = tables.times
     kept = {name: recorder[name] for name in KEPT if isinstance(recorder.get(name), str)}
     program = recorder.get("program")
@@ -45,6 +47,8 @@ def manifest_of(
         kept["program"] = tuple(program)
     configuration = settings.get("PYTORCH_CUDA_ALLOC_CONF")
     owners = zip(history["owners"].tolist(), snapshot.pools, strict=True)
+    stale = snapshot.stale_requests
+    names = ("device", "address", "size", "requested_size")
     fields: dict[str, Any] = {
         "created": _iso(times.start_unix_ns),
         "start_unix_ns": times.start_unix_ns,
@@ -59,10 +63,27 @@ def manifest_of(
             EXTRA: {
                 "allocator_settings": settings,
                 "pools": {str(owner): list(pool) for owner, pool in owners if owner},
+                "stale_requests": np.column_stack([stale[each] for each in names]).tolist(),
             },
         },
     }
+    fields["memory_stats"] = _memory_stats(tables, settings, recorder.get("memory_stats"))
     return Manifest(**(fields | kept))
+
+
+def _memory_stats(
+    tables: "SnapshotTables", settings: dict[str, Any], recorded: Any
+) -> dict[int, dict[str, int]]:
+    """Return the statistics of the recorder, else those that the settings contain."""
+    if isinstance(recorded, dict) and recorded:
+        try:
+            return by_device(recorded)
+        except ValueError:
+            return {}
+    limit = settings.get("max_split_size")
+    if type(limit) is not int or limit < 0:
+        return {}
+    return {device: {"max_split_size": limit} for device in tables.devices}
 
 
 def _existed(actions: "NDArray[Any]") -> str:

@@ -67,13 +67,13 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
     every event, without what torch's format cannot represent: fractions of a microsecond; times of
     initial events; threads; the text of source lines; the kind, parent and thread of ranges;
     names, kinds and lifetimes of streams and devices; GPU activities, CUDA calls,
-    synchronizations and samples of device memory. The order of events is kept within a device, not
-    between devices.
+    synchronizations and samples of device memory.
 
     torch's readers ignore the keys added here: ``block_size`` of an event whose block size differs
     from torch's rounding, ``pool_is_large`` of an event of another allocator, ``requested_size`` of
-    ``oom``, the actions ``record_stream`` and ``empty_cache``, ``synthetic`` on segments created
-    for blocks outside all segments, and ``gpuviz`` with fields of the manifest.
+    ``oom``, the actions ``record_stream``, ``empty_cache`` and ``memory_limit``, ``synthetic`` on
+    segments created for blocks outside all segments, and ``gpuviz`` with fields of the manifest and
+    the order of events of several devices.
 
     Raises:
         RecordingExistsError: ``path`` exists and ``overwrite`` is False.

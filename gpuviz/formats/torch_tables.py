@@ -1,6 +1,7 @@
 """The tables of a recording from the columns of a torch memory snapshot."""
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.formats.torch_ranges import SnapshotRanges
@@ -21,6 +22,8 @@ _CELL = re.compile(r"In \[(\d{1,9})\]")
 class SnapshotTables:
     """Builds the tables; ``before`` and ``after`` count the events added around the trace.
 
+    ``devices`` are those with events or memory.
+
     Raises:
         ValueError: The trace's times are impossible.
     """
@@ -31,6 +34,8 @@ class SnapshotTables:
         history: dict[str, Any],
         recorder: dict[str, Any],
     ) -> None:
+        import numpy as np
+
         events = snapshot.take_events()
         texts = [text.decode("utf-8", "replace") for text in snapshot.texts]
         self.times = event_times(
@@ -42,6 +47,13 @@ class SnapshotTables:
         self._ranges = SnapshotRanges(snapshot.annotations, texts, self.times)
         ranges = self._ranges.of_events(events.pop("metadata"), events["device"], self.times.events)
         events |= {"size": history["size"], "pool": history["pool"], "range": ranges}
+        self.devices = np.unique(
+            np.concatenate([history["before"]["device"], events["device"]])
+        ).tolist()
+        order = _device_order(recorder.get("device_order"), events["device"])
+        if order is not None:
+            events = {name: values[order] for name, values in events.items()}
+            self.times = replace(self.times, events=self.times.events[order])
         self._parts = [history["before"], events, history["after"]]
         self.before = len(history["before"]["action"])
         self.after = len(history["after"]["action"])
@@ -85,6 +97,29 @@ class SnapshotTables:
         columns["range"][rows[0] : rows[0] + rows[1]] = parts[1]["range"]
         _keep_conventions(columns)
         return columns
+
+
+def _device_order(given: Any, devices: "NDArray[Any]") -> "NDArray[Any] | None":
+    """Return the rows in the order of an exported recording; None if it is unknown.
+
+    Args:
+        given: Devices of successive events, each followed by how many there are.
+        devices: The device of each row.
+    """
+    import numpy as np
+
+    if not isinstance(given, list) or len(given) % 2 or not all(type(n) is int for n in given):
+        return None
+    pairs = np.clip(np.array(given, np.int64).reshape(-1, 2), -1, len(devices) + 1)
+    if not len(pairs) or pairs.min() < 0 or pairs[:, 1].sum() != len(devices):
+        return None
+    wanted = np.repeat(pairs[:, 0], pairs[:, 1])
+    if not np.array_equal(np.sort(wanted), np.sort(devices)):
+        return None
+    order = np.empty(len(devices), np.int64)
+    for device in np.unique(devices):
+        order[wanted == device] = np.flatnonzero(devices == device)
+    return order
 
 
 def _keep_conventions(columns: dict[str, Any]) -> None:

@@ -1,20 +1,17 @@
 """Limits and device memory of a failed request, beside its event."""
 
-import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gpuviz import _core
+from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
+    from gpuviz._core import AllocatorSettings
     from gpuviz.recording.recording import Recording
 
 # Pages of expandable segments for requests of at most 1 MiB.
 _MOST_SMALL, _SMALL_PAGE = 1 << 20, 2 << 20
-# A comma outside the brackets of a list.
-_SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 class RequestDetails:
@@ -41,7 +38,7 @@ class RequestDetails:
         limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
-        settings = _settings(recording)
+        settings = allocator_settings(recording)
         self.splits_are_limited = settings.max_split_size >= 0
         self.mapped_size = _mapped_size(event["size"], settings)
         others = self._details.get("other_processes", UNKNOWN)
@@ -88,24 +85,10 @@ def wanted_segment(size: int, recording: "Recording") -> int:
     """
     if recording.manifest.allocator == "observe":
         return size
-    return _settings(recording).segment_size(max(0, size))
+    return allocator_settings(recording).segment_size(max(0, size))
 
 
-def known_settings(recording: "Recording") -> list[str]:
-    """Return the items of the allocator's settings, without those that gpuviz does not know."""
-    known: list[str] = []
-    for item in _SEPARATOR.split(recording.manifest.settings):
-        with suppress(ValueError):
-            _core.AllocatorSettings.parse(",".join([*known, item]))
-            known.append(item)
-    return [item for item in known if item]
-
-
-def _settings(recording: "Recording") -> _core.AllocatorSettings:
-    return _core.AllocatorSettings.parse(",".join(known_settings(recording)))
-
-
-def _mapped_size(size: int, settings: _core.AllocatorSettings) -> int:
+def _mapped_size(size: int, settings: "AllocatorSettings") -> int:
     """Return the whole pages that hold a request of ``size`` rounded bytes."""
     if not settings.expandable_segments:
         return 0

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.allocator_settings import known_settings
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.errors import GpuvizError
-from gpuviz.out_of_memory.request import known_settings
 from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:

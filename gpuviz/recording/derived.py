@@ -246,7 +246,6 @@ def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
     ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
 
-
     def ran_on(device: int) -> list[int]:
         found: list[int] = distinct(streams[devices == device]).tolist()
         return [stream for stream in found if stream]

@@ -112,7 +112,7 @@ class Manifest:
         for each in fields(cls):
             if each.name in values and each.name != "extra":
                 known[each.name] = _typed(each.name, each.type, values.pop(each.name))
-        known["memory_stats"] = _by_device(known.get("memory_stats", {}))
+        known["memory_stats"] = by_device(known.get("memory_stats", {}))
         _check_failures(known.get("failures", {}))
         return cls(**known, extra=values)
 
@@ -155,7 +155,12 @@ def _typed(name: str, expected: Any, value: Any) -> Any:
     return value
 
 
-def _by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
+def by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
+    """Return statistics under ordinals instead of their texts.
+
+    Raises:
+        ValueError: They are none.
+    """
     for device, values in stats.items():
         integers = isinstance(values, dict) and all(isinstance(v, int) for v in values.values())
         if not (device.isdecimal() and integers):

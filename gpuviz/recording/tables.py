@@ -26,6 +26,7 @@ DICTIONARIES = {
         "snapshot",
         "annotate",
         "empty_cache",
+        "memory_limit",
     ),
     # The rest in native/record/activity_rows.hpp: ActivityKind, CopyKind, MemoryKind ...
     ("activities", "kind"): ("kernel", "memcpy", "memset", "graph", "range"),
@@ -126,6 +127,8 @@ def schemas() -> "dict[str, pa.Schema]":
       device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block. For
       ``empty_cache``, ``size`` is the bytes it released, in the ``segment_free`` and
       ``segment_unmap`` rows before it; releases without it are retries and garbage collection.
+      For ``memory_limit``, ``size`` is the most bytes that the allocator may reserve from then on:
+      the device's memory if it has no limit.
     - ``device_memory``: samples of the memory ``used`` on a device by all processes, in bytes.
     - ``clock_snapshots``: the host's clocks, read back to back at ``time``: ``wall`` in nanoseconds
       since 1970 (``CLOCK_REALTIME``), ``boot`` in nanoseconds since the host's start, suspended

@@ -1,83 +1,99 @@
 """`gpuviz.replay`: repeats the memory operations of a recording on a simulated device."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.analysis.allocator_settings import allocator_settings
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.notes import noted
+from gpuviz.quantities import format_bytes
+from gpuviz.recorder.environment import environment_fields, iso_time
+from gpuviz.recorder.pump import batch, pool_rows
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder
+from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import ACTIONS, schemas
 from gpuviz.simulation.replayed_activities import (
     AT_OTHER_SPEED,
     Asked,
     has_activities,
     with_activities,
+    with_aligned_activities,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+# More than any GPU has; for recordings that do not contain the size of their device.
+UNLIMITED = 1 << 44
 
 
-def replay(recording: Recording, *, speed: float = 1.0, settings: str | None = None) -> Recording:
+def replay(
+    recording: Recording,
+    *,
+    speed: float = 0,
+    settings: str | None = None,
+    capacity: int | None = None,
+) -> Recording:
     """Repeat the memory operations of a recording on a simulated device; return the new recording.
 
-    Sizes, streams, call stacks, threads and, at ``speed`` 1, times are those of ``recording``;
-    addresses and segments are the allocator's own. At ``speed`` 1 the recorded GPU activities and
-    ranges are kept.
+    Sizes, streams, call stacks, threads and times are those of ``recording``; addresses and
+    segments are the allocator's own, which are the recorded ones as long as it does the same. GPU
+    activities and ranges are kept, except at a ``speed`` other than 0 and 1.
+
+    A block that was used by another stream is reusable after the time at which its free completed
+    in ``recording``. Recordings of torch's allocator lack calls of ``empty_cache``: memory that was
+    released without need counts as one, and a note states how many there were.
 
     Args:
-        recording: The recording whose allocations, frees, stream uses and calls of empty_cache are
-            repeated.
-        speed: 2 halves the pauses between operations; 0 removes them.
-        settings: As for `gpuviz.set_allocator_settings`; the recording's own by default.
+        recording: The recording whose allocations, frees, stream uses, memory limits and calls of
+            empty_cache are repeated.
+        speed: 0 does not wait. At 1 the operations are executed at the recorded times, at 2 twice
+            as fast, so that live views can follow.
+        settings: As for `gpuviz.set_allocator_settings`; by default the recording's own, without
+            those that gpuviz does not know.
+        capacity: Memory of each device in bytes; by default that of the recorded device. If this is
+            unknown, memory is unlimited, or limited to what failed requests imply, and a note
+            states it.
 
     Raises:
-        ValueError: ``speed`` is negative, ``settings`` has an unknown key or a bad value, or the
-            recording lacks the description of a device or stream that its events use.
+        ValueError: ``speed`` is negative, ``capacity`` is less than 1, ``settings`` has an unknown
+            key or a bad value, or the recording lacks the description of a device or stream that
+            its events use.
     """
     if not speed >= 0:  # also true for NaN
         raise ValueError(f"speed must be at least 0, got {speed}")
-    source = _ReplaySource(recording, settings)
-    recorder = Recorder(source, None, stacks=False, max_events=DEFAULT_MAX_EVENTS)
+    if capacity is not None and capacity < 1:
+        raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
+    program = _Program(recording, settings, capacity)
+    if speed == 0:
+        return _replay_at_once(program)
+    recorder = Recorder(_ReplaySource(program), None, stacks=False, max_events=DEFAULT_MAX_EVENTS)
     with recorder:
-        source.run(speed)
-    return source.with_activities(recorder.recording, speed)
+        program.run(speed)
+    return _with_activities_at(recorder.recording, program, speed)
 
 
-class _ReplaySource:
+class _Program:
     """The operations of a recording, with an allocator and a simulated device per device."""
 
-    allocator = "caching"
-    allocator_name = "gpuviz caching allocator"
-    framework = ""
-    memory = "device"
-
-    def __init__(self, recording: Recording, settings: str | None) -> None:
-        self._recording = recording
-        self._settings = recording.manifest.settings if settings is None else settings
-        parsed = _core.AllocatorSettings.parse(self._settings)
-        self._devices = recording.table("devices").to_pylist()
+    def __init__(self, recording: Recording, settings: str | None, capacity: int | None) -> None:
+        self.recording = recording
+        own = recording.manifest.settings
+        self.settings = own if settings is None else settings
         _check_references(recording)
-        self._replays = {row["id"]: _DeviceReplay(recording, row, parsed) for row in self._devices}
-        self._names = sorted({row["name"] for row in self._devices})
-
-    def tables(self) -> "dict[str, pa.Table]":
-        """Return the recording's own stacks, frames and threads."""
-        return {name: self._recording.table(name) for name in ("frames", "stacks", "threads")}
-
-    def describe(self, session: _core.Session) -> None:
-        """Push nothing: the allocators are new."""
-
-    def begin(self, session: _core.Session) -> None:
-        """Start recording the allocators."""
-        for device, one in self._replays.items():
-            one.allocator.attach(session.sink(device))
+        self.devices = {
+            row["id"]: _DeviceReplay(recording, row, settings, capacity)
+            for row in recording.table("devices").to_pylist()
+        }
 
     def run(self, speed: float) -> None:
-        """Execute the operations of all devices concurrently."""
-        replayers = [one.replayer for one in self._replays.values()]
+        """Execute the operations of all devices concurrently, and until an exception occurs."""
+        replayers = [one.replayer for one in self.devices.values()]
         with ThreadPoolExecutor(max_workers=max(1, len(replayers))) as threads:
             running = [threads.submit(replayer.run, speed) for replayer in replayers]
             try:
@@ -88,49 +104,55 @@ class _ReplaySource:
                     replayer.stop()
                 raise
 
-    def with_activities(self, replayed: Recording, speed: float) -> Recording:
-        """Return the replay with the recording's activities, or a note if they do not match."""
-        if speed == 1:
-            asked = {device: one.asked for device, one in self._replays.items()}
-            return with_activities(replayed, self._recording, asked)
-        if has_activities(self._recording):
-            return noted(replayed, AT_OTHER_SPEED)
-        return replayed
-
-    def devices(self) -> list[dict[str, Any]]:
-        """Return the simulated devices."""
-        return [row | {"kind": "simulated"} for row in self._devices]
-
-    def sample(self) -> list[tuple[int, int]]:
-        """Return the used bytes of the simulated devices."""
-        return [(device, one.device.used) for device, one in self._replays.items()]
-
-    def now_ns(self) -> int | None:
-        """Return None: the events are on the session's clock."""
-        return None
-
-    def end(self) -> tuple[str, ...]:
-        """Detach the allocators."""
-        for one in self._replays.values():
-            one.allocator.detach()
-        return ()
+    def device_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of ``devices``; the memory of an unlimited device is 0, unknown."""
+        return [
+            row | {"kind": "simulated", "total_memory": self.devices[row["id"]].capacity}
+            for row in self.recording.table("devices").to_pylist()
+        ]
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return the settings, the allocators' statistics, and what was replayed."""
-        origin = self._recording.manifest
+        origin = self.recording.manifest
         return {
-            "settings": self._settings,
+            "settings": self.settings,
             "memory_stats": {
-                device: one.allocator.memory_stats() for device, one in self._replays.items()
+                device: one.allocator.memory_stats() for device, one in self.devices.items()
             },
             "simulated": True,
-            "label": "Replayed on the simulated device from a recording made on "
-            + (", ".join(self._names) or "no device"),
+            "label": _label(self.recording),
             "program": origin.program,
             "cupy": origin.cupy,
             "driver": origin.driver,
             "runtime": origin.runtime,
         }
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was inferred, and what is unknown."""
+        for device, one in self.devices.items():
+            place = f" of device {device}" if len(self.devices) > 1 else ""
+            limit = one.operations.inferred_limit
+            if limit is not None:
+                yield (
+                    f"The capacity{place} is unknown. Memory is limited to {format_bytes(limit)}, "
+                    "which follows from the requests that failed."
+                )
+            elif one.capacity == 0:
+                yield f"The capacity{place} is unknown: the replay has unlimited memory."
+            if one.operations.inferred_calls:
+                yield (
+                    f"{one.operations.inferred_calls} calls of empty_cache{place} were inferred "
+                    "from memory that was released although no request needed it."
+                )
+
+
+def _label(recording: Recording) -> str:
+    names = sorted({row["name"] for row in recording.table("devices").to_pylist()} - {""})
+    if names:
+        return f"Replayed on the simulated device from a recording made on {', '.join(names)}"
+    allocator = recording.manifest.allocator_name
+    origin = f" from a recording of {allocator}" if allocator else ""
+    return f"Replayed on the simulated device{origin}"
 
 
 def _check_references(recording: Recording) -> None:
@@ -155,120 +177,215 @@ class _DeviceReplay:
         self,
         recording: Recording,
         row: Mapping[str, Any],
-        settings: _core.AllocatorSettings,
+        settings: str | None,
+        capacity: int | None,
     ) -> None:
-        self.device = _core.SimulatedDevice(row["total_memory"], ordinal=row["id"])
-        self.allocator = _core.CachingAllocator(self.device, settings)
-        program = operations(recording, row["id"])
-        self.asked = program.asked()
-        self.replayer = _core.Replayer(program.finish(), self.device, self.allocator)
-
-
-@dataclass(slots=True)
-class _Operations:
-    """The columns of an operation stream under construction."""
-
-    operation: list[int] = field(default_factory=list)
-    id: list[int] = field(default_factory=list)
-    argument: list[int] = field(default_factory=list)
-    stream: list[int] = field(default_factory=list)
-    stack: list[int] = field(default_factory=list)
-    thread: list[int] = field(default_factory=list)
-    time_ns: list[int] = field(default_factory=list)
-    row: list[int] = field(default_factory=list)
-
-    def add(
-        self, name: str, row: Mapping[str, Any], block: int, argument: int, stream: int
-    ) -> None:
-        self.operation.append(_core.Operation[name].value)
-        self.id.append(block)
-        self.argument.append(argument)
-        self.stream.append(stream)
-        self.stack.append(row["stack"])
-        self.thread.append(row["thread"])
-        self.time_ns.append(row["time"])
-        self.row.append(row["row"])
-
-    def finish(self) -> _core.ReplayProgram:
-        import numpy as np
-
-        first = self.time_ns[0] if self.time_ns else 0
-        # Events are in the order in which they happened, even if their times are not.
-        time_ns = np.maximum.accumulate(np.array(self.time_ns, np.int64)) - first
-        return _core.ReplayProgram(
-            operation=np.array(self.operation, np.uint8),
-            id=np.array(self.id, np.uint32),
-            argument=np.array(self.argument, np.uint64),
-            stream=np.array(self.stream, np.uint64),
-            stack=np.array(self.stack, np.uint32),
-            thread=np.array(self.thread, np.uint32),
-            time_ns=time_ns,
+        manifest = recording.manifest
+        recorded = allocator_settings(recording)
+        own = recorded if settings is None else _core.AllocatorSettings.parse(settings)
+        known = row["total_memory"] if capacity is None else capacity
+        self.capacity = known
+        self.device = _core.SimulatedDevice(known or UNLIMITED, ordinal=row["id"])
+        self.allocator = _core.CachingAllocator(self.device, own)
+        events = _recorded_events(recording, row["id"])
+        of_gpuviz = manifest.allocator == "caching"
+        filters = _core.CachingAllocator.PoolFilter
+        self.operations = events.operations(
+            settings=recorded if own.per_process_memory_fraction is None else own,
+            initial_events=manifest.initial_events,
+            capacity=known,
+            lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
+            keeps_settings=_are_alike(own, recorded),
+            keeps_limits=settings is None or own.per_process_memory_fraction is None,
+            pool_filter=filters.this_thread if of_gpuviz else filters.everything,
         )
+        self.program = self.operations.program
+        self.log = _core.ReplayLog(events, self.operations)
+        self.replayer = _core.Replayer(self.program, self.device, self.allocator, self.log)
 
     def asked(self) -> Asked:
         """Return the rows of the recording that the operations on blocks repeat."""
         import numpy as np
 
-        made = np.array(self.operation, np.uint8)
-        others = ("begin_pool", "end_pool", "empty_cache")
-        of_block = ~np.isin(made, [_core.Operation[name].value for name in others])
+        names = ("malloc", "free", "free_pending", "record_stream")
+        operations = self.program.operation
+        of_block = np.isin(operations, [_core.Operation[name].value for name in names])
         return Asked(
-            rows=np.array(self.row, np.int64)[of_block],
-            blocks=np.array(self.id, np.int64)[of_block],
-            allocates=made[of_block] == _core.Operation.malloc.value,
+            rows=self.program.origin[of_block],
+            blocks=self.program.id[of_block].astype(np.int64),
+            allocates=operations[of_block] == _core.Operation.malloc.value,
         )
 
 
-def operations(recording: Recording, device: int) -> _Operations:
-    """Return the program's operations on one device: allocations, frees, stream uses, empty_cache.
-
-    A failed request is followed by a free, in case it succeeds in the replay.
-    """
-    handles = {0: 0} | {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
-    events = recording.table("memory_events").select(
-        [
-            "time",
-            "action",
-            "address",
-            "requested_size",
-            "device",
-            "stream",
-            "pool",
-            "stack",
-            "thread",
-        ],
+def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) -> bool:
+    """Return whether two settings differ at most in the fraction of memory."""
+    compared = (
+        "max_split_size",
+        "max_non_split_rounding_size",
+        "large_segment_size",
+        "garbage_collection_threshold",
+        "expandable_segments",
+        "roundup_power2_divisions",
     )
-    made = _Operations()
-    live: dict[int, int] = {}
-    blocks = 0
-    rows_before = 0
-    for batch in events.to_batches():
-        for position, row in enumerate(batch.to_pylist(), rows_before):
-            if row["device"] != device:
-                continue
-            row["row"] = position
-            action, address, stream = row["action"], row["address"], handles[row["stream"]]
-            if action in {"alloc", "oom"}:
-                _add_allocation(made, row, blocks, stream)
-                if action == "oom":
-                    made.add("free", row, blocks, 0, stream)
-                else:
-                    live[address] = blocks
-                blocks += 1
-            elif action == "free_requested" and address in live:
-                made.add("free", row, live.pop(address), 0, stream)
-            elif action == "record_stream" and address in live:
-                made.add("record_stream", row, live[address], 0, stream)
-            elif action == "empty_cache":
-                made.add("empty_cache", row, 0, 0, 0)
-        rows_before += batch.num_rows
-    return made
+    return all(getattr(first, name) == getattr(second, name) for name in compared)
 
 
-def _add_allocation(made: _Operations, row: Mapping[str, Any], block: int, stream: int) -> None:
-    private = row["pool"] // 2
-    if private:
-        made.add("begin_pool", row, 0, private - 1, stream)
-    made.add("malloc", row, block, row["requested_size"], stream)
-    if private:
-        made.add("end_pool", row, 0, private - 1, stream)
+def _has_empty_cache(recording: Recording) -> bool:
+    import numpy as np
+
+    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    return bool(np.any(actions == ACTIONS.index("empty_cache")))
+
+
+def _recorded_events(recording: Recording, device: int) -> _core.RecordedEvents:
+    import numpy as np
+
+    table = recording.table("memory_events")
+    columns = {
+        field.name: codes(table["action"], ACTIONS)
+        if field.name == "action"
+        else plain(table[field.name])
+        for field in schemas()["memory_events"]
+    }
+    streams = recording.table("streams")
+    return _core.RecordedEvents(
+        {name: np.ascontiguousarray(values) for name, values in columns.items()},
+        device,
+        np.ascontiguousarray(plain(streams["id"])),
+        np.ascontiguousarray(plain(streams["handle"])),
+    )
+
+
+def _replay_at_once(program: _Program) -> Recording:
+    """Return the replay on the clock of the recording."""
+    import pyarrow as pa
+
+    for one in program.devices.values():
+        one.allocator.attach(one.log)
+    program.run(0)
+    events = _joined({device: one.log.take() for device, one in program.devices.items()})
+    recording = program.recording
+    kept = ("frames", "stacks", "threads", "streams")
+    rows = {
+        "devices": program.device_rows(),
+        "pools": pool_rows(_distinct(events["pool"]), memory=_ReplaySource.memory),
+    }
+    tables = {name: recording.tables[name] for name in kept} | {
+        name: pa.Table.from_pylist(each, schemas()[name]) for name, each in rows.items()
+    }
+    tables["memory_events"] = pa.Table.from_batches([batch("memory_events", events)])
+    tables["device_memory"] = _device_memory(events)
+    start_unix_ns = time.time_ns()
+    manifest = Manifest(
+        **environment_fields()
+        | dict(program.manifest_fields())
+        | {
+            "created": iso_time(start_unix_ns),
+            "start_unix_ns": start_unix_ns,
+            "duration_ns": recording.manifest.duration_ns,
+            "allocator": _ReplaySource.allocator,
+            "allocator_name": _ReplaySource.allocator_name,
+            "events": len(events["time"]),
+            "notes": tuple(program.notes()),
+        }
+    )
+    return with_aligned_activities(Recording(tables, manifest), recording, events["origin"])
+
+
+def _joined(parts: "dict[int, dict[str, NDArray[Any]]]") -> "dict[str, NDArray[Any]]":
+    """Return the events of all devices, ordered by time."""
+    import numpy as np
+
+    names = ("origin", *(field.name for field in schemas()["memory_events"]))
+    for device, part in parts.items():
+        part["device"] = np.full(len(part["time"]), device, np.int16)
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    if not parts:
+        return {name: np.zeros(0, np.int64) for name in names}
+    joined = {name: np.concatenate([part[name] for part in parts.values()]) for name in names}
+    order = np.argsort(joined["time"], kind="stable")
+    return {name: values[order] for name, values in joined.items()}
+
+
+def _distinct(values: "NDArray[Any]") -> list[int]:
+    import numpy as np
+
+    return [int(each) for each in np.unique(values)]
+
+
+def _device_memory(events: "Mapping[str, NDArray[Any]]") -> "pa.Table":
+    """Return the used memory of each device after each change."""
+    import numpy as np
+    import pyarrow as pa
+
+    added = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
+    removed = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
+    rows = np.flatnonzero(np.isin(events["action"], [*added, *removed]))
+    change = np.where(np.isin(events["action"][rows], added), 1, -1) * events["size"][rows]
+    device = events["device"][rows]
+    used = np.zeros(len(rows), np.int64)
+    for each in np.unique(device):
+        used[device == each] = np.cumsum(change[device == each])
+    columns = {"time": events["time"][rows], "device": device, "used": used}
+    return pa.table(columns, schema=schemas()["device_memory"])
+
+
+def _with_activities_at(replayed: Recording, program: _Program, speed: float) -> Recording:
+    """Return a paced replay with the recording's activities, or a note if they do not match."""
+    if speed == 1:
+        asked = {device: one.asked() for device, one in program.devices.items()}
+        return with_activities(replayed, program.recording, asked)
+    if has_activities(program.recording):
+        return noted(replayed, AT_OTHER_SPEED)
+    return replayed
+
+
+class _ReplaySource:
+    """The allocators of a paced replay as the source of a recording.
+
+    See `gpuviz.recorder.source.Source`.
+    """
+
+    allocator = "caching"
+    allocator_name = "gpuviz caching allocator"
+    framework = ""
+    memory = "device"
+
+    def __init__(self, program: _Program) -> None:
+        self._program = program
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return the recording's own stacks, frames and threads."""
+        recording = self._program.recording
+        return {name: recording.table(name) for name in ("frames", "stacks", "threads")}
+
+    def describe(self, session: _core.Session) -> None:
+        """Push nothing: the allocators are new."""
+
+    def begin(self, session: _core.Session) -> None:
+        """Start recording the allocators."""
+        for device, one in self._program.devices.items():
+            one.allocator.attach(session.sink(device))
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the simulated devices."""
+        return self._program.device_rows()
+
+    def sample(self) -> list[tuple[int, int]]:
+        """Return the used bytes of the simulated devices."""
+        return [(device, one.device.used) for device, one in self._program.devices.items()]
+
+    def now_ns(self) -> int | None:
+        """Return None: the events are on the session's clock."""
+        return None
+
+    def end(self) -> tuple[str, ...]:
+        """Detach the allocators."""
+        for one in self._program.devices.values():
+            one.allocator.detach()
+        return tuple(self._program.notes())
+
+    def manifest_fields(self) -> Mapping[str, Any]:
+        """Return the fields of the program."""
+        return self._program.manifest_fields()

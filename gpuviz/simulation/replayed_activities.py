@@ -27,7 +27,9 @@ CARRIED = (
     "overheads",
 )
 NOTE = "GPU activity is as recorded; allocations were replayed."
-AT_OTHER_SPEED = "GPU activities and ranges are omitted: a replay has them only at speed 1."
+AT_OTHER_SPEED = (
+    "GPU activities and ranges are omitted: a replay has them only without pauses or at speed 1."
+)
 LOST_EVENTS = (
     "GPU activities and ranges are omitted: the replay lost events, so they no longer match."
 )
@@ -86,10 +88,41 @@ def with_activities(
     aligned = {device: each for device, each in pairs.items() if each is not None}
     if len(aligned) < len(pairs):
         return noted(replayed, LOST_EVENTS)
-    tables = dict(replayed.tables) | {name: recording.tables[name] for name in CARRIED}
-    tables["memory_events"] = _memory_events(replayed, recording, aligned)
-    tables["device_memory"] = _device_memory(replayed, recording, aligned)
-    tables["launch_blocks"] = _launch_blocks(replayed, recording, aligned)
+    tables = {
+        "memory_events": _memory_events(replayed, recording, aligned),
+        "device_memory": _device_memory(replayed, recording, aligned),
+    }
+    return _with_tables(replayed, recording, tables, list(aligned.values()))
+
+
+def with_aligned_activities(
+    replayed: Recording, recording: Recording, origins: "NDArray[Any]"
+) -> Recording:
+    """Return a replay on the recording's clock, with the recording's activities.
+
+    Args:
+        replayed: The replay, with the times, ranges and stream ids of the recording.
+        recording: The replayed recording.
+        origins: The row of the recording whose repetition caused each memory event.
+    """
+    import numpy as np
+
+    if not has_activities(recording):
+        return replayed
+    actions = codes(replayed.tables["memory_events"]["action"], ACTIONS)
+    rows = np.flatnonzero(np.isin(actions, _ASKED))
+    return _with_tables(replayed, recording, {}, [_Pairs(rows, origins[rows])])
+
+
+def _with_tables(
+    replayed: Recording,
+    recording: Recording,
+    changed: "Mapping[str, pa.Table]",
+    pairs: "list[_Pairs]",
+) -> Recording:
+    carried = {name: recording.tables[name] for name in CARRIED}
+    tables = {**replayed.tables, **carried, **changed}
+    tables["launch_blocks"] = _launch_blocks(replayed, recording, pairs)
     origin = recording.manifest
     manifest = replace(
         replayed.manifest,
@@ -191,18 +224,20 @@ def _stream_ids(replayed: Recording, recording: Recording) -> "NDArray[Any]":
 def _launch_blocks(
     replayed: Recording,
     recording: Recording,
-    aligned: "Mapping[int, _Pairs]",
+    pairs: "list[_Pairs]",
 ) -> "pa.Table":
     """Return the recording's rows with the replay's addresses, without rows of unknown blocks."""
     import numpy as np
 
     table = recording.tables["launch_blocks"]
+    if not table.num_rows:
+        return table
     calls = calls_of(recording.tables, plain(table["correlation"]))
     table = table.filter(calls >= 0)
     launched = plain(recording.tables["api_calls"]["time"])[calls[calls >= 0]]
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
-    origins = np.concatenate([[], *(each.origins for each in aligned.values())]).astype(np.int64)
-    rows = np.concatenate([[], *(each.rows for each in aligned.values())]).astype(np.int64)
+    origins = np.concatenate([[], *(each.origins for each in pairs)]).astype(np.int64)
+    rows = np.concatenate([[], *(each.rows for each in pairs)]).astype(np.int64)
     alloc = ACTIONS.index("alloc")
     allocated = codes(before["action"], ACTIONS)[origins] == alloc
     origins, rows = origins[allocated], rows[allocated]

@@ -15,6 +15,7 @@ export const ACTIONS = [
   "snapshot",
   "annotate",
   "empty_cache",
+  "memory_limit",
 ] as const;
 
 export const Action = codesOf(ACTIONS);

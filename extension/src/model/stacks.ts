@@ -53,7 +53,7 @@ export class Stacks {
       this.#frames.set(id, {
         name: names[row] ?? "",
         filename: filenames[row] ?? "",
-        line: lines[row] ?? 0,
+        line: Math.max(lines[row] ?? 0, 0),
         source: sources[row] ?? "",
         isInstalled: (installed?.[row] ?? 0) !== 0,
       });

@@ -108,16 +108,22 @@ device::Address CachingAllocator::hand_out(Block* block, const Request& request,
         statistics_.inactive_split_bytes.decrease(small, block->size);
         statistics_.inactive_split.decrease(small, 1);
     }
+    return give(block, request.requested_size, site);
+}
+
+device::Address CachingAllocator::give(Block* block, std::uint64_t requested_size,
+                                       const record::CallSite& site) {
+    const bool small = block->pool->is_small;
     block->allocated = true;
-    block->requested_size = request.requested_size;
+    block->requested_size = requested_size;
     block->stack = site.stack;
     allocated_.insert(block);
-    trace(record::Action::alloc, *block, block->size, request.requested_size, site);
+    trace(record::Action::alloc, *block, block->size, requested_size, site);
     statistics_.allocation.increase(small, 1);
     statistics_.allocated_bytes.increase(small, block->size);
     statistics_.active.increase(small, 1);
     statistics_.active_bytes.increase(small, block->size);
-    statistics_.requested_bytes.increase(small, request.requested_size);
+    statistics_.requested_bytes.increase(small, requested_size);
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_allocations.increase(1);
     }

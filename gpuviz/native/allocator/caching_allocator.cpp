@@ -95,12 +95,22 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     if (block == nullptr && freed_elsewhere(last_resort_, lock)) {
         request = make_request(size, stream);
         block = take_free_block(request, true);
-        block = block == nullptr ? find_or_make_block(request, site) : block;
+        block = block == nullptr ? find_or_make_block_again(request, site) : block;
     }
     if (block == nullptr) {
         throw out_of_memory(request, site);
     }
     return hand_out(block, request, site);
+}
+
+// Without counting a second retry of the same request.
+Block* CachingAllocator::find_or_make_block_again(const Request& request, const CallSite& site) {
+    const std::int64_t retries = statistics_.num_alloc_retries;
+    const std::int64_t synchronizations = statistics_.num_sync_all_streams;
+    Block* block = find_or_make_block(request, site);
+    statistics_.num_alloc_retries = retries;
+    statistics_.num_sync_all_streams = synchronizations;
+    return block;
 }
 
 // By value, because the callback may be replaced while it runs.
@@ -203,16 +213,35 @@ void CachingAllocator::empty_cache(const CallSite& site) {
     trace(Action::empty_cache, everything, reserved_before - reserved_, 0, site);
 }
 
-void CachingAllocator::set_memory_fraction(double fraction) {
+void CachingAllocator::set_memory_fraction(double fraction, const CallSite& site) {
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
         throw std::invalid_argument("Invalid fraction value: " + std::to_string(fraction) +
                                     ". Allowed range: 0 to 1.");
     }
-    const std::lock_guard lock(mutex_);
-    limit_.reset();
+    std::optional<std::uint64_t> limit;
     if (fraction < 1.0) {
-        limit_ = static_cast<std::uint64_t>(fraction * static_cast<double>(device_.total_memory()));
+        limit = static_cast<std::uint64_t>(fraction * static_cast<double>(device_.total_memory()));
     }
+    limit_memory(limit, site);
+}
+
+void CachingAllocator::set_memory_limit(std::uint64_t bytes, const CallSite& site) {
+    limit_memory(bytes < device_.total_memory() ? std::optional(bytes) : std::nullopt, site);
+}
+
+void CachingAllocator::limit_memory(std::optional<std::uint64_t> bytes, const CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+    if (sink_ != nullptr) {
+        sink_->push(limit_event(site));
+    }
+}
+
+record::MemoryEvent CachingAllocator::limit_event(const CallSite& site) {
+    Block everything{};
+    everything.pool = &small_;
+    return event_of(Action::memory_limit, everything, limit_.value_or(device_.total_memory()), 0,
+                    site);
 }
 
 double CachingAllocator::memory_fraction() const {

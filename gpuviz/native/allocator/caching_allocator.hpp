@@ -76,6 +76,8 @@ class CachingAllocator {
     // Delays the reuse of the block until `stream` has finished the work queued before its free.
     void record_stream(device::Address address, device::StreamHandle stream,
                        const record::CallSite& site);
+    // The same, without an event.
+    void add_stream_use(device::Address address, device::StreamHandle stream);
     void empty_cache(const record::CallSite& site);
 
     // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
@@ -86,7 +88,10 @@ class CachingAllocator {
     // Returns the pool's memory to the device as its blocks become free.
     void release_pool(std::uint64_t pool, const record::CallSite& site);
 
-    void set_memory_fraction(double fraction);
+    // Limits the reserved bytes; 1 removes the limit. Throws std::invalid_argument outside [0, 1].
+    void set_memory_fraction(double fraction, const record::CallSite& site = {});
+    // The same in bytes; at least the device's memory removes the limit.
+    void set_memory_limit(std::uint64_t bytes, const record::CallSite& site = {});
     [[nodiscard]] double memory_fraction() const;
     void apply_settings(const Settings& settings);
     [[nodiscard]] Settings settings() const;
@@ -104,10 +109,23 @@ class CachingAllocator {
     void set_event_sink(record::MemoryEventSink* sink);
     // Pushes events that recreate the current state, so that a recording can start at any time.
     void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
+    // Recreates a state: a segment of the default pool (0) or of a private one, and then its
+    // blocks, each after a free gap. They return 0 if the device or the segment has no room.
+    device::Address restore_segment(std::uint64_t size, device::StreamHandle stream,
+                                    std::uint64_t pool, bool is_small,
+                                    const record::CallSite& site);
+    // The same for pages of an expandable segment; a new one begins where the device places it.
+    device::Address restore_pages(device::Address address, std::uint64_t size,
+                                  device::StreamHandle stream, std::uint64_t pool, bool is_small,
+                                  const record::CallSite& site);
+    device::Address restore_block(std::uint64_t gap, std::uint64_t size,
+                                  std::uint64_t requested_size, const record::CallSite& site);
 
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
 
   private:
+    using PrivatePools = std::map<std::uint64_t, std::unique_ptr<PrivatePool>>;  // by number
+
     struct Request {
         std::uint64_t requested_size;
         std::uint64_t size;  // rounded
@@ -123,6 +141,10 @@ class CachingAllocator {
     // caching_allocator.cpp
     [[nodiscard]] Request make_request(std::uint64_t size, device::StreamHandle stream);
     [[nodiscard]] BlockPool& choose_pool(std::uint64_t size);
+    [[nodiscard]] Block* find_or_make_block_again(const Request& request,
+                                                  const record::CallSite& site);
+    void limit_memory(std::optional<std::uint64_t> bytes, const record::CallSite& site);
+    [[nodiscard]] record::MemoryEvent limit_event(const record::CallSite& site);
     [[nodiscard]] static bool freed_elsewhere(std::function<bool()> callback,
                                               std::unique_lock<record::ForkSafeMutex>& lock);
     [[nodiscard]] Block* block_of(device::Address address) const;
@@ -142,11 +164,13 @@ class CachingAllocator {
     [[nodiscard]] bool should_split(const Block& block, const Request& request) const;
     Block* split(Block* block, std::uint64_t size);
     device::Address hand_out(Block* block, const Request& request, const record::CallSite& site);
+    device::Address give(Block* block, std::uint64_t requested_size, const record::CallSite& site);
     void complete_free(Block* block, const record::CallSite& site);
     void free_block(Block* block);
     std::uint64_t merge(Block* block, Block* neighbour);
 
     // pending_frees.cpp
+    void add_use(Block* block, device::StreamHandle stream);
     [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
     void process_events(device::StreamHandle stream, const record::CallSite& site) {
         if (!events_.empty() || !deferred_.empty()) {
@@ -165,6 +189,8 @@ class CachingAllocator {
                                                const record::CallSite& site);
     void release_cached_blocks(const record::CallSite& site);
     void release_unused_pools(const record::CallSite& site);
+    PrivatePools::iterator release_unused_pool(PrivatePools::iterator entry,
+                                               const record::CallSite& site);
     void release_blocks(BlockPool& pool, const record::CallSite& site);
     [[nodiscard]] OutOfMemory out_of_memory(const Request& request, const record::CallSite& site);
 
@@ -177,10 +203,14 @@ class CachingAllocator {
     // segment.cpp
     [[nodiscard]] Block* make_segment(const Request& request, bool is_retry,
                                       const record::CallSite& site);
+    [[nodiscard]] Block* add_segment(BlockPool& pool, std::uint64_t size,
+                                     device::StreamHandle stream, const record::CallSite& site);
     void release_segment(Block* block, const record::CallSite& site);
     [[nodiscard]] Block* grow_expandable_segment(const Request& request,
                                                  const record::CallSite& site);
     [[nodiscard]] Block* find_growable_block(const Request& request);
+    [[nodiscard]] Block* add_expandable_segment(BlockPool& pool, device::StreamHandle stream);
+    Block* split_unmapped(Block* block, std::uint64_t size);
     [[nodiscard]] bool map_block(Block* block, std::uint64_t size, const record::CallSite& site);
     void unmap_block(Block* block, const record::CallSite& site);
     void add_free_piece(Block* block, AddressRange range, Block* previous, Block* next);
@@ -191,6 +221,7 @@ class CachingAllocator {
 
     // private_pool.cpp
     [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
+    [[nodiscard]] BlockPool& pool_of(std::uint64_t pool, bool is_small);
 
     device::Device& device_;
     std::uint16_t ordinal_;
@@ -205,7 +236,7 @@ class CachingAllocator {
     BlockPool small_{true};
     BlockPool large_{false};
     std::list<ExpandableSegment> expandable_segments_;
-    std::map<std::uint64_t, std::unique_ptr<PrivatePool>> private_pools_;
+    PrivatePools private_pools_;
     std::uint64_t last_pool_ = 0;
     std::vector<PoolScope> scopes_;
     int open_captures_ = 0;  // scopes with PoolFilter::everything
@@ -215,6 +246,7 @@ class CachingAllocator {
     std::function<bool()> free_memory_callback_;
     std::function<bool()> last_resort_;
     record::MemoryEventSink* sink_ = nullptr;
+    Block* restored_ = nullptr;  // the free end of the segment that is being restored
 };
 
 }  // namespace gpuviz::allocator

@@ -22,6 +22,15 @@ void CachingAllocator::record_stream(device::Address address, StreamHandle strea
         sink_->push(
             event_of(record::Action::record_stream, use, block->size, block->requested_size, site));
     }
+    add_use(block, stream);
+}
+
+void CachingAllocator::add_stream_use(device::Address address, StreamHandle stream) {
+    const std::lock_guard lock(mutex_);
+    add_use(block_of(address), stream);
+}
+
+void CachingAllocator::add_use(Block* block, StreamHandle stream) {
     if (stream == block->stream) {
         return;
     }

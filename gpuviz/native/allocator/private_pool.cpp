@@ -15,6 +15,15 @@ PrivatePool& CachingAllocator::pool_at(std::uint64_t pool) {
     return *entry->second;
 }
 
+// 0: the default pool.
+BlockPool& CachingAllocator::pool_of(std::uint64_t pool, bool is_small) {
+    if (pool == 0) {
+        return is_small ? small_ : large_;
+    }
+    PrivatePool& owner = pool_at(pool);
+    return is_small ? owner.small : owner.large;
+}
+
 std::uint64_t CachingAllocator::create_pool(bool use_on_oom, bool no_split) {
     const std::lock_guard lock(mutex_);
     auto pool = std::make_unique<PrivatePool>(++last_pool_);
@@ -69,7 +78,7 @@ void CachingAllocator::release_pool(std::uint64_t pool, const record::CallSite& 
     if (!frees_wait()) {
         synchronize_events(&released, site);
     }
-    release_unused_pools(site);
+    release_unused_pool(private_pools_.find(pool), site);
 }
 
 }  // namespace gpuviz::allocator

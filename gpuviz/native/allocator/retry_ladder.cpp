@@ -100,14 +100,17 @@ void CachingAllocator::release_cached_blocks(const CallSite& site) {
 
 void CachingAllocator::release_unused_pools(const CallSite& site) {
     for (auto entry = private_pools_.begin(); entry != private_pools_.end();) {
-        PrivatePool& pool = *entry->second;
-        if (pool.use_count == 0) {
-            release_blocks(pool.small, site);
-            release_blocks(pool.large, site);
-        }
-        const bool gone = pool.use_count == 0 && pool.reserved_bytes == 0;
-        entry = gone ? private_pools_.erase(entry) : std::next(entry);
+        entry = entry->second->use_count == 0 ? release_unused_pool(entry, site) : std::next(entry);
     }
+}
+
+// Removes the pool if nothing is left in it; returns the next one.
+CachingAllocator::PrivatePools::iterator CachingAllocator::release_unused_pool(
+    PrivatePools::iterator entry, const CallSite& site) {
+    PrivatePool& pool = *entry->second;
+    release_blocks(pool.small, site);
+    release_blocks(pool.large, site);
+    return pool.reserved_bytes == 0 ? private_pools_.erase(entry) : std::next(entry);
 }
 
 void CachingAllocator::release_blocks(BlockPool& pool, const CallSite& site) {

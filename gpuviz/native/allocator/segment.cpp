@@ -49,14 +49,19 @@ Block* CachingAllocator::make_segment(const Request& request, bool is_retry, con
     if (expandable_) {
         return grow_expandable_segment(request, site);
     }
+    return add_segment(*request.pool, size, request.stream, site);
+}
+
+Block* CachingAllocator::add_segment(BlockPool& pool, std::uint64_t size,
+                                     device::StreamHandle stream, const CallSite& site) {
     const std::optional<Address> address = device_.allocate(size);
     if (!address) {
         return nullptr;
     }
-    Block* block = arena_.create(*address, size, request.stream, request.pool);
+    Block* block = arena_.create(*address, size, stream, &pool);
     block->segment_stack = site.stack;
-    add_reserved(*request.pool, block->size);
-    statistics_.segment.increase(request.pool->is_small, 1);
+    add_reserved(pool, block->size);
+    statistics_.segment.increase(pool.is_small, 1);
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_segments.increase(1);
     }
@@ -108,13 +113,36 @@ Block* CachingAllocator::find_growable_block(const Request& request) {
             return block;
         }
     }
-    const std::uint64_t page = request.pool->is_small ? kSmallBuffer : settings_.large_segment_size;
-    ExpandableSegment& segment = expandable_segments_.emplace_back(device_, request.stream, page);
-    Block* block = arena_.create(segment.address(), segment.size(), request.stream, request.pool);
+    return add_expandable_segment(*request.pool, request.stream);
+}
+
+Block* CachingAllocator::add_expandable_segment(BlockPool& pool, device::StreamHandle stream) {
+    // The driver maps multiples of 2 MiB.
+    const std::uint64_t page =
+        pool.is_small ? kSmallBuffer : round_up(settings_.large_segment_size, kRoundLarge);
+    ExpandableSegment& segment = expandable_segments_.emplace_back(device_, stream, page);
+    Block* block = arena_.create(segment.address(), segment.size(), stream, &pool);
     block->expandable_segment = &segment;
     block->mapped = false;
-    unmapped.insert(block);
+    pool.unmapped.insert(block);
     return block;
+}
+
+// Cuts an unmapped block after `size` bytes; returns the part behind.
+Block* CachingAllocator::split_unmapped(Block* block, std::uint64_t size) {
+    Block* rest =
+        arena_.create(block->address + size, block->size - size, block->stream, block->pool);
+    rest->mapped = false;
+    rest->expandable_segment = block->expandable_segment;
+    rest->previous = block;
+    rest->next = block->next;
+    if (rest->next != nullptr) {
+        rest->next->previous = rest;
+    }
+    block->next = rest;
+    block->size = size;
+    block->pool->unmapped.insert(rest);
+    return rest;
 }
 
 // Maps the first `size` bytes of an unmapped block, rounded up to pages, and makes them a free
@@ -127,18 +155,7 @@ bool CachingAllocator::map_block(Block* block, std::uint64_t size, const CallSit
     BlockPool& pool = *block->pool;
     pool.unmapped.erase(block);
     if (mapped.size < block->size) {
-        Block* rest = arena_.create(block->address + mapped.size, block->size - mapped.size,
-                                    block->stream, &pool);
-        rest->mapped = false;
-        rest->expandable_segment = block->expandable_segment;
-        rest->previous = block;
-        rest->next = block->next;
-        if (rest->next != nullptr) {
-            rest->next->previous = rest;
-        }
-        block->next = rest;
-        block->size = mapped.size;
-        pool.unmapped.insert(rest);
+        split_unmapped(block, mapped.size);
     }
     block->mapped = true;
     block->segment_stack = site.stack;

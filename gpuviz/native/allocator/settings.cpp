@@ -76,12 +76,9 @@ class Tokens {
         return take_number<std::uint64_t>(key, "a whole number");
     }
     double take_real(const std::string& key) { return take_number<double>(key, "a number"); }
+    // At most what fits into 64 bits of bytes.
     std::uint64_t take_megabytes(const std::string& key) {
-        const std::uint64_t value = take_integer(key);
-        if (value > Settings::kUnlimited / kMiB) {
-            fail("CachingAllocator option " + key + " is too large, got " + std::to_string(value));
-        }
-        return value;
+        return std::min(take_integer(key), Settings::kUnlimited / kMiB);
     }
     // Consumes the tokens up to the next "," outside brackets, and returns them as text.
     std::string take_rest_of_value() {
@@ -108,21 +105,32 @@ std::uint32_t take_divisions(Tokens& tokens) {
     return static_cast<std::uint32_t>(value);
 }
 
+// 0 only turns off an interval of a list.
+std::uint32_t take_divisions_of_all(Tokens& tokens) {
+    const std::uint32_t value = take_divisions(tokens);
+    if (value == 0) {
+        fail("For roundups, the divisions has to be power of 2, got 0");
+    }
+    return value;
+}
+
 RoundupDivisions take_division_list(Tokens& tokens) {
     RoundupDivisions divisions{};
     const auto from = [&](std::size_t index) {
         return divisions.begin() + static_cast<std::ptrdiff_t>(std::min(index, divisions.size()));
     };
-    std::size_t after_last = 0;
+    std::size_t last = 0;
+    bool is_first_size = true;
     tokens.expect("[");
-    for (bool first = true; first || !tokens.sees("]"); first = false) {
-        if (!first) {
+    for (bool is_first = true; !tokens.sees("]"); is_first = false) {
+        if (!is_first) {
             tokens.expect(",");
         }
         if (tokens.sees(">")) {
             tokens.expect(">");
             tokens.expect(":");
-            std::fill(from(after_last), divisions.end(), take_divisions(tokens));
+            // Never the first interval, even if no other is named: as torch.
+            std::fill(from(last + 1), divisions.end(), take_divisions(tokens));
             continue;
         }
         const std::uint64_t megabytes = tokens.take_megabytes("roundup_power2_divisions");
@@ -133,8 +141,9 @@ RoundupDivisions take_division_list(Tokens& tokens) {
         tokens.expect(":");
         const std::uint32_t value = take_divisions(tokens);
         const std::size_t index = roundup_index(megabytes * kMiB);
-        std::fill(from(first ? 0 : index), from(index + 1), value);
-        after_last = index + 1;
+        std::fill(from(is_first_size ? 0 : index), from(index + 1), value);
+        is_first_size = false;
+        last = index;
     }
     tokens.expect("]");
     return divisions;
@@ -173,7 +182,7 @@ std::uint64_t take_large_segment(Tokens& tokens) {
         fail("CachingAllocator option large_segment_size_mb must be > 10 MB, got " +
              std::to_string(megabytes));
     }
-    return round_up(megabytes * kMiB, kRoundLarge);
+    return megabytes * kMiB;
 }
 
 std::string take_register_threads(Tokens& tokens) {
@@ -258,7 +267,7 @@ void take_option(const std::string& key, Tokens& tokens, Settings& settings) {
     } else if (key == "roundup_power2_divisions" && tokens.sees("[")) {
         settings.roundup_power2_divisions = take_division_list(tokens);
     } else if (key == "roundup_power2_divisions") {
-        settings.roundup_power2_divisions.fill(take_divisions(tokens));
+        settings.roundup_power2_divisions.fill(take_divisions_of_all(tokens));
     } else {
         settings.inert[key] = take_inert(key, tokens);
     }

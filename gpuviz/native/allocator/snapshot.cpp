@@ -102,6 +102,9 @@ void CachingAllocator::describe_state(record::MemoryEventSink& sink, bool stacks
     const auto site = [&](std::uint32_t stack) {
         return record::CallSite{.stack = stacks_are_valid ? stack : 0};
     };
+    if (limit_ || settings_.per_process_memory_fraction) {
+        sink.push(limit_event({}));
+    }
     for (const Block* first : segments) {
         const SnapshotSegment segment = describe(*first, device_.ordinal());
         sink.push(event_of(segment.is_expandable ? Action::segment_map : Action::segment_alloc,
@@ -117,6 +120,79 @@ void CachingAllocator::describe_state(record::MemoryEventSink& sink, bool stacks
             }
         }
     }
+}
+
+device::Address CachingAllocator::restore_segment(std::uint64_t size, device::StreamHandle stream,
+                                                  std::uint64_t pool, bool is_small,
+                                                  const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    BlockPool& home = pool_of(pool, is_small);
+    restored_ = add_segment(home, size, stream, site);
+    if (restored_ == nullptr) {
+        return 0;
+    }
+    home.insert(restored_);
+    return restored_->address;
+}
+
+device::Address CachingAllocator::restore_pages(device::Address address, std::uint64_t size,
+                                                device::StreamHandle stream, std::uint64_t pool,
+                                                bool is_small, const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    BlockPool& home = pool_of(pool, is_small);
+    restored_ = nullptr;
+    const auto known = std::find_if(home.unmapped.begin(), home.unmapped.end(), [&](Block* each) {
+        return each->stream == stream && each->address <= address &&
+               address - each->address < each->size &&
+               size <= each->size - (address - each->address);
+    });
+    Block* block = nullptr;
+    if (known != home.unmapped.end()) {
+        block = *known;
+        if (address > block->address) {
+            block = split_unmapped(block, address - block->address);
+        }
+    } else {
+        block = add_expandable_segment(home, stream);
+    }
+    if (!map_block(block, std::min(size, block->size), site)) {
+        return 0;
+    }
+    restored_ = block;
+    return block->address;
+}
+
+device::Address CachingAllocator::restore_block(std::uint64_t gap, std::uint64_t size,
+                                                std::uint64_t requested_size,
+                                                const record::CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    if (restored_ == nullptr || size == 0 || gap > restored_->size ||
+        size > restored_->size - gap) {
+        return 0;
+    }
+    Block* block = restored_;
+    BlockPool& pool = *block->pool;
+    std::int64_t free_pieces = block->is_split() ? -1 : 0;
+    std::int64_t free_bytes = block->is_split() ? -static_cast<std::int64_t>(block->size) : 0;
+    pool.free_blocks.erase(block);
+    if (gap > 0) {
+        pool.insert(split(block, gap));
+        pool.free_blocks.erase(block);
+        free_pieces += 1;
+        free_bytes += static_cast<std::int64_t>(gap);
+    }
+    restored_ = nullptr;
+    if (size < block->size) {
+        restored_ = block;
+        block = split(block, size);
+        free_pieces += 1;
+        free_bytes += static_cast<std::int64_t>(restored_->size);
+    }
+    if (block->expandable_segment == nullptr) {
+        statistics_.inactive_split.change(pool.is_small, free_pieces);
+        statistics_.inactive_split_bytes.change(pool.is_small, free_bytes);
+    }
+    return give(block, requested_size, site);
 }
 
 }  // namespace gpuviz::allocator

@@ -192,8 +192,20 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("reset_peak_stats", &CachingAllocator::reset_peak_stats, nb::call_guard<GilRelease>())
         .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats,
              nb::call_guard<GilRelease>())
-        .def("set_memory_fraction", &CachingAllocator::set_memory_fraction, "fraction"_a,
-             nb::call_guard<GilRelease>(), "Limit reserved memory to a fraction of the device's.")
+        .def(
+            "set_memory_fraction",
+            [](CachingAllocator& self, double fraction) {
+                self.set_memory_fraction(fraction, site());
+            },
+            "fraction"_a, nb::call_guard<GilRelease>(),
+            "Limit reserved memory to a fraction of the device's.")
+        .def(
+            "set_memory_limit",
+            [](CachingAllocator& self, std::uint64_t bytes) {
+                self.set_memory_limit(bytes, site());
+            },
+            "bytes"_a, nb::call_guard<GilRelease>(),
+            "Limit reserved memory; the device's memory removes the limit.")
         .def_prop_ro("device", &CachingAllocator::device, nb::rv_policy::reference_internal)
         .def_prop_ro("memory_fraction", &CachingAllocator::memory_fraction,
                      nb::call_guard<GilRelease>())

@@ -246,6 +246,17 @@ void bind_memory_state(nb::module_& m) {
             "and return how many rows that makes, the bytes allocated and reserved then. None, "
             "without a change, if their times do not ascend.")
         .def(
+            "memory_limits",
+            [](const state::MemoryState& self) {
+                nb::typed<nb::dict, std::int16_t, std::int64_t> limits;
+                for (const auto& [device, memory] : self.devices()) {
+                    if (memory.memory_limit() >= 0)
+                        limits[nb::cast(device)] = memory.memory_limit();
+                }
+                return limits;
+            },
+            "Return the bytes of the last memory_limit of each device that has one.")
+        .def(
             "levels",
             [](const state::MemoryState& self, std::int64_t time) {
                 state::MemoryLevels levels;

@@ -13,6 +13,8 @@
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
 #include "replay/event_log.hpp"
+#include "replay/recorded_operations.hpp"
+#include "replay/replay_log.hpp"
 #include "replay/replay_program.hpp"
 #include "replay/replayer.hpp"
 
@@ -67,9 +69,105 @@ void make_program(ReplayProgram* program, const Column<std::uint8_t>& operation,
                        .stack = optional_vector(stack),
                        .thread = optional_vector(thread),
                        .time_ns = optional_vector(time_ns),
-                       .settings = std::move(settings)};
+                       .settings = std::move(settings),
+                       .origin = {}};
     made.validate();
     new (program) ReplayProgram(std::move(made));
+}
+
+// Keeps the arrays alive that its spans look at.
+struct EventsOfDevice {
+    replay::RecordedEvents events;
+    replay::StreamHandles streams;
+    ColumnViews views;
+};
+
+void make_events(EventsOfDevice* self, Columns columns, std::int16_t device,
+                 const Column<std::uint32_t>& stream_ids,
+                 const Column<std::uint64_t>& stream_handles) {
+    replay::RecordedEvents events;
+    events.device_id = device;
+    ColumnViews views(std::move(columns));
+    views.take("time", events.time)
+        .take("action", events.action)
+        .take("address", events.address)
+        .take("size", events.size)
+        .take("requested_size", events.requested_size)
+        .take("device", events.device)
+        .take("stream", events.stream)
+        .take("pool", events.pool)
+        .take("stack", events.stack)
+        .take("thread", events.thread)
+        .take("range", events.range);
+    std::span<const std::uint32_t> ids;
+    std::span<const std::uint64_t> handles;
+    ColumnViews streams;
+    streams.take("stream ids", stream_ids, ids).take("stream handles", stream_handles, handles);
+    new (self) EventsOfDevice{events, replay::StreamHandles(ids, handles), std::move(views)};
+}
+
+replay::RecordedOperations operations_of(const EventsOfDevice& self,
+                                         const allocator::Settings& settings,
+                                         std::size_t initial_events, std::uint64_t capacity,
+                                         bool lacks_calls, bool keeps_settings, bool keeps_limits,
+                                         allocator::PoolFilter pool_filter) {
+    const python::GilRelease release;
+    return replay::recorded_operations(self.events, self.streams,
+                                       {.settings = settings,
+                                        .initial_events = initial_events,
+                                        .capacity = capacity,
+                                        .lacks_calls = lacks_calls,
+                                        .keeps_settings = keeps_settings,
+                                        .keeps_limits = keeps_limits,
+                                        .pool_filter = pool_filter});
+}
+
+nb::dict take_columns(replay::ReplayLog& log) {
+    nb::dict columns;
+    columns["time"] = to_numpy(std::move(log.time));
+    columns["action"] = to_numpy(std::move(log.action));
+    columns["address"] = to_numpy(std::move(log.address));
+    columns["size"] = to_numpy(std::move(log.size));
+    columns["requested_size"] = to_numpy(std::move(log.requested_size));
+    columns["stream"] = to_numpy(std::move(log.stream));
+    columns["pool"] = to_numpy(std::move(log.pool));
+    columns["stack"] = to_numpy(std::move(log.stack));
+    columns["thread"] = to_numpy(std::move(log.thread));
+    columns["range"] = to_numpy(std::move(log.range));
+    columns["origin"] = to_numpy(std::move(log.origin));
+    return columns;
+}
+
+void bind_recorded(nb::module_& m) {
+    nb::class_<replay::RecordedOperations>(m, "RecordedOperations",
+                                           "The operations that a recording's events repeat.")
+        .def_prop_ro(
+            "program",
+            [](replay::RecordedOperations& self) -> ReplayProgram& { return self.program; },
+            nb::rv_policy::reference_internal)
+        .def_ro("inferred_calls", &replay::RecordedOperations::inferred_calls,
+                "Calls of empty_cache that the recording lacks.")
+        .def_ro("inferred_limit", &replay::RecordedOperations::inferred_limit,
+                "The limit of reserved bytes that follows from failed requests; None without it.");
+    nb::class_<EventsOfDevice>(m, "RecordedEvents",
+                               "The events of one device of a recording, used without copying.")
+        .def("__init__", &make_events, "columns"_a, "device"_a, "stream_ids"_a, "stream_handles"_a)
+        .def("operations", &operations_of, nb::kw_only(), "settings"_a, "initial_events"_a,
+             "capacity"_a, "lacks_calls"_a, "keeps_settings"_a, "keeps_limits"_a, "pool_filter"_a,
+             "Return the operations that the events repeat; see RecordedProgram in\n"
+             "native/replay/recorded_operations.hpp.");
+    nb::class_<replay::ReplayLog, record::MemoryEventSink>(
+        m, "ReplayLog", "Keeps the events of a replay with the times of the recording.")
+        .def(
+            "__init__",
+            [](replay::ReplayLog* self, const EventsOfDevice& recorded,
+               const replay::RecordedOperations& operations) {
+                new (self) replay::ReplayLog(recorded.events, recorded.streams, operations);
+            },
+            "events"_a, "operations"_a, nb::keep_alive<1, 2>())
+        .def("take", &take_columns,
+             nb::sig("def take(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
+             "Return the events as NumPy columns, by name, once.");
 }
 
 nb::dict run(Replayer& replayer, double speed) {
@@ -104,7 +202,17 @@ void bind_replay(nb::module_& m) {
         .value("begin_pool", Operation::begin_pool)
         .value("end_pool", Operation::end_pool)
         .value("settings", Operation::settings)
-        .value("stats", Operation::stats);
+        .value("stats", Operation::stats)
+        .value("free_pending", Operation::free_pending)
+        .value("complete", Operation::complete)
+        .value("release_pool", Operation::release_pool)
+        .value("memory_limit", Operation::memory_limit)
+        .value("expandable", Operation::expandable)
+        .value("place", Operation::place)
+        .value("restore_segment", Operation::restore_segment)
+        .value("restore_pages", Operation::restore_pages)
+        .value("restore_gap", Operation::restore_gap)
+        .value("restore_block", Operation::restore_block);
     nb::class_<EventLog, record::MemoryEventSink>(m, "EventLog", "Keeps every event.")
         .def(nb::init<>())
         .def("__len__", [](const EventLog& log) { return log.events().size(); })
@@ -116,11 +224,23 @@ void bind_replay(nb::module_& m) {
         .def("__init__", &make_program, "operation"_a, "id"_a, "argument"_a, "stream"_a,
              "stack"_a = nb::none(), "thread"_a = nb::none(), "time_ns"_a = nb::none(),
              "settings"_a = std::vector<std::string>{})
-        .def("__len__", &ReplayProgram::size);
+        .def("__len__", &ReplayProgram::size)
+        .def_prop_ro(
+            "operation", [](const ReplayProgram& self) { return to_numpy(self.operation); },
+            nb::sig("def operation(self) -> numpy.typing.NDArray[numpy.uint8]"))
+        .def_prop_ro(
+            "id", [](const ReplayProgram& self) { return to_numpy(self.id); },
+            nb::sig("def id(self) -> numpy.typing.NDArray[numpy.uint32]"))
+        .def_prop_ro(
+            "origin", [](const ReplayProgram& self) { return to_numpy(self.origin); },
+            nb::sig("def origin(self) -> numpy.typing.NDArray[numpy.int64]"),
+            "The row of the recording that each operation repeats.");
+    bind_recorded(m);
     nb::class_<Replayer>(m, "Replayer", "Runs a program on an allocator, once.")
-        .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::CachingAllocator&>(),
-             "program"_a, "device"_a, "allocator"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
-             nb::keep_alive<1, 4>())
+        .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::CachingAllocator&,
+                      replay::ReplayLog*>(),
+             "program"_a, "device"_a, "allocator"_a, "log"_a = nb::none(), nb::keep_alive<1, 2>(),
+             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
         .def("run", &run, "speed"_a = 0.0,
              nb::sig("def run(self, speed: float = 0.0) -> dict[str, typing.Any]"),
              "Return the addresses of every malloc (0: out of memory), the statistics at every\n"

@@ -15,6 +15,7 @@
 #include "formats/format_error.hpp"
 #include "formats/torch_history.hpp"
 #include "python/gil.hpp"
+#include "state/device_memory.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -138,6 +139,30 @@ nb::typed<nb::dict, nb::bytes, nb::bytes> json_dict(
     return values;
 }
 
+// Free blocks and the requested sizes of their last allocations, which no event contains.
+Columns stale_requests(const TorchSnapshot& snapshot) {
+    const formats::TorchBlocks& blocks = snapshot.blocks;
+    std::vector<std::int64_t> device;
+    std::vector<std::uint64_t> address;
+    std::vector<std::int64_t> size;
+    std::vector<std::int64_t> requested_size;
+    for (std::size_t row = 0; row < blocks.count(); ++row) {
+        const bool is_free =
+            blocks.state[row] == static_cast<std::uint8_t>(state::BlockState::inactive);
+        if (!is_free || blocks.requested_size[row] == 0) continue;
+        device.push_back(snapshot.segments.device[blocks.segment[row]]);
+        address.push_back(blocks.address[row]);
+        size.push_back(blocks.size[row]);
+        requested_size.push_back(blocks.requested_size[row]);
+    }
+    Columns columns;
+    columns["device"] = to_numpy(std::move(device));
+    columns["address"] = to_numpy(std::move(address));
+    columns["size"] = to_numpy(std::move(size));
+    columns["requested_size"] = to_numpy(std::move(requested_size));
+    return columns;
+}
+
 TorchSnapshot read_snapshot(const std::string& path, std::uint64_t memory_limit,
                             const nb::object& progress) {
     try {
@@ -168,6 +193,8 @@ void bind_torch_snapshot(nb::module_& m) {
              "Return the `size` and `pool` of each event, the rows `before` and `after` them, the "
              "`owners` of the pools, and the number of `contradictions`.")
         .def("take_events", &take_events, "Return the trace as columns, and clear it.")
+        .def_prop_ro("stale_requests", &stale_requests,
+                     "Free blocks with the requested sizes of their last allocations.")
         .def_prop_ro("texts", &texts_list)
         .def_prop_ro("annotations", &annotations_dict)
         .def_prop_ro("settings", [](const TorchSnapshot& self) { return json_dict(self.settings); })

@@ -27,12 +27,26 @@ void OfflineDevice::finish_all() {
     pending_.clear();
 }
 
+void OfflineDevice::complete(std::uint32_t label) {
+    for (std::size_t last = 0; last < pending_.size(); ++last) {
+        const Event event = events_[pending_[last] - 1];
+        if (event.label != label + std::uint64_t{1}) {
+            continue;
+        }
+        for (std::size_t at = 0; at <= last; ++at) {
+            Event& earlier = events_[pending_[at] - 1];
+            earlier.complete = earlier.complete || earlier.stream == event.stream;
+        }
+    }
+    std::erase_if(pending_, [&](EventHandle handle) { return events_[handle - 1].complete; });
+}
+
 bool OfflineDevice::is_busy(StreamHandle stream) const noexcept {
     return std::find(busy_.begin(), busy_.end(), stream) != busy_.end();
 }
 
 EventHandle OfflineDevice::record_event(StreamHandle stream) {
-    const Event event{.stream = stream, .complete = !is_busy(stream)};
+    const Event event{.stream = stream, .label = held_, .complete = held_ == 0 && !is_busy(stream)};
     EventHandle handle = events_.size() + 1;
     if (unused_events_.empty()) {
         events_.push_back(event);

@@ -20,6 +20,12 @@ class OfflineDevice : public Device {
     void finish_all();
     [[nodiscard]] bool is_busy(StreamHandle stream) const noexcept;
 
+    // Events recorded until release_hold() wait for complete(label), even on idle streams.
+    void hold(std::uint32_t label) noexcept { held_ = label + std::uint64_t{1}; }
+    void release_hold() noexcept { held_ = 0; }
+    // Completes the events with this label, and those recorded before them on their streams.
+    void complete(std::uint32_t label);
+
     [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
     [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
     [[nodiscard]] bool has_virtual_memory() const noexcept override { return true; }
@@ -42,11 +48,13 @@ class OfflineDevice : public Device {
   private:
     struct Event {
         StreamHandle stream;
+        std::uint64_t label;  // 0: none, else of hold() plus 1
         bool complete;
     };
 
     std::uint64_t total_memory_;
     std::uint64_t used_ = 0;
+    std::uint64_t held_ = 0;  // the label of new events
     int ordinal_;
     std::vector<StreamHandle> busy_;
     std::vector<Event> events_;  // a handle is the index + 1

@@ -138,16 +138,18 @@ bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
 }
 
 // A large pool has no blocks of 1 MiB or less, allocated or free, so a smaller gap belongs to the
-// block before it.
+// block before it. A request of at least max_split_size gets a whole block.
 void TorchDevice::settle(Lives::iterator block) {
     if (block->second.is_exact) return;
     const auto home = home_of(block->first);
     if (home == homes_.end() || home->second.is_expandable || home->second.pool % 2 == 0) return;
     const auto next = std::next(block);
     const std::uint64_t home_end = home->first + home->second.size;
-    const std::uint64_t limit = next == lives_.end() ? home_end : std::min(home_end, next->first);
+    const std::uint64_t next_start = next == lives_.end() ? home_end : next->first;
+    const std::uint64_t limit = std::min({home_end, next_start, block->second.limit});
     const std::uint64_t block_end = block->first + block->second.size;
-    if (limit > block_end && limit - block_end <= allocator::kMiB)
+    const bool is_whole = block->second.least >= rounding_->max_split_size;
+    if (limit > block_end && (is_whole || limit - block_end <= allocator::kMiB))
         block->second.size = limit - block->first;
 }
 

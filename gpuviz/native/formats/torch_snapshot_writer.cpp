@@ -79,7 +79,12 @@ class Writer {
         key(filename_);
         text(snapshot_->frame_files[id - 1]);
         key(line_);
-        pickle_.integer(snapshot_->frame_lines[id - 1]);
+        const std::int64_t line = snapshot_->frame_lines[id - 1];
+        if (line < 0) {
+            pickle_.unsigned_integer(static_cast<std::uint64_t>(line));
+        } else {
+            pickle_.integer(line);
+        }
         pickle_.end_dict();
         number = pickle_.remember();
     }

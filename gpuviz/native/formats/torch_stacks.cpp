@@ -20,6 +20,14 @@ std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) noexcept {
     return hash ^ hash >> 32;
 }
 
+// torch writes an unknown line as -1 in an unsigned number of 64 bits.
+std::int64_t line_of(PickleValue value) noexcept {
+    if (value.kind() == Kind::large_integer) {
+        return value.large_integer() == std::numeric_limits<std::uint64_t>::max() ? -1 : 0;
+    }
+    return value.kind() == Kind::integer ? value.integer() : 0;
+}
+
 }  // namespace
 
 std::uint32_t TorchStackTable::stack(PickleValue frames, const Place& place) {
@@ -54,13 +62,13 @@ std::uint32_t TorchStackTable::frame(PickleValue value, const Place& place) {
                 filename = entry.kind() == Kind::none ? 0 : text_of(entry, place, "filename");
                 break;
             case Key::line:
-                line = entry.kind() == Kind::integer ? entry.integer() : 0;
+                line = line_of(entry);
                 break;
             default:
                 break;
         }
     }
-    line = std::clamp<std::int64_t>(line, 0, std::numeric_limits<std::int32_t>::max());
+    line = std::clamp<std::int64_t>(line, -1, std::numeric_limits<std::int32_t>::max());
     const std::uint64_t hash =
         hashed(hashed(hashed(hash_seed, name), filename), static_cast<std::uint64_t>(line));
     const auto [first, last] = frame_ids_.equal_range(hash);

@@ -7,7 +7,7 @@
 
 namespace gpuviz::record {
 
-// The actions of torch.cuda.memory's device traces, record_stream and empty_cache.
+// The actions of torch.cuda.memory's device traces, and those of its calls that they lack.
 // The order is the dictionary of the `action` column; see gpuviz/recording/tables.py.
 enum class Action : std::int8_t {
     alloc,
@@ -22,13 +22,15 @@ enum class Action : std::int8_t {
     snapshot,
     annotate,
     empty_cache,
+    memory_limit,
 };
-inline constexpr Action last_action = Action::empty_cache;
+inline constexpr Action last_action = Action::memory_limit;
 inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
 inline constexpr std::array<std::string_view, action_count> action_names = {
     "alloc",         "free_requested", "free_completed", "segment_alloc",
     "segment_free",  "segment_map",    "segment_unmap",  "oom",
     "record_stream", "snapshot",       "annotate",       "empty_cache",
+    "memory_limit",
 };
 
 // A row of the table `memory_events`.
@@ -37,7 +39,8 @@ inline constexpr std::array<std::string_view, action_count> action_names = {
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
 // oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
 // caller's. record_stream: `stream` is the stream that uses the block. empty_cache: `size` is the
-// bytes released by the segment_free and segment_unmap before it.
+// bytes released by the segment_free and segment_unmap before it. memory_limit: `size` is the most
+// bytes that may be reserved from now on, the device's memory if there is no limit.
 struct alignas(64) MemoryEvent {  // one cache line
     std::int64_t time_ns;         // of clock.hpp
     std::uint64_t address;

@@ -21,11 +21,17 @@ void require_length(const char* column, std::size_t length, std::size_t rows, bo
 
 bool names_block(Operation operation) {
     return operation == Operation::malloc || operation == Operation::free ||
-           operation == Operation::record_stream;
+           operation == Operation::record_stream || operation == Operation::free_pending ||
+           operation == Operation::restore_block;
+}
+
+bool restores_segment(Operation operation) {
+    return operation == Operation::restore_segment || operation == Operation::restore_pages;
 }
 
 bool names_pool(Operation operation) {
-    return operation == Operation::begin_pool || operation == Operation::end_pool;
+    return operation == Operation::begin_pool || operation == Operation::end_pool ||
+           operation == Operation::release_pool;
 }
 
 }  // namespace
@@ -37,21 +43,22 @@ void ReplayProgram::validate() const {
     require_length("stack", stack.size(), size(), true);
     require_length("thread", thread.size(), size(), true);
     require_length("time_ns", time_ns.size(), size(), true);
+    require_length("origin", origin.size(), size(), true);
     if (!std::is_sorted(time_ns.begin(), time_ns.end())) {
         throw std::invalid_argument("The column 'time_ns' must ascend.");
     }
     std::vector<bool> allocated(block_count());
     for (std::size_t row = 0; row < size(); ++row) {
-        if (operation[row] > static_cast<std::uint8_t>(Operation::stats)) {
+        if (operation[row] > static_cast<std::uint8_t>(last_operation)) {
             fail(row, "has the operation " + std::to_string(operation[row]) + "; the last one is " +
-                          std::to_string(static_cast<int>(Operation::stats)));
+                          std::to_string(static_cast<int>(last_operation)));
         }
         const auto kind = static_cast<Operation>(operation[row]);
         if (kind == Operation::settings && argument[row] >= settings.size()) {
             fail(row, "names settings " + std::to_string(argument[row]) + " of " +
                           std::to_string(settings.size()));
         }
-        if (kind == Operation::malloc) {
+        if (kind == Operation::malloc || kind == Operation::restore_block) {
             if (allocated[id[row]]) {
                 fail(row, "allocates block " + std::to_string(id[row]) + " again before its free");
             }
@@ -60,7 +67,7 @@ void ReplayProgram::validate() const {
             if (!allocated[id[row]]) {
                 fail(row, "uses block " + std::to_string(id[row]) + ", which is not allocated");
             }
-            allocated[id[row]] = kind != Operation::free;
+            allocated[id[row]] = kind == Operation::record_stream;
         }
     }
 }
@@ -80,6 +87,8 @@ std::uint64_t ReplayProgram::pool_count() const noexcept {
     for (std::size_t row = 0; row < size(); ++row) {
         if (names_pool(static_cast<Operation>(operation[row]))) {
             count = std::max(count, argument[row] + 1);
+        } else if (restores_segment(static_cast<Operation>(operation[row]))) {
+            count = std::max<std::uint64_t>(count, id[row] / 2);
         }
     }
     return count;

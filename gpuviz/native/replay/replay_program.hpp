@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/caching_allocator.hpp"
 #include "device/device.hpp"
 
 namespace gpuviz::replay {
@@ -20,7 +21,23 @@ enum class Operation : std::uint8_t {
     end_pool,
     settings,  // text number `argument`
     stats,     // the statistics are stored
+    // Those of recordings: what happened, where a program knows only what it asked for.
+    free_pending,  // block `id`, which stays pending until `complete`
+    complete,      // block `id`, of a free_pending, may be reused
+    release_pool,  // private pool number `argument`, which is not used again
+    memory_limit,  // `argument` bytes may be reserved
+    expandable,    // expandable segments are on (`argument` 1) or off
+    place,         // the next segment begins at address `argument`, if that is free
+    // What existed before: a segment of `argument` bytes of the pool `id` (2 * its number + 3 or,
+    // if it is small, 2; the default pool is 1 or 0), and its blocks `id` of `argument` bytes, of
+    // which `stream` were requested, in ascending order, with free bytes between them.
+    restore_segment,
+    restore_pages,  // the same for pages of an expandable segment at the address of the last
+                    // `place`
+    restore_gap,
+    restore_block,
 };
+inline constexpr Operation last_operation = Operation::restore_block;
 
 // A sequence of operations in columns of equal length. Ids are dense: 0 .. block_count - 1.
 struct ReplayProgram {
@@ -32,6 +49,10 @@ struct ReplayProgram {
     std::vector<std::uint32_t> thread;  // empty: 0 for all
     std::vector<std::int64_t> time_ns;  // since the first operation, ascending; empty: untimed
     std::vector<std::string> settings;
+    std::vector<std::int64_t>
+        origin;  // row of the recording that an operation repeats; empty: none
+    // Whether a pool serves the thread that began it, or everything; see PoolFilter.
+    allocator::PoolFilter pool_filter = allocator::PoolFilter::everything;
 
     [[nodiscard]] std::size_t size() const noexcept { return operation.size(); }
 

@@ -9,6 +9,8 @@
 
 #include "allocator/caching_allocator.hpp"
 #include "device/offline_device.hpp"
+#include "device/simulated_device.hpp"
+#include "replay/replay_log.hpp"
 #include "replay/replay_program.hpp"
 
 namespace gpuviz::replay {
@@ -25,8 +27,9 @@ struct ReplayResult {
 class Replayer {
   public:
     // The program must be valid, and all arguments must outlive the replayer. Creates the pools.
+    // `log`, if given, gets the row of the recording that each operation repeats.
     Replayer(const ReplayProgram& program, device::OfflineDevice& device,
-             allocator::CachingAllocator& allocator);
+             allocator::CachingAllocator& allocator, ReplayLog* log = nullptr);
 
     // `speed` 1 keeps the program's times, 2 halves the pauses; 0 removes them. A program without
     // times has no pauses.
@@ -37,11 +40,22 @@ class Replayer {
   private:
     void carry_out(std::size_t row, ReplayResult& result);
     void allocate(std::size_t row, const record::CallSite& site, ReplayResult& result);
+    [[nodiscard]] device::Address try_allocate(std::uint64_t size, device::StreamHandle stream,
+                                               const record::CallSite& site);
+    void free(std::size_t row, const record::CallSite& site);
+    void set_expandable(bool on);
+    void restore_segment(std::size_t row, const record::CallSite& site);
+    void restore_block(std::size_t row, const record::CallSite& site);
     [[nodiscard]] bool wait_until(std::int64_t time_ns);
 
     const ReplayProgram& program_;
     device::OfflineDevice& device_;
     allocator::CachingAllocator& allocator_;
+    device::SimulatedDevice* simulated_;  // the device, if it is one
+    ReplayLog* log_;
+    device::StreamHandle restored_stream_ = 0;  // of the segment that is being restored
+    std::uint64_t gap_ = 0;                     // before its next block
+    device::Address place_ = 0;                 // of the last `place`
     std::vector<std::uint64_t> pools_;
     std::vector<device::Address> blocks_;  // by id; 0: out of memory
     std::mutex mutex_;

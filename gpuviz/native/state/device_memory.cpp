@@ -89,6 +89,9 @@ void DeviceMemory::apply(const DeviceEvent& event) {
         case Action::annotate:
         case Action::empty_cache:
             return;
+        case Action::memory_limit:
+            memory_limit_ = bytes(event.size);
+            return;
     }
 }
 

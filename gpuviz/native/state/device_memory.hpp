@@ -90,6 +90,8 @@ class DeviceMemory {
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
     [[nodiscard]] const Segments& segments() const noexcept { return segments_; }
     [[nodiscard]] std::int64_t anomalies() const noexcept { return anomalies_; }
+    // Of the last memory_limit; -1 without one.
+    [[nodiscard]] std::int64_t memory_limit() const noexcept { return memory_limit_; }
     // Constant cost, except for the first call.
     [[nodiscard]] MemoryParts parts() const;
     // Bytes; -1 if unknown, because live blocks lie outside the known segments. Constant cost,
@@ -140,6 +142,7 @@ class DeviceMemory {
     mutable bool counts_free_sizes_ = false;
     MemoryTotals totals_;
     std::int64_t anomalies_ = 0;
+    std::int64_t memory_limit_ = -1;
     std::int64_t live_outside_ = 0;
     std::int64_t outside_bytes_ = 0;
     bool seen_outside_ = false;

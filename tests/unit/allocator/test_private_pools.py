@@ -89,8 +89,9 @@ def test_a_no_split_pool_hands_blocks_out_whole(make):
     assert allocator.block_at(address)["size"] == 2 * MIB
 
 
-def test_a_pool_for_emergencies_serves_when_the_device_is_full(make):
-    allocator, _ = make(capacity=100 * MIB)
+@pytest.mark.parametrize("settings", ["", "expandable_segments:True"])
+def test_a_pool_for_emergencies_serves_when_the_device_is_full(make, settings):
+    allocator, _ = make(settings, capacity=100 * MIB)
     pool = allocator.create_pool(use_on_oom=True)
     allocator.begin_pool(pool)
     spare = allocator.allocate(60 * MIB)
@@ -98,6 +99,28 @@ def test_a_pool_for_emergencies_serves_when_the_device_is_full(make):
     allocator.free(spare)
 
     assert allocator.allocate(50 * MIB) == spare
+
+
+@pytest.mark.parametrize("settings", ["", "expandable_segments:True"])
+def test_a_destroyed_pool_releases_its_own_segments_only(make, settings):
+    allocator, device = make(settings)
+    pools = [allocator.create_pool() for _ in range(2)]
+    blocks = []
+    for pool in pools:
+        allocator.begin_pool(pool)
+        blocks.append(allocator.allocate(40 * MIB))
+        allocator.end_pool(pool)
+
+    # The first pool is destroyed while its array lives, the second after its array was freed.
+    allocator.release_pool(pools[0])
+    for block in blocks:
+        allocator.free(block)
+    allocator.release_pool(pools[1])
+
+    assert device.used == 40 * MIB
+    assert [each["segment_pool_id"] for each in allocator.memory_snapshot()] == [(0, pools[0])]
+    allocator.empty_cache()
+    assert device.used == 0
 
 
 def test_while_everything_goes_to_a_pool_nothing_waits_for_streams(make):

@@ -17,7 +17,7 @@ parse = _core.AllocatorSettings.parse
         ("max_split_size_mb:2", "max_split_size_mb too small, must be >= 20, got 2"),
         ("max_split_size_mb:x", "max_split_size_mb expects a whole number, got 'x'"),
         ("max_split_size_mb:-1", "max_split_size_mb expects a whole number, got '-1'"),
-        ("max_split_size_mb:99999999999999999", "max_split_size_mb is too large"),
+        ("max_split_size_mb:99999999999999999999", "expects a whole number, got '9999999999"),
         ("max_split_size_mb", "end where ':' is expected"),
         ("max_split_size_mb:", "end where a number is expected"),
         ("max_split_size_mb:20 garbage", "have 'garbage' where ',' is expected"),
@@ -29,9 +29,11 @@ parse = _core.AllocatorSettings.parse
         ("garbage_collection_threshold:nan", "is invalid, set it in (0.0, 1.0)"),
         ("per_process_memory_fraction:1.1", "is invalid, set it in [0.0, 1.0]"),
         ("expandable_segments:yes", "Expected 'True' or 'False' at index 2"),
+        ("roundup_power2_divisions:0", "the divisions has to be power of 2, got 0"),
         ("roundup_power2_divisions:3", "the divisions has to be power of 2"),
         ("roundup_power2_divisions:[3:2]", "the intervals have to be power of 2"),
         ("roundup_power2_divisions:[4:2", "end where ',' is expected"),
+        ("roundup_power2_divisions:[", "end where a number is expected"),
         ("pinned_num_register_threads:3", "has to be power of 2, got 3"),
         ("pinned_num_register_threads:256", "less than or equal to 128, got 256"),
         ("pinned_reserve_segment_size_mb:0", "has to be greater than 0"),
@@ -58,6 +60,47 @@ def test_every_option_is_read():
     assert settings.expandable_segments is True
     assert list(settings.roundup_power2_divisions.values()) == [1] * 9 + [2, 4] + [8] * 5
     assert list(settings.roundup_power2_divisions)[:3] == ["1", "2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "divisions"),
+    [
+        ("[]", [0] * 16),
+        ("[>:4]", [0] + [4] * 15),
+        ("[>:4,256:2]", [2] * 9 + [4] * 7),
+        ("[256:2,>:0]", [2] * 9 + [0] * 7),
+        ("[1:8,>:2]", [8] + [2] * 15),
+        ("[131072:4]", [4] * 16),
+        ("[4:2,1024:8]", [2, 2, 2] + [0] * 7 + [8] + [0] * 5),
+    ],
+)
+def test_lists_of_divisions_fill_the_intervals_as_in_torch(text, divisions):
+    settings = parse(f"roundup_power2_divisions:{text}")
+
+    assert list(settings.roundup_power2_divisions.values()) == divisions
+
+
+def test_a_very_large_split_size_is_as_large_as_fits():
+    settings = parse("max_split_size_mb:99999999999999999,max_non_split_rounding_mb:1" + "9" * 17)
+
+    assert settings.max_split_size == -MIB
+    assert settings.max_non_split_rounding_size == 2**64 - MIB
+
+
+def test_large_segments_have_exactly_the_size_of_the_setting(make):
+    allocator, device = make("large_segment_size_mb:33")
+
+    allocator.allocate(5 * MIB)
+
+    assert device.used == 33 * MIB
+
+
+def test_pages_of_expandable_segments_are_multiples_of_what_the_driver_maps(make):
+    allocator, device = make("large_segment_size_mb:33,expandable_segments:True")
+
+    allocator.allocate(5 * MIB)
+
+    assert device.used == 34 * MIB
 
 
 def test_a_later_text_resets_the_four_options_that_torch_resets():

@@ -49,6 +49,7 @@ def golden_snapshot(name: str, first: int = 0) -> tuple[dict[str, Any], dict[str
     for row, entry in enumerate(golden["trace"]):
         event = entry | {"stream": handles[entry["stream"]], "time_us": FIRST_US + 3 * row}
         trace.append(event | {"frames": []})
+    _add_pools(trace, golden["ops"])
     segments = [
         segment
         | {"device": 0, "frames": [], "stream": handles[segment["stream"]]}
@@ -68,6 +69,36 @@ def golden_snapshot(name: str, first: int = 0) -> tuple[dict[str, Any], dict[str
         "allocator_settings": settings,
     }
     return values, statistics[-1]
+
+
+def _add_pools(trace: list[dict[str, Any]], operations: list[list[Any]]) -> None:
+    """Set ``pool_id`` of every event, which the goldens lack, by the pools that were active."""
+    active: list[int] = []
+    requests = []
+    for kind, *arguments in operations:
+        if kind == "begin_pool":
+            active.append(arguments[0] + 1)
+        elif kind == "end_pool":
+            active.pop()
+        elif kind == "malloc" and arguments[1] > 0:
+            requests.append(active[-1] if active else 0)
+    homes: dict[int, int] = {}
+    ends = iter(requests)
+    waiting = []
+    for event in trace:
+        if event["action"] in {"segment_alloc", "segment_map"}:
+            waiting.append(event)
+        elif event["action"] in {"alloc", "oom"}:
+            pool = next(ends)
+            for each in (*waiting, event):
+                each["pool_id"] = (0, pool)
+                homes[each.get("addr", 0)] = pool
+            waiting = []
+        else:
+            known = event["addr"]
+            if known not in homes:  # part of what was mapped
+                known = max(each for each in homes if each <= known)
+            event["pool_id"] = (0, homes[known])
 
 
 def memory(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import pytest
 from gpuviz import SimulatedGPU, record
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats import rmm_csv, torch_snapshot
-from gpuviz.recording.recording import load
+from gpuviz.recording.recording import Recording, load
 from tests.benchmarks import recording as made
 from tests.unit.formats.plain_snapshots import (
     SNAPSHOTS,
@@ -167,6 +167,110 @@ def test_a_failed_request_has_the_devices_free_memory(tmp_path):
     assert [(each["size"], each["device_free"]) for each in found] == [
         (each["size"], each["device_free"]) for each in expected
     ]
+
+
+@pytest.mark.parametrize("size", [1, 512, 1000, 3 << 20])
+def test_a_failed_request_has_its_rounded_size_and_comes_back(size, tmp_path):
+    gpu = SimulatedGPU(memory=1 << 20, real_time=False)
+    with record(device=gpu) as recorder, pytest.raises(MemoryError):
+        gpu.empty(size)
+    recording = recorder.recording
+
+    (event,) = written(recording, tmp_path)["device_traces"][0]
+
+    assert (event["action"], event["size"]) == ("oom", -(-size // 512) * 512)
+    assert events(round_trip(recording, tmp_path)) == events(recording)
+
+
+def test_counters_of_the_allocator_come_back(tmp_path):
+    gpu = SimulatedGPU(memory=100 << 20, settings="max_split_size_mb:64", real_time=False)
+    with record(device=gpu) as recorder:
+        gpu.empty(60 << 20)
+        gpu.empty(80 << 20)
+        gpu.empty_cache()
+    recording = recorder.recording
+
+    again = round_trip(recording, tmp_path)
+    twice = torch_snapshot.read(torch_snapshot.write(again, tmp_path / "twice.pickle"))
+
+    counted = ("num_alloc_retries", "num_sync_all_streams", "max_split_size")
+    expected = [recording.memory_stats()[key] for key in counted]
+    assert expected == [1, 2, 64 << 20]
+    for one in (again, twice):
+        assert [one.memory_stats()[key] for key in counted] == expected
+
+
+def test_the_order_of_events_of_several_devices_comes_back(tmp_path):
+    traces = [
+        [{"action": "segment_alloc", "addr": 1 << 30, "size": 2 << 20, "stream": 0}],
+        [{"action": "segment_alloc", "addr": 1 << 31, "size": 2 << 20, "stream": 0}],
+    ]
+    for number, trace in enumerate(traces):
+        trace[0]["time_us"] = 10 - number
+        trace += [
+            {"action": action, "addr": trace[0]["addr"], "size": 5, "stream": 0, "time_us": time}
+            for time, action in enumerate(["alloc", "free_requested", "free_completed"], 20)
+        ]
+    recording = read({"segments": [], "device_traces": traces}, tmp_path)
+    order = [0, 4, 1, 2, 5, 3, 6, 7, *range(8, recording.table("memory_events").num_rows)]
+    mixed = Recording(
+        dict(recording.tables) | {"memory_events": recording.table("memory_events").take(order)},
+        recording.manifest,
+    )
+
+    again = round_trip(mixed, tmp_path)
+
+    kept = ["action", "address", "size", "device", "time"]
+    assert (
+        again.table("memory_events").select(kept).to_pylist()
+        == mixed.table("memory_events").select(kept).to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    "order", [None, 3, [0], [0, 1], [0, -1], [0, 2, 7, 2], [0, 3, 1, 1], ["0", 4], [0, 1 << 70]]
+)
+def test_an_impossible_order_of_devices_is_passed_over(order, tmp_path):
+    event = {"action": "alloc", "addr": 1 << 30, "size": 5, "stream": 0, "time_us": 1}
+    traces = [[event, event | {"action": "free_requested"}]] * 2
+
+    recording = read(
+        {"segments": [], "device_traces": traces, "gpuviz": {"device_order": order}}, tmp_path
+    )
+
+    assert recording.table("memory_events")["device"].to_pylist()[:4] == [0, 0, 1, 1]
+
+
+def test_requested_sizes_of_free_blocks_and_unknown_lines_come_back(tmp_path):
+    frames = [{"name": "f", "filename": "a.cpp", "line": 2**64 - 1}]
+    blocks = [
+        {"address": 1 << 30, "size": 512, "requested_size": 77, "state": "inactive"},
+        {"address": (1 << 30) + 512, "size": 1024, "requested_size": 600}
+        | {"state": "active_allocated", "frames": frames},
+        {"address": (1 << 30) + 1536, "size": 1024, "requested_size": 900, "state": "inactive"},
+    ]
+    segment = {"device": 0, "address": 1 << 30, "total_size": 2560, "stream": 0, "blocks": blocks}
+    values = {"segments": [segment | {"segment_type": "small"}], "device_traces": []}
+
+    first = written(read(values, tmp_path), tmp_path)
+    second = written(read(first, tmp_path), tmp_path)
+
+    for found in (first, second):
+        (one,) = found["segments"]
+        assert [each["requested_size"] for each in one["blocks"]] == [77, 600, 900]
+        assert one["blocks"][1]["frames"] == frames
+
+
+def test_a_memory_limit_comes_back(tmp_path):
+    gpu = SimulatedGPU(memory=1 << 30, real_time=False)
+    gpu._allocator.set_memory_fraction(0.5)
+    with record(device=gpu) as recorder:
+        gpu._allocator.set_memory_fraction(0.25)
+
+    again = round_trip(recorder.recording, tmp_path)
+
+    sizes = [row["size"] for row in events(again) if row["action"] == "memory_limit"]
+    assert sizes == [1 << 29, 1 << 28]
 
 
 def test_every_block_lies_in_a_segment_at_every_event(tmp_path):

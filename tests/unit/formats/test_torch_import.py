@@ -121,6 +121,34 @@ def test_a_trace_that_begins_in_the_middle_leads_to_the_same_memory(name, share,
         assert state.anomalies == 0
 
 
+@pytest.mark.parametrize("name", ["toggle_all_2", "toggle_expandable_1"])
+@pytest.mark.parametrize("part", [4, 10, 16])
+def test_a_late_begin_keeps_every_live_block_while_settings_change(name, part, tmp_path):
+    values, _ = golden_snapshot(name)
+    first = part * len(values["device_traces"][0]) // 20
+    cut, _ = golden_snapshot(name, first)
+
+    recording = read(cut, tmp_path)
+
+    live, sizes = set(), {}
+    for row in events(read(values, tmp_path))[:first]:
+        if row["action"] == "alloc":
+            live.add(row["address"])
+            sizes[row["address"]] = row["requested_size"]
+        elif row["action"] == "free_requested":
+            live.discard(row["address"])
+    found = recording.memory_snapshot(at=-1)
+    blocks = {
+        block["address"]: block["requested_size"]
+        for segment in found
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    }
+    assert blocks == {address: sizes[address] for address in live}
+    assert state_at(recording).anomalies == 0
+    assert not any("contradict" in note for note in recording.notes)
+
+
 @pytest.mark.parametrize("name", GOLDENS)
 def test_levels_after_a_late_begin_are_those_of_the_whole_trace(name, tmp_path):
     values, _ = golden_snapshot(name)
@@ -168,6 +196,23 @@ def test_max_split_size_keeps_large_blocks_whole(tmp_path):
     recording = read(whole([block(BASE, 20 * MIB, "inactive")], trace, **settings), tmp_path)
 
     assert [row["size"] for row in events(recording)][1:] == [20 * MIB] * 3
+
+
+def test_a_block_of_max_split_size_from_before_the_trace_is_whole(tmp_path):
+    settings = {"allocator_settings": {"max_split_size": 32 * MIB}}
+    trace = [
+        event("free_requested", BASE, 40 * MIB + 5),
+        event("free_completed", BASE, 40 * MIB + 5),
+    ]
+    segments = [block(BASE, 50 * MIB, "inactive")]
+
+    recording = read(whole(segments, trace, **settings), tmp_path)
+
+    (before,) = recording.memory_snapshot(at=-1)
+    assert [(each["size"], each["requested_size"]) for each in before["blocks"]] == [
+        (50 * MIB, 40 * MIB + 5)
+    ]
+    assert recording.memory_stats()["max_split_size"] == 32 * MIB
 
 
 def test_what_existed_before_is_there_from_the_start(tmp_path):

@@ -1,6 +1,7 @@
 """`gpuviz.replay`: the same operations on a simulated device."""
 
 import dataclasses
+import importlib
 import signal
 import threading
 import time
@@ -152,7 +153,7 @@ def test_memory_from_before_the_first_event_kept_is_replayed():
     assert replayed.memory_stats()[key] == recording.memory_stats()[key] > 0
 
 
-@pytest.mark.parametrize(("speed", "least_s", "most_s"), [(1, 0.25, 5), (3, 0.08, 5), (0, 0, 0.2)])
+@pytest.mark.parametrize(("speed", "least_s", "most_s"), [(1, 0.25, 5), (3, 0.08, 5)])
 def test_the_duration_follows_from_the_speed(speed, least_s, most_s):
     def program(source):
         for _ in range(4):
@@ -166,6 +167,137 @@ def test_the_duration_follows_from_the_speed(speed, least_s, most_s):
     times = replayed.table("memory_events")["time"].to_pylist()
     assert least_s * 1e9 <= times[-1] - times[0] < most_s * 1e9
     assert len(times) == recording.table("memory_events").num_rows
+
+
+def test_a_replay_does_not_wait_and_keeps_the_times():
+    def program(source):
+        for _ in range(3):
+            source.free(source.allocate(1234))
+            time.sleep(0.4)
+        source.allocate(1234)
+
+    recording = record(program)
+    began = time.monotonic()
+
+    replayed = gpuviz.replay(recording)
+
+    assert time.monotonic() - began < 1
+    asked = [row["time"] for row in named(recording) if row["action"] != "segment_alloc"]
+    assert [r["time"] for r in named(replayed) if r["action"] != "segment_alloc"] == asked
+    assert replayed.duration_ns == recording.duration_ns
+
+
+def test_a_replay_under_the_same_settings_has_the_same_addresses():
+    recording = shipped("fft_filter")
+
+    replayed = gpuviz.replay(recording)
+
+    kept = ("action", "address", "size", "pool", "stream", "stack", "thread")
+    assert [tuple(row[key] for key in kept) for row in named(replayed)] == [
+        tuple(row[key] for key in kept) for row in named(recording)
+    ]
+
+
+def test_a_recording_while_another_one_is_made_can_be_replayed():
+    recording = shipped("monte_carlo")
+
+    with Recorder(SimulatedSource(1), None, stacks=False, max_events=100):
+        replayed = gpuviz.replay(recording)
+
+    assert requests(replayed, "alloc") == requests(recording, "alloc")
+
+
+def test_memory_limits_are_part_of_a_recording_and_of_its_replay():
+    def program(source):
+        allocator = source.allocators[0]
+        allocator.set_memory_fraction(0.5)
+        with pytest.raises(_core.OutOfMemoryError):
+            allocator.allocate(allocator.device.total_memory // 2 + (1 << 20))
+        allocator.set_memory_fraction(1.0)
+        allocator.allocate(allocator.device.total_memory // 2 + (1 << 20))
+
+    recording = record(program)
+    total = recording.table("devices")["total_memory"][0].as_py()
+
+    replayed = gpuviz.replay(recording)
+
+    for one in (recording, replayed):
+        rows = named(one)
+        limits = [row["size"] for row in rows if row["action"] == "memory_limit"]
+        assert limits == [total // 2, total]
+        assert [row["action"] for row in rows if row["action"] in {"oom", "alloc"}] == [
+            "oom",
+            "alloc",
+        ]
+
+
+def test_a_memory_limit_from_before_the_recording_is_replayed():
+    def program(source):
+        with pytest.raises(_core.OutOfMemoryError):
+            source.allocate(1 << 30)
+
+    source = SimulatedSource(1)
+    source.allocators[0].set_memory_fraction(0.001)
+    with Recorder(source, None, stacks=False, max_events=1000) as recorder:
+        program(source)
+
+    replayed = gpuviz.replay(recorder.recording)
+
+    assert len(requests(replayed, "oom")) == 1
+
+
+def test_a_memory_limit_survives_the_events_that_were_discarded():
+    def program(source):
+        source.allocators[0].set_memory_fraction(0.5)
+        for _ in range(10):
+            for _ in range(100):
+                source.free(source.allocate(1000))
+            _ = Recorder._active.recording
+
+    recording = record(program, max_events=200)
+
+    first = recording.table("memory_events")["action"][0].as_py()
+    assert (first, recording.manifest.initial_events >= 1) == ("memory_limit", True)
+
+
+def test_a_destroyed_pool_returns_its_memory_in_the_replay():
+    def program(source):
+        allocator = source.allocators[0]
+        pool = allocator.create_pool()
+        allocator.begin_pool(pool)
+        address = allocator.allocate(30 * MIB)
+        allocator.end_pool(pool)
+        allocator.free(address)
+        allocator.release_pool(pool)
+        allocator.allocate(30 * MIB)
+
+    recording = record(program)
+
+    replayed = gpuviz.replay(recording)
+
+    assert [row["action"] for row in named(replayed)] == [row["action"] for row in named(recording)]
+    key = "reserved_bytes.all.peak"
+    assert replayed.memory_stats()[key] == recording.memory_stats()[key] == 30 * MIB
+
+
+@pytest.mark.parametrize("speed", [0, 50])
+def test_a_free_completes_when_it_did(speed):
+    def program(source):
+        device, allocator = source.allocators[0].device, source.allocators[0]
+        device.occupy(STREAM)
+        address = allocator.allocate(30 * MIB)
+        allocator.record_stream(address, STREAM)
+        allocator.free(address)
+        allocator.allocate(30 * MIB)
+        device.finish(STREAM)
+        allocator.allocate(30 * MIB)
+
+    recording = record(program)
+
+    replayed = gpuviz.replay(recording, speed=speed)
+
+    assert [row["action"] for row in named(replayed)] == [row["action"] for row in named(recording)]
+    assert [row["action"] for row in named(recording)].count("segment_alloc") == 2
 
 
 def test_private_pools_are_replayed_as_private_pools():
@@ -246,6 +378,25 @@ def test_settings_replace_those_of_the_recording():
         actions = set(one.table("memory_events")["action"].to_pylist())
         assert actions & {"segment_map", "segment_alloc"} == {action}
     assert [one.manifest.settings for one in (expandable, again, plain)] == [settings, settings, ""]
+
+
+def test_settings_of_a_later_version_are_left_out():
+    recording = shipped("monte_carlo")
+    settings = "of_a_later_torch:1,roundup_power2_divisions:[256:1,>:2]"
+    manifest = dataclasses.replace(recording.manifest, settings=settings)
+
+    replayed = gpuviz.replay(dataclasses.replace(recording, manifest=manifest))
+
+    assert requests(replayed, "alloc") == requests(recording, "alloc")
+    with pytest.raises(ValueError, match="of_a_later_torch"):
+        gpuviz.replay(recording, settings=settings)
+
+
+def test_the_function_stays_one_whatever_is_imported():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("gpuviz.replay")
+
+    assert callable(gpuviz.replay)
 
 
 @pytest.mark.parametrize("speed", [-1, -0.5, float("nan"), float("-inf")])

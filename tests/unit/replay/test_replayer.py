@@ -95,7 +95,7 @@ def test_a_paused_program_can_be_stopped_from_another_thread():
         ([(Operation.free, 0, 0, 0)], "Row 0 .* uses block 0, which is not allocated"),
         ([(Operation.malloc, 3, 8, 0)] * 2, "Row 1 .* allocates block 3 again before its free"),
         ([(Operation.settings, 0, 0, 0)], "Row 0 .* names settings 0 of 0"),
-        ([(99, 0, 0, 0)], "Row 0 .* has the operation 99; the last one is 9"),
+        ([(99, 0, 0, 0)], "Row 0 .* has the operation 99; the last one is 19"),
     ],
 )
 def test_a_program_that_makes_no_sense_is_refused_by_row(rows, message):
