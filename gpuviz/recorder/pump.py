@@ -346,7 +346,6 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
 
 @cache
 def _words(table: str, column: str) -> "pa.Array":
-    # Finding out a type imports dateutil, and a fork meanwhile leaves its lock held in the child.
     return texts(DICTIONARIES[table, column])
 
 
