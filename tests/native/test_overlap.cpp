@@ -50,11 +50,11 @@ struct Tables {
 
 void check_sums(const Lane& lane) {
     const auto& idle = lane.idle;
-    const auto causes =
-        idle.host + idle.dependency + idle.synchronization + idle.allocation + idle.unknown;
+    const auto causes = idle.host + idle.dependency + idle.synchronization + idle.allocation +
+                        idle.unrecorded_event + idle.gpu_busy + idle.unknown;
     CHECK_EQUAL(causes, lane.window.length() - lane.times.busy);
     for (const auto part : {idle.host, idle.dependency, idle.synchronization, idle.allocation,
-                            idle.unknown, lane.times.busy}) {
+                            idle.unrecorded_event, idle.gpu_busy, idle.unknown, lane.times.busy}) {
         CHECK_EQUAL(part >= 0, true);
     }
     CHECK_EQUAL(lane.times.kernel + lane.times.copy - lane.times.kernel_copy <= lane.times.busy,
