@@ -148,17 +148,15 @@ class Trials:
         """Return the replay until the request; None if the recording cannot be replayed."""
         import gpuviz
 
-        settings = ",".join(items)
-        program = self._program(max(capacity, 1), settings, before, change)
+        program = self._program(max(capacity, 1), before, change)
         try:
-            return gpuviz.replay(program, speed=0, settings=settings)
+            return gpuviz.replay(program, speed=0, settings=",".join(items))
         except (ValueError, RuntimeError, GpuvizError):
             return None
 
     def _program(
         self,
         capacity: int,
-        settings: str,
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
     ) -> "Recording":
@@ -184,7 +182,7 @@ class Trials:
         tables["devices"] = _device(device, capacity)
         manifest = replace(
             recording.manifest,
-            settings=settings,
+            settings=",".join(self._items),
             initial_events=initial,
             window_start_ns=0,
             window_end_ns=0,
