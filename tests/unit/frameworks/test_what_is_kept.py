@@ -156,7 +156,7 @@ def test_a_pool_goes_when_the_program_drops_it_after_its_recording(observed):
     cupy.cuda.set_allocator(pool.malloc)
     with observed() as recorder:
         held = cupy.cuda.alloc(9 * GIB)
-        with pytest.raises(memory.OutOfMemoryError, match="Unknown: 9.00 GiB were in use"):
+        with pytest.raises(memory.OutOfMemoryError, match=r"Unknown: 9\.00 GiB were in use"):
             cupy.cuda.alloc(8 * GIB)
         del held
     assert cupy.cuda.get_allocator() == pool.malloc
