@@ -71,6 +71,8 @@ def touches(recording: "Recording") -> Touches | None:
     if not (launched.num_rows and calls.num_rows and tables["activities"].num_rows):
         return None
     blocks = lifetimes(recording)
+    if not len(blocks):
+        return None
     correlation = plain(launched["correlation"])
     call = first_rows(plain(calls["correlation"]), correlation)
     times = plain(calls["time"])

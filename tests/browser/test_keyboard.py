@@ -86,7 +86,7 @@ def test_everything_that_can_be_used_shows_that_it_has_the_focus(page, streams, 
     open_report(page, streams, tmp_path)
     rings = []
 
-    for _ in range(24):
+    for _ in range(40):
         press(page, "Tab")
         rings.append(
             page.evaluate(

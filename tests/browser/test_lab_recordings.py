@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 import gpuviz
+from gpuviz.recording.derived import DERIVED_VERSION
 from tests.browser.lab import running_lab
 
 pytestmark = pytest.mark.browser
@@ -47,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "runs.pickle").write_bytes(pickle.dumps({"segments": [Runs()]}))
     (folder / "cut.pkl").write_bytes(SNAPSHOT.read_bytes()[:5000])
     (folder / "weights.pkl").write_bytes(pickle.dumps({"bias": [0.5, 1.5]}))
-    write_as_of(folder / "current.gpuviz", 1)
+    write_as_of(folder / "current.gpuviz", DERIVED_VERSION)
     write_as_of(folder / "old.gpuviz", 0)
     # The format is determined by the content, not by the name.
     shutil.copy(SNAPSHOT, folder / "snapshot.gpuviz")

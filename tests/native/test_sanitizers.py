@@ -28,4 +28,4 @@ def programs(request):
 
 @pytest.mark.parametrize("source", PROGRAMS, ids=lambda source: source.stem)
 def test_programs_run_clean(programs, source):
-    run([programs[source.stem]], timeout=120)
+    run([programs[source.stem]], timeout=600)

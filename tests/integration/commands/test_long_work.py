@@ -24,7 +24,11 @@ def long(tmp_path_factory):
     for _ in range(22):
         events = pa.concat_tables([events, events]).slice(0, EVENTS).combine_chunks()
     path = tmp_path_factory.mktemp("long") / "long.gpuviz"
-    return Recording(dict(made.tables) | {"memory_events": events}, made.manifest).save(path)
+    Recording(dict(made.tables) | {"memory_events": events}, made.manifest).save(path)
+    with pytest.MonkeyPatch.context() as patch:
+        # Equal rows expand like a bomb.
+        patch.setenv("GPUVIZ_LOAD_MAX_BYTES", str(1 << 32))
+        yield path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

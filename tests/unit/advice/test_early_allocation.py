@@ -69,3 +69,7 @@ def test_what_is_still_needed_together_saves_nothing():
         gpu.launch("finish", duration=1e-4, reads=[large], writes=[result])
 
     assert found(program, "R02") == []
+
+
+def test_a_recording_without_memory_has_no_finding_about_it():
+    assert found(lambda gpu: gpu.launch("alone", duration=1e-4), "R02") == []
