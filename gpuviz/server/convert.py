@@ -13,7 +13,7 @@ from pathlib import Path
 LARGEST_BYTES = 4 << 30
 
 
-def main(source: Path, target: Path, limit_s: int) -> int:
+def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
     from gpuviz.errors import FormatError
     from gpuviz.recording.recording import load
@@ -40,10 +40,10 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
-def _bound(limit_s: int) -> int:
+def _bound(limit_s: float) -> int:
     """Limit the time, memory and disk space of this process; return the memory limit in bytes."""
     # The alarm's default action kills the process, even if the server is gone.
-    signal.alarm(limit_s)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     _lower(resource.RLIMIT_DATA, memory_bytes)
     _lower(resource.RLIMIT_FSIZE, LARGEST_BYTES)
@@ -60,4 +60,4 @@ def _lower(limit: int, wanted: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])))
