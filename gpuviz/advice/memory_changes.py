@@ -12,7 +12,7 @@ from gpuviz.analysis.touches import Touches, touches
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -53,12 +53,15 @@ class DeviceBlocks:
         number: For each block of the device, its index in ``used.blocks``.
         begin: The place of each allocation.
         end: The place of each free.
-        first: The place before the line that first used each block, or its end if there is none.
-        last: The place after the line that last used each block, or its begin if there is none. A
-            program can free a block there, but not within the line.
+        first: The place before the line that first used each block, or its end if there is none;
+            its begin if that is unknown.
+        last: The place after the line that last used each block, or its begin if there is none; its
+            end if that is unknown. A program can free a block there, but not within the line.
         size: Bytes, rounded by the allocator.
         requested: Bytes that the program asked for.
         stack: Ids of ``stacks``.
+        is_initial: Whether each block was allocated before the recording, which then lacks its
+            earlier uses.
         is_freed: Whether the recording has the free of each block.
         is_used: Whether each block was used, or may have been.
         is_shared: Whether another or an unknown stream than the block's own used it. Then it must
@@ -81,6 +84,7 @@ class DeviceBlocks:
         self.size = blocks.size[self.number]
         self.requested = blocks.requested[self.number]
         self.stack = blocks.stack[self.number]
+        self.is_initial = blocks.alloc[self.number] < recording.manifest.initial_events
         self.is_freed = blocks.end[self.number] >= 0
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
@@ -90,7 +94,12 @@ class DeviceBlocks:
         last = 2 * np.searchsorted(times, ends, side="right")
         self.first = np.where(self.is_used, np.clip(first, self.begin, self.end), self.end)
         self.last = np.where(self.is_used, np.clip(last, self.begin, self.end), self.begin)
-        self.last = np.where(self.is_shared, self.end, self.last)
+        # Without a call stack it is unknown where the line of a call begins and ends.
+        unknown = plain(recording.tables["api_calls"]["stack"]) == 0
+        is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
+        is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
+        self.first = np.where(is_first_known, self.first, self.begin)
+        self.last = np.where(is_last_known, self.last, self.end)
         self._places = 2 * len(rows) + 2
         self.peak: Peak = peak(recording, device)
         level = self._level(())
@@ -187,6 +196,35 @@ class DeviceBlocks:
         np.add.at(steps, begin, self.size)
         np.subtract.at(steps, end, self.size)
         return np.cumsum(steps)
+
+
+def changes_by_line(
+    device: DeviceBlocks,
+    idle: "NDArray[Any]",
+    begin: "NDArray[Any]",
+    end: "NDArray[Any]",
+) -> "Iterator[tuple[NDArray[Any], Change, int]]":
+    """Yield what each line saves if all of its blocks get other lifetimes.
+
+    Args:
+        device: The blocks.
+        idle: Whether each block is at the peak without need.
+        begin: The new place of each block's allocation.
+        end: The new place of its free.
+
+    Yields:
+        The line's blocks that are at the peak without need, the change, and the bytes of the peak
+        that it saves; only lines that save something.
+    """
+    import numpy as np
+
+    is_changed = (begin != device.begin) | (end != device.end)
+    for site in np.unique(device.site[idle]).tolist():
+        of_site = np.flatnonzero((device.site == site) & is_changed)
+        change = Change(of_site, begin[of_site], end[of_site])
+        saved = device.saving(change)
+        if saved:
+            yield np.flatnonzero(idle & (device.site == site)), change, saved
 
 
 def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -17,18 +17,15 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: blocks that one line allocated are allocated at the peak, and the line that first uses
     each of them begins after it. The saving is the decrease of the peak if every block of that line
-    were allocated right before the line of its first use.
+    were allocated right before the line of its first use. Blocks from before the recording are not
+    counted: they may have been used there.
     """
     import numpy as np
 
-    can_wait = device.is_used & (device.first > device.begin)
-    idle = device.at_peak & can_wait & (device.first >= device.peak_place)
-    for site in np.unique(device.site[idle]).tolist():
-        of_site = np.flatnonzero((device.site == site) & can_wait)
-        change = Change(of_site, device.first[of_site], device.end[of_site])
-        saved = device.saving(change)
-        if saved:
-            yield _finding(device, np.flatnonzero(idle & (device.site == site)), change, saved)
+    begin = np.where(device.is_used, device.first, device.begin)
+    idle = device.at_peak & (begin >= device.peak_place) & (begin > device.begin)
+    for blocks, change, saved in changes_by_line(device, idle, begin, device.end):
+        yield _finding(device, blocks, change, saved)
 
 
 def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:

@@ -104,7 +104,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     fits = (target_call[match] == call[rows]) & (place[source] >= 0)
     fits &= blocks.requested[source] == blocks.requested[target]
     fits &= blocks.stream[source] == blocks.stream[target]
-    fits &= ~device.is_shared[place[source]]
+    fits &= ~device.is_shared[place[source]] & ~device.is_initial[place[target]]
     # Of several inputs, one can be overwritten.
     _, first = np.unique(call[rows[fits]], return_index=True)
     chosen = np.flatnonzero(fits)[first]

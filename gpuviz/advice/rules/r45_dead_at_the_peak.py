@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -22,14 +22,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """
     import numpy as np
 
-    can_end = device.is_freed & device.is_used & (device.last < device.end)
-    dead = device.at_peak & can_end & (device.last <= device.peak_place)
-    for site in np.unique(device.site[dead]).tolist():
-        of_site = np.flatnonzero((device.site == site) & can_end)
-        change = Change(of_site, device.begin[of_site], device.last[of_site])
-        saved = device.saving(change)
-        if saved:
-            yield _finding(device, np.flatnonzero(dead & (device.site == site)), change, saved)
+    end = np.where(device.is_freed & device.is_used, device.last, device.end)
+    dead = device.at_peak & (end <= device.peak_place)
+    for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
+        yield _finding(device, blocks, change, saved)
 
 
 def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:

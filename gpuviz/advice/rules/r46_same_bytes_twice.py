@@ -65,7 +65,7 @@ def _joins(device: DeviceBlocks) -> "NDArray[Any]":
     is_join = seen & np.isin(names[np.maximum(used.activity, 0)], joining)
     is_join &= used.first[used.block] == used.call
     joined = np.unique(used.block[is_join])
-    return np.flatnonzero(np.isin(device.number, joined))
+    return np.flatnonzero(np.isin(device.number, joined) & ~device.is_initial)
 
 
 def _finding(

@@ -131,3 +131,12 @@ def test_without_streams_nothing_is_known():
         keeps(gpu)
 
     assert [each for each in recorder.recording.findings(small=True) if each.rule == "R45"] == []
+
+
+def test_without_call_stacks_the_end_of_a_line_is_unknown():
+    gpu = gpuviz.SimulatedGPU()
+    with gpuviz.record(device=gpu, stacks=False) as recorder:
+        keeps(gpu)
+        gpu.synchronize()
+
+    assert [each for each in recorder.recording.findings(small=True) if each.rule == "R45"] == []

@@ -1,6 +1,6 @@
 """R02: arrays that are allocated before the peak and used after it."""
 
-from tests.unit.advice.programs import MIB, found, saved
+from tests.unit.advice.programs import MIB, found, recorded, saved
 
 
 def early(gpu):
@@ -73,3 +73,22 @@ def test_what_is_still_needed_together_saves_nothing():
 
 def test_a_recording_without_memory_has_no_finding_about_it():
     assert found(lambda gpu: gpu.launch("alone", duration=1e-4), "R02") == []
+
+
+def test_a_block_from_before_a_window_may_have_been_used_there():
+    def program(gpu):
+        result = gpu.empty(32 * MIB)
+        gpu.launch("start", duration=1e-4, writes=[result])
+        gpu.synchronize()
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        gpu.launch("finish", duration=1e-4, reads=[result])
+
+    recording = recorded(program)
+    times = recording.table("memory_events")["time"].to_pylist()
+    begin = max(time for time in times if time < recording.peak().time_ns)
+    cut = recording.window(begin + 1, recording.duration_ns)
+
+    assert cut.manifest.initial_events > 0
+    assert [each.rule for each in cut.findings(small=True) if each.rule == "R02"] == []
