@@ -114,7 +114,7 @@ class _Scale:
 
     def __init__(self, recording: "Recording") -> None:
         self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
-        self._duration_ns = max(recording.duration_ns, 1)
+        self._duration_ns = max(recording.covered_ns, 1)
 
     def is_relevant(self, finding: "Finding") -> bool:
         """Return whether a finding saves enough to be shown."""

@@ -389,6 +389,12 @@ class Recording:
         """The times that the recording covers, in ns: those of its window, else all."""
         return self.bounds or (0, self.duration_ns)
 
+    @property
+    def covered_ns(self) -> int:
+        """Length of `time_range`, in ns."""
+        start, end = self.time_range
+        return end - start
+
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The ordinals of the devices in the recording, in ascending order."""

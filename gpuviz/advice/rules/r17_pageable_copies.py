@@ -66,7 +66,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         rates = np.array([measured[each] or _TYPICAL_RATE for each in directions[work].tolist()])
         copies = _Copies(work, sizes[work], rates, tuple(measured.values()))
         host_ns = int(_transfer_ns(recording)[np.unique(schedule.call[work])].sum())
-        if work.size and host_ns >= _LEAST_SHARE * recording.duration_ns:
+        if work.size and host_ns >= _LEAST_SHARE * recording.covered_ns:
             yield _finding(recording, schedule, copies)
 
 

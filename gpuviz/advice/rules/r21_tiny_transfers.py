@@ -120,7 +120,7 @@ def _finding(
     saved_ns = schedule.saved_ns(
         duration=shorter, without_wait=between, without_gap=gaps, instant=between
     )
-    if saved_ns < _LEAST_SHARE * recording.duration_ns:
+    if saved_ns < _LEAST_SHARE * recording.covered_ns:
         return
     count = len(rows.work) + len(rows.first)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows]

@@ -126,7 +126,7 @@ def _finding(
     shorter = schedule.duration.copy()
     shorter[work] -= copies.could_overlap
     saved_ns = min(schedule.saved_ns(duration=shorter), at_most_ns)
-    if saved_ns < _LEAST_SHARE * recording.duration_ns:
+    if saved_ns < _LEAST_SHARE * recording.covered_ns:
         return
     total_ns = int(schedule.duration[work].sum())
     longest = work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]

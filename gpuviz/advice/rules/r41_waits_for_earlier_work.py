@@ -82,7 +82,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         return
     for waits in _longest(recording, schedule):
         waited_ns = waits.total_ns(schedule)
-        if waited_ns >= max(_LEAST_SHARE * recording.duration_ns, waits.transfer_ns):
+        if waited_ns >= max(_LEAST_SHARE * recording.covered_ns, waits.transfer_ns):
             yield _finding(recording, schedule, waits, waited_ns)
 
 
@@ -160,7 +160,7 @@ def _reason(recording: "Recording", waits: _Waits, longest: str, source: str, sa
     after = (
         f"After the waits the GPU idles until the next launch; without them the work would end "
         f"{format_duration(saved_ns)} earlier."
-        if saved_ns >= _LEAST_SHARE * recording.duration_ns
+        if saved_ns >= _LEAST_SHARE * recording.covered_ns
         else "The GPU is busy during the waits and hardly idle after them, so that removing them "
         "saves almost nothing."
     )

@@ -65,7 +65,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     for device in recording.devices:
         gaps = host_gaps(schedule, device)
         for place in _places(recording, gaps):
-            enough = place.idle_ns >= _LEAST_SHARE * recording.duration_ns
+            enough = place.idle_ns >= _LEAST_SHARE * recording.covered_ns
             if enough and len(place.calls) >= _LEAST_TIMES:
                 yield _finding(recording, schedule, gaps, place, device)
 

@@ -98,7 +98,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         could_overlap = shorter[reasons != _FULL].sum()
         why = int(np.argmax(weights))
         if (
-            could_overlap >= _LEAST_SHARE * recording.duration_ns
+            could_overlap >= _LEAST_SHARE * recording.covered_ns
             and weights[why] >= _LEAST_EXPLAINED * could_overlap
         ):
             chosen = switches.chosen(reasons == why)

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.recording.recording import Recording
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed
@@ -130,3 +131,20 @@ def test_a_kernel_is_named_without_arguments_and_scopes(name, short):
     (finding,) = found(program, "R42")
 
     assert finding.title.startswith(f"{short} takes 100 % ")
+
+
+def test_what_is_little_of_a_recording_can_be_much_of_a_window():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.work_on_host(100.0)
+        gpu.launch("narrow", duration=0.1, grid=(1,))
+        gpu.synchronize()
+        gpu.launch("wide", duration=0.1)
+        gpu.synchronize()
+    whole = recorder.recording
+    start = whole.table("activities")["time"][0].as_py()
+    window = whole.window(start - 1000, whole.duration_ns)
+
+    assert window.covered_ns == whole.duration_ns - start + 1000
+    assert "R42" not in [each.rule for each in whole.findings()]
+    assert "R42" in [each.rule for each in window.findings()]
