@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.advice.finding import Evidence
 from gpuviz.analysis.classification import records_of
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows
@@ -34,6 +35,8 @@ _NEXT_NS = 1_000
 _MOST_STREAMS = 64
 # More than any GPU runs at once; a product of three damaged numbers could overflow.
 _MOST_BLOCKS = 1 << 31
+# Rows in the evidence of a finding.
+_MOST_SHOWN = 1000
 _NEVER = -(2**62)
 # Times of a damaged recording are clipped, so that no sum of them overflows.
 _LIMIT = 2**60
@@ -116,6 +119,16 @@ class Schedule:
         parts = [*self._of_threads(), *self._of_calls(), *self._of_activities()]
         self._constraints = _sorted(parts)
         self._pin_unexplained()
+
+    def evidence(self, work: "NDArray[Any]") -> Evidence:
+        """Return the longest of some activities, and the time from the first to the last."""
+        import numpy as np
+
+        longest = work[np.argsort(-self.duration[work], kind="stable")[:_MOST_SHOWN]]
+        rows = tuple(np.sort(self.rows[longest]).tolist())
+        return Evidence(
+            "activities", rows, (int(self.begin[work].min()), int(self.end[work].max()))
+        )
 
     def saved_ns(
         self,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.schedule import COPY, Schedule
 from gpuviz.analysis.calls import CallKind, call_kinds
@@ -29,7 +29,6 @@ _TYPICAL_RATE = 25e9
 _LEAST_SHARE = 0.01
 # Pinning memory costs more than a copy, so it has to be used again.
 _LEAST_COPIES = 4
-_MOST_ROWS = 1000
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -125,7 +124,6 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
     returns = np.zeros(calls.num_rows, bool)
     returns[own] = call_kinds(recording.tables)[own] == CallKind.PAGEABLE_MEMCPY
     copied, called_ns = int(sizes.sum()), int(durations(calls)[own].sum())
-    longest = work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]
     return Finding(
         rule="R17",
         title=(
@@ -149,11 +147,7 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
         lines=longest_lines(
             recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
         ),
-        evidence=Evidence(
-            "activities",
-            tuple(np.sort(schedule.rows[longest]).tolist()),
-            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
-        ),
+        evidence=schedule.evidence(work),
     )
 
 

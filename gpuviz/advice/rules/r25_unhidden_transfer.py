@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import COPY, KERNEL, Schedule
@@ -27,7 +27,6 @@ _MOST_HIDDEN = 0.5
 # A pipeline needs several steps.
 _LEAST_COPIES = 4
 _LEAST_SHARE = 0.01
-_MOST_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,6 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 def _finding(
     schedule: Schedule, copies: _Copies, device: int, at_most_ns: int
 ) -> "Iterator[Finding]":
-    import numpy as np
 
     recording, work = schedule.recording, copies.work
     shorter = schedule.duration.copy()
@@ -129,7 +127,6 @@ def _finding(
     if saved_ns < _LEAST_SHARE * recording.covered_ns:
         return
     total_ns = int(schedule.duration[work].sum())
-    longest = work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]
     yield Finding(
         rule="R25",
         title=(
@@ -150,9 +147,5 @@ def _finding(
         lines=longest_lines(
             recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
         ),
-        evidence=Evidence(
-            "activities",
-            tuple(np.sort(schedule.rows[longest]).tolist()),
-            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
-        ),
+        evidence=schedule.evidence(work),
     )
