@@ -1,0 +1,138 @@
+"""The memory operations of one device of a recording, ready to be repeated by an allocator."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.recording.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+# More than any GPU has; for recordings that do not contain the size of their device.
+UNLIMITED = 1 << 44
+
+
+class DeviceReplay:
+    """The operations of one device, with an allocator and a simulated device.
+
+    Args:
+        recording: The recording.
+        row: The device's row of ``devices``.
+        settings: The allocator's settings, or ``cupy`` for CuPy's own pool; by default those of the
+            recording.
+        capacity: Memory of the device in bytes; by default that of the recorded device.
+
+    Attributes:
+        capacity: Memory of the device in bytes; 0 if unknown, and then unlimited.
+        device: The simulated device.
+        allocator: The allocator that repeats the operations.
+        events: The recorded events.
+        operations: What they repeat.
+
+    Raises:
+        ValueError: ``settings`` has an unknown key or a bad value.
+    """
+
+    def __init__(
+        self,
+        recording: "Recording",
+        row: Mapping[str, Any],
+        settings: str | None,
+        capacity: int | None,
+    ) -> None:
+        self.capacity: int = row["total_memory"] if capacity is None else capacity
+        self.events = _recorded_events(recording, row["id"])
+        self.operations = _operations(recording, self.events, settings, self.capacity)
+        limit = self.operations.inferred_limit
+        if settings == CUPY and limit is not None:
+            # A limit of CuPy's pool has another effect than a full device, which it was.
+            self.capacity = limit
+            self.operations = _operations(recording, self.events, settings, limit)
+        self.device = _core.SimulatedDevice(self.capacity or UNLIMITED, ordinal=row["id"])
+        self.allocator: _core.Allocator
+        if settings == CUPY:
+            self.allocator = _core.CupyPool(self.device)
+        else:
+            self.allocator = _core.CachingAllocator(self.device, parsed(recording, settings))
+
+    def outcome(self, initial_events: int, large_page: int) -> _core.ReplayOutcome:
+        """Repeat the operations, once, and return what they led to.
+
+        Args:
+            initial_events: The number of events that describe what existed before the recording.
+            large_page: Bytes by which expandable segments for large requests grow.
+        """
+        outcome = _core.ReplayOutcome(initial_events=initial_events, large_page=large_page)
+        self.allocator.attach(outcome)
+        program = self.operations.program
+        _core.Replayer(program, self.device, self.allocator, outcome).run()
+        self.allocator.detach()
+        outcome.finish()
+        return outcome
+
+
+def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:
+    """Return settings of torch's allocator; those of the recording if None."""
+    if settings is None:
+        return allocator_settings(recording)
+    return _core.AllocatorSettings.parse("" if settings == CUPY else settings)
+
+
+def _operations(
+    recording: "Recording", events: _core.RecordedEvents, settings: str | None, capacity: int
+) -> _core.RecordedOperations:
+    manifest = recording.manifest
+    recorded, own = allocator_settings(recording), parsed(recording, settings)
+    of_gpuviz = manifest.allocator == "caching"
+    filters = _core.CachingAllocator.PoolFilter
+    return events.operations(
+        settings=recorded if own.per_process_memory_fraction is None else own,
+        initial_events=manifest.initial_events,
+        capacity=capacity,
+        lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
+        keeps_settings=settings != CUPY and _are_alike(own, recorded),
+        keeps_limits=settings is None or own.per_process_memory_fraction is None,
+        pool_filter=filters.this_thread if of_gpuviz else filters.everything,
+    )
+
+
+def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) -> bool:
+    """Return whether two settings differ at most in the fraction of memory."""
+    compared = (
+        "max_split_size",
+        "max_non_split_rounding_size",
+        "large_segment_size",
+        "garbage_collection_threshold",
+        "expandable_segments",
+        "roundup_power2_divisions",
+    )
+    return all(getattr(first, name) == getattr(second, name) for name in compared)
+
+
+def _has_empty_cache(recording: "Recording") -> bool:
+    import numpy as np
+
+    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    return bool(np.any(actions == ACTIONS.index("empty_cache")))
+
+
+def _recorded_events(recording: "Recording", device: int) -> _core.RecordedEvents:
+    import numpy as np
+
+    table = recording.table("memory_events")
+    columns = {
+        field.name: codes(table["action"], ACTIONS)
+        if field.name == "action"
+        else plain(table[field.name])
+        for field in schemas()["memory_events"]
+    }
+    streams = recording.table("streams")
+    return _core.RecordedEvents(
+        {name: np.ascontiguousarray(values) for name, values in columns.items()},
+        device,
+        np.ascontiguousarray(plain(streams["id"])),
+        np.ascontiguousarray(plain(streams["handle"])),
+    )
