@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
+    from gpuviz.advice.reserved_memory import ReservedMemory
     from gpuviz.advice.schedule import Schedule
     from gpuviz.recording.recording import Recording
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
+    AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
 
 # What saves less is not shown unless asked for.
 LEAST_SHARE = 0.01
@@ -66,6 +68,21 @@ def time_rules() -> "tuple[TimeRule, ...]":
     )
 
 
+def allocator_rules() -> "tuple[AllocatorRule, ...]":
+    """Return the rules about what the allocator reserves, each in the file named after it."""
+    from gpuviz.advice.rules import (
+        r11_allocator_settings,
+        r15_stranded_on_streams,
+        r16_parked_by_record_stream,
+    )
+
+    return (
+        r11_allocator_settings.find,
+        r15_stranded_on_streams.find,
+        r16_parked_by_record_stream.find,
+    )
+
+
 def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, ...]":
     """Return what costs memory or time in a recording, and what to change; most saving first.
 
@@ -75,7 +92,7 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
             or saves nothing after the findings before it.
     """
     scale = _Scale(recording)
-    found = list(_about_time(recording))
+    found = [*_about_time(recording), *_about_reserved_memory(recording)]
     for device in device_blocks(recording):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
@@ -96,6 +113,14 @@ def _about_time(recording: "Recording") -> "Iterator[Finding]":
         yield from rule(schedule)
 
 
+def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
+    from gpuviz.advice.reserved_memory import reserved_memory
+
+    for device in reserved_memory(recording):
+        for rule in allocator_rules():
+            yield from rule(device)
+
+
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
     """Yield the findings with what each saves after the ones before it."""
     peak, changes = device.peak.bytes, list["Change"]()
@@ -114,15 +139,23 @@ class _Scale:
 
     def __init__(self, recording: "Recording") -> None:
         self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
+        self._reserved = {
+            device: recording.memory_stats(device)["reserved_bytes.all.peak"]
+            for device in recording.devices
+        }
         self._duration_ns = max(recording.covered_ns, 1)
 
     def is_relevant(self, finding: "Finding") -> bool:
         """Return whether a finding saves enough to be shown."""
         enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
         is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
-        return finding.saved_bytes >= enough or is_long
+        reserved = max(LEAST_SHARE * self._reserved.get(finding.device, 0), LEAST_BYTES)
+        is_large = finding.saved_bytes >= enough or finding.saved_reserved_bytes >= reserved
+        return is_large or is_long
 
     def share(self, finding: "Finding") -> float:
-        """Return the larger of the shares of the peak and of the duration that it saves."""
+        """Return the largest of the shares of the peaks and of the duration that it saves."""
         of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
-        return max(of_bytes, finding.saved_ns / self._duration_ns)
+        reserved = max(self._reserved.get(finding.device, 0), 1)
+        of_reserved = finding.saved_reserved_bytes / reserved
+        return max(of_bytes, of_reserved, finding.saved_ns / self._duration_ns)

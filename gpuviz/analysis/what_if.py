@@ -195,9 +195,7 @@ def _replayed(
 ) -> dict[str, Any]:
     row = next(row for row in recording.table("devices").to_pylist() if row["id"] == device)
     replayed = DeviceReplay(recording, row, settings, capacity)
-    found = replayed.outcome(
-        recording.manifest.initial_events, parsed(recording, settings).large_segment_size
-    )
+    found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak
     return {
