@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.memory_changes import device_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -80,8 +80,9 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        sequence = _in_sequence(device, of_device)
+        sequence = list(_in_sequence(device, of_device))
         found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
+        found.extend(_of_the_rest(device, sequence))
     shown = (finding for finding in found if small or scale.is_relevant(finding))
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
@@ -107,6 +108,17 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
         after = device.peak_after(changes)
         yield replace(finding, further_bytes=max(peak - after, 0))
         peak = min(peak, after)
+
+
+def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
+    """Yield what several lines together save after the findings about single ones."""
+    from gpuviz.advice.rules import r03_longer_than_used
+
+    changes = [each.lifetimes for each in found if each.lifetimes is not None]
+    before = device.peak_after(changes)
+    for finding in r03_longer_than_used.find(device, changes):
+        after = device.peak_after([*changes, *filter(None, [finding.lifetimes])])
+        yield replace(finding, further_bytes=before - after)
 
 
 class _Scale:
