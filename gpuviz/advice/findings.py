@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
+from gpuviz.advice.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
-
-# What saves less is not shown unless asked for.
-LEAST_SHARE = 0.01
-LEAST_BYTES = 8 << 20
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -74,8 +71,8 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
-    scale = _Scale(recording)
-    found = list(_about_time(recording))
+    scale = Scale(recording)
+    found = list(_about_time(recording, scale, small=small))
     for device in device_blocks(recording):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
@@ -87,14 +84,22 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
-def _about_time(recording: "Recording") -> "Iterator[Finding]":
+def _about_time(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+    """Yield the findings about time with what each saves after the ones before it."""
     from gpuviz.advice.schedule import Schedule
 
     if not recording.tables["activities"].num_rows:
         return
     schedule = Schedule(recording)
-    for rule in time_rules():
-        yield from rule(schedule)
+    found = [each for rule in time_rules() for each in rule(schedule)]
+    found = [each for each in found if small or scale.is_relevant(each)]
+    found.sort(key=lambda finding: -finding.saved_ns)
+    changes = [each.schedule for each in found if each.schedule is not None]
+    further = iter(schedule.saved_in_sequence(changes))
+    for each in found:
+        further_ns = each.saved_ns if each.schedule is None else next(further)
+        if small or further_ns:
+            yield replace(each, further_ns=further_ns, schedule=None)
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
@@ -119,22 +124,3 @@ def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterato
     for finding in r03_longer_than_used.find(device, changes):
         after = device.peak_after([*changes, *filter(None, [finding.lifetimes])])
         yield replace(finding, further_bytes=before - after)
-
-
-class _Scale:
-    """What the savings of a recording's findings are compared with."""
-
-    def __init__(self, recording: "Recording") -> None:
-        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
-        self._duration_ns = max(recording.covered_ns, 1)
-
-    def is_relevant(self, finding: "Finding") -> bool:
-        """Return whether a finding saves enough to be shown."""
-        enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
-        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
-        return finding.saved_bytes >= enough or is_long
-
-    def share(self, finding: "Finding") -> float:
-        """Return the larger of the shares of the peak and of the duration that it saves."""
-        of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
-        return max(of_bytes, finding.saved_ns / self._duration_ns)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import COPY, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
-# `findings` hides what saves less than this share.
-_LEAST_SHARE = 0.01
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 _MOST_ROWS = 1000
@@ -82,7 +81,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         return
     for waits in _longest(recording, schedule):
         waited_ns = waits.total_ns(schedule)
-        if waited_ns >= max(_LEAST_SHARE * recording.covered_ns, waits.transfer_ns):
+        if waited_ns >= max(schedule.relevant_ns, waits.transfer_ns):
             yield _finding(recording, schedule, waits, waited_ns)
 
 
@@ -127,7 +126,8 @@ def _finding(recording: "Recording", schedule: Schedule, waits: _Waits, waited_n
 
     removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
     removed[waits.all_calls] = True
-    saved_ns = schedule.saved_ns(without_wait=removed)
+    change = ScheduleChange(without_wait=removed)
+    saved_ns = schedule.saved_alone(change)
     time_ns = waits.time_on(schedule)
     launched = stacks_of(recording.tables, schedule.call[waits.work])
     line = line_of(recording, waits.stack, format_duration(waited_ns))
@@ -137,11 +137,12 @@ def _finding(recording: "Recording", schedule: Schedule, waits: _Waits, waited_n
     return Finding(
         rule="R41",
         title=f"{text_of(line)} waits {format_duration(waited_ns)} for earlier work of the GPU.",
-        reason=_reason(recording, waits, behind[0].amount, text_of(behind[0]), saved_ns),
+        reason=_reason(schedule, waits, behind[0], saved_ns),
         change=_change(waits),
         certainty="possible",
         device=int(schedule.device[longest]),
         saved_ns=saved_ns,
+        schedule=change,
         lines=(line, *behind),
         evidence=Evidence(
             "host_waits",
@@ -151,7 +152,7 @@ def _finding(recording: "Recording", schedule: Schedule, waits: _Waits, waited_n
     )
 
 
-def _reason(recording: "Recording", waits: _Waits, longest: str, source: str, saved_ns: int) -> str:
+def _reason(schedule: Schedule, waits: _Waits, longest: Line, saved_ns: int) -> str:
     transfer = (
         f" The copies themselves take {format_duration(waits.transfer_ns)}."
         if waits.is_copy
@@ -160,13 +161,13 @@ def _reason(recording: "Recording", waits: _Waits, longest: str, source: str, sa
     after = (
         f"After the waits the GPU idles until the next launch; without them the work would end "
         f"{format_duration(saved_ns)} earlier."
-        if saved_ns >= _LEAST_SHARE * recording.covered_ns
+        if saved_ns >= schedule.relevant_ns
         else "The GPU is busy during the waits and hardly idle after them, so that removing them "
         "saves almost nothing."
     )
     return (
         f"The host waits in {format_counted(len(waits.rows), 'call')} for work that was launched "
-        f"before, {longest} of it for {source}.{transfer} {after}"
+        f"before, {longest.amount} of it for {text_of(longest)}.{transfer} {after}"
     )
 
 

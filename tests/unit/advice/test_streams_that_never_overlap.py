@@ -125,7 +125,7 @@ def test_streams_in_turn_are_found_and_overlap_saves_what_was_predicted(
 
 
 def test_pageable_copies_that_keep_streams_from_overlapping_are_found():
-    (finding,) = found(pageable_pipeline, "R44")
+    (finding,) = small(pageable_pipeline, "R44")
 
     assert 0 < finding.saved_ns < saved_ns(pageable_pipeline, pinned_pipeline)
     assert finding.title.endswith(
