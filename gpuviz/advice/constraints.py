@@ -55,11 +55,6 @@ class Constraints:
     work: "NDArray[Any]"
     call: "NDArray[Any]"
 
-    def are(self, order: int) -> "NDArray[Any]":
-        """Return which constraints are between activities, for a reason such as `BY_EVENT`."""
-        chosen: NDArray[Any] = (self.work >= 0) & (self.call == order)
-        return chosen
-
 
 class Moments:
     """Numbers of the moments of a recording, in the order of their times.
@@ -135,7 +130,8 @@ class Orders:
         np.maximum.at(since, call, done)
         calls = np.arange(len(trace.called))
         yield _of(moments.start, moments.end, trace.returned - since, OWN, calls)
-        late = done > trace.called[call]
+        # Of several activities, the call waited for the last.
+        late = (done > trace.called[call]) & (done == since[call])
         lag = trace.returned[call] - trace.begin[work]
         usual = trace.duration[work] + np.minimum(trace.returned[call] - done, _NEXT_NS)
         lag = np.where(late, lag, np.minimum(lag, usual))

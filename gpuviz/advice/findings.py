@@ -43,6 +43,8 @@ def time_rules() -> "tuple[TimeRule, ...]":
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
+        r23_default_stream_order,
+        r24_needless_event,
         r25_unhidden_transfer,
         r27_launch_bound,
         r41_waits_for_earlier_work,
@@ -54,6 +56,8 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
+        r23_default_stream_order.find,
+        r24_needless_event.find,
         r25_unhidden_transfer.find,
         r27_launch_bound.find,
         r41_waits_for_earlier_work.find,

@@ -82,6 +82,29 @@ class Schedule(Trace):
         """Return what one change saves, in ns."""
         return self.saved_in_sequence([change])[0]
 
+    def orders(self, *reasons: int) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return the constraints between activities for some reasons, such as `BY_EVENT`.
+
+        Returns:
+            The numbers of the constraints, the earlier activities and the later ones.
+        """
+        import numpy as np
+
+        constraints = self.constraints
+        chosen = (constraints.work >= 0) & np.isin(constraints.call, reasons)
+        rows = np.flatnonzero(chosen)
+        begins = np.full(len(self._moments.times), -1)
+        begins[self._moments.begun] = np.arange(len(self._moments.begun))
+        return rows, constraints.work[rows], begins[constraints.target[rows]]
+
+    def without(self, rows: "NDArray[Any]") -> ScheduleChange:
+        """Return the change by which some constraints no longer hold."""
+        import numpy as np
+
+        removed = np.zeros(len(self.constraints.lag), bool)
+        removed[rows] = True
+        return ScheduleChange(without_order=removed)
+
     def _shorter(self, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
         """Return the durations of the activities after some changes."""
         import numpy as np

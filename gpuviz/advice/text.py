@@ -67,7 +67,7 @@ def unknown(recording: "Recording") -> tuple[str, ...]:
     elif not tables["launch_blocks"].num_rows:
         sentences.append(
             "It was not recorded which kernels use which arrays, so nothing is said about arrays "
-            "that are not used."
+            "that are not used, nor about streams that wait for others without need."
         )
     if recording.dropped:
         sentences.append("Events are missing, so nothing is said about arrays.")

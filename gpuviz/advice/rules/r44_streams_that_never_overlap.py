@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
@@ -39,17 +38,12 @@ _WHY = {
     _COPIES: "the host waits in copies of pageable memory before it launches the next work",
     _SYNCHRONIZATIONS: "the host synchronizes before it launches the next work",
     _HOST: "the host launches the work of one stream after that of the other has ended",
-    _EVENTS: "one waits for an event of the other",
-    _DEFAULT: "the default stream and blocking streams wait for each other",
 }
 _CHANGE = {
     _COPIES: "Use pinned host memory (cupyx.empty_pinned), so that asynchronous copies return at "
     "once, and launch the work of all streams before you wait for any.",
     _SYNCHRONIZATIONS: "Launch the work of all streams before you wait for any.",
     _HOST: "Launch the work of all streams first, and let the host work afterwards.",
-    _EVENTS: "Wait only for events of work whose results the stream uses.",
-    _DEFAULT: "Create the streams with non_blocking=True and use no default stream beside them, or "
-    "order what belongs together by events.",
 }
 
 
@@ -107,11 +101,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     shorter of two successive activities of different streams, if they are a copy and a kernel,
     copies in different directions, or kernels with no more blocks than multiprocessors together. At
     least half of it must have one reason. Kernels that fill the GPU cannot overlap, and are no
-    fault.
+    fault; R23 and R24 find default streams and events that keep streams apart without need.
 
-    Saving: the recording's `Schedule`, replayed without the reason: the waits of the host, of the
-    default stream or for events. If the host launches too late for other reasons, nothing is
-    predicted. ``possible``, because the program may need the order.
+    Saving: the recording's `Schedule`, replayed without the host's waits. If the host launches too
+    late for other reasons, nothing is predicted. ``possible``, because the program may need the
+    order.
     """
     for streams in apart_streams(schedule):
         yield _finding(schedule, streams)
@@ -138,10 +132,8 @@ def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
         weights[[_FULL, _UNKNOWN]] = 0
         could_overlap = shorter[reasons != _FULL].sum()
         why = int(np.argmax(weights))
-        if (
-            could_overlap >= schedule.relevant_ns
-            and weights[why] >= _LEAST_EXPLAINED * could_overlap
-        ):
+        is_explained = weights[why] >= _LEAST_EXPLAINED * could_overlap
+        if why in _WHY and could_overlap >= schedule.relevant_ns and is_explained:
             chosen = switches.chosen(reasons == why)
             yield ApartStreams(device, _names(recording, busy), chosen, why)
 
@@ -299,9 +291,6 @@ def _change_of(
     """Return the schedule without the reason; nothing if the host launches late."""
     import numpy as np
 
-    if why in (_EVENTS, _DEFAULT):
-        order = BY_EVENT if why == _EVENTS else BY_DEFAULT_STREAM
-        return ScheduleChange(without_order=schedule.constraints.are(order))
     if why == _HOST:
         return ScheduleChange()
     rows = _blocking(recording, copies=why == _COPIES)
