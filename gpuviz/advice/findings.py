@@ -43,6 +43,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
+        r22_needless_synchronization,
         r23_default_stream_order,
         r24_needless_event,
         r25_unhidden_transfer,
@@ -56,6 +57,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
+        r22_needless_synchronization.find,
         r23_default_stream_order.find,
         r24_needless_event.find,
         r25_unhidden_transfer.find,

@@ -83,6 +83,11 @@ class Sharing:
         found |= self._epoch(before) != self._epoch(after)
         return found
 
+    @property
+    def is_any(self) -> bool:
+        """Whether any two streams share memory, or may."""
+        return bool(self._shared.any())
+
     def _epoch_ends(self) -> "NDArray[Any]":
         import numpy as np
 
