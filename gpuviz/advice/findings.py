@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
+from gpuviz.advice.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
     AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
-
-# What saves less is not shown unless asked for.
-LEAST_SHARE = 0.01
-LEAST_BYTES = 8 << 20
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -48,6 +45,9 @@ def time_rules() -> "tuple[TimeRule, ...]":
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
+        r22_needless_synchronization,
+        r23_default_stream_order,
+        r24_needless_event,
         r25_unhidden_transfer,
         r27_launch_bound,
         r41_waits_for_earlier_work,
@@ -59,6 +59,9 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
+        r22_needless_synchronization.find,
+        r23_default_stream_order.find,
+        r24_needless_event.find,
         r25_unhidden_transfer.find,
         r27_launch_bound.find,
         r41_waits_for_earlier_work.find,
@@ -91,26 +94,36 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
-    scale = _Scale(recording)
-    found = [*_about_time(recording), *_about_reserved_memory(recording)]
+    scale = Scale(recording)
+    found = list(_about_time(recording, scale, small=small))
+    found.extend(_about_reserved_memory(recording))
     for device in device_blocks(recording):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        sequence = _in_sequence(device, of_device)
+        sequence = list(_in_sequence(device, of_device))
         found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
+        found.extend(_of_the_rest(device, sequence))
     shown = (finding for finding in found if small or scale.is_relevant(finding))
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
-def _about_time(recording: "Recording") -> "Iterator[Finding]":
+def _about_time(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+    """Yield the findings about time with what each saves after the ones before it."""
     from gpuviz.advice.schedule import Schedule
 
     if not recording.tables["activities"].num_rows:
         return
     schedule = Schedule(recording)
-    for rule in time_rules():
-        yield from rule(schedule)
+    found = [each for rule in time_rules() for each in rule(schedule)]
+    found = [each for each in found if small or scale.is_relevant(each)]
+    found.sort(key=lambda finding: -finding.saved_ns)
+    changes = [each.schedule for each in found if each.schedule is not None]
+    further = iter(schedule.saved_in_sequence(changes))
+    for each in found:
+        further_ns = each.saved_ns if each.schedule is None else next(further)
+        if small or further_ns:
+            yield replace(each, further_ns=further_ns, schedule=None)
 
 
 def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
@@ -134,28 +147,12 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
         peak = min(peak, after)
 
 
-class _Scale:
-    """What the savings of a recording's findings are compared with."""
+def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
+    """Yield what several lines together save after the findings about single ones."""
+    from gpuviz.advice.rules import r03_longer_than_used
 
-    def __init__(self, recording: "Recording") -> None:
-        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
-        self._reserved = {
-            device: recording.memory_stats(device)["reserved_bytes.all.peak"]
-            for device in recording.devices
-        }
-        self._duration_ns = max(recording.covered_ns, 1)
-
-    def is_relevant(self, finding: "Finding") -> bool:
-        """Return whether a finding saves enough to be shown."""
-        enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
-        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
-        reserved = max(LEAST_SHARE * self._reserved.get(finding.device, 0), LEAST_BYTES)
-        is_large = finding.saved_bytes >= enough or finding.saved_reserved_bytes >= reserved
-        return is_large or is_long
-
-    def share(self, finding: "Finding") -> float:
-        """Return the largest of the shares of the peaks and of the duration that it saves."""
-        of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
-        reserved = max(self._reserved.get(finding.device, 0), 1)
-        of_reserved = finding.saved_reserved_bytes / reserved
-        return max(of_bytes, of_reserved, finding.saved_ns / self._duration_ns)
+    changes = [each.lifetimes for each in found if each.lifetimes is not None]
+    before = device.peak_after(changes)
+    for finding in r03_longer_than_used.find(device, changes):
+        after = device.peak_after([*changes, *filter(None, [finding.lifetimes])])
+        yield replace(finding, further_bytes=before - after)

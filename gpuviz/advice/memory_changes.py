@@ -5,11 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Line
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
-from gpuviz.analysis.touches import Touches, touches
+from gpuviz.analysis.touches import Touches, touches, without_touches
 from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+_KINDS = DICTIONARIES["activities", "kind"]
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 # Half of the window that shows a moment: a share of the recording, and at least a microsecond.
 _AROUND = 0.02
 _LEAST_NS = 1000
@@ -41,8 +45,8 @@ class Change:
 class DeviceBlocks:
     """The blocks of a device and the work that used them.
 
-    The order of events is a scale of *places*: event ``i`` of the device is at ``2 * i + 1``, and
-    what happens between two events is at the even number between theirs.
+    A scale of *places* orders the device's memory events and the begins and ends of the lines that
+    first and last used each block.
 
     Args:
         recording: The recording.
@@ -57,6 +61,10 @@ class DeviceBlocks:
             its begin if that is unknown.
         last: The place after the line that last used each block, or its begin if there is none; its
             end if that is unknown. A program can free a block there, but not within the line.
+        needed: The uses without those that only fill a block: see `needed_touches`.
+        first_needed: As ``first``, but for ``needed``.
+        is_unread: Whether the block is freed in the recording and nothing reads it: it is not used,
+            or only filled.
         size: Bytes, rounded by the allocator.
         requested: Bytes that the program asked for.
         stack: Ids of ``stacks``.
@@ -79,8 +87,6 @@ class DeviceBlocks:
         blocks = used.blocks
         self.recording, self.device, self.used = recording, device, used
         self.number = np.flatnonzero(blocks.device == device)
-        self.begin = 2 * np.searchsorted(rows, blocks.alloc[self.number]) + 1
-        self.end = 2 * np.searchsorted(rows, blocks.free[self.number]) + 1
         self.size = blocks.size[self.number]
         self.requested = blocks.requested[self.number]
         self.stack = blocks.stack[self.number]
@@ -88,19 +94,31 @@ class DeviceBlocks:
         self.is_freed = blocks.end[self.number] >= 0
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
+        self.needed = needed_touches(recording, used)
         statements = Statements(recording)
-        first = 2 * np.searchsorted(times, statements.of_calls(used.first[self.number])[0])
-        ends = statements.of_calls(used.last[self.number])[1]
-        last = 2 * np.searchsorted(times, ends, side="right")
-        self.first = np.where(self.is_used, np.clip(first, self.begin, self.end), self.end)
-        self.last = np.where(self.is_used, np.clip(last, self.begin, self.end), self.begin)
+        first = statements.of_calls(used.first[self.number])[0]
+        needed = statements.of_calls(self.needed.first[self.number])[0]
+        last = statements.of_calls(used.last[self.number])[1]
+        places = _Places(times, np.concatenate([first, needed]), last)
+        self.begin = places.events[np.searchsorted(rows, blocks.alloc[self.number])]
+        self.end = places.events[np.searchsorted(rows, blocks.free[self.number])]
+        first, needed = (np.clip(each, self.begin, self.end) for each in np.split(places.begins, 2))
+        self.first = np.where(self.is_used, first, self.end)
+        self.last = np.where(self.is_used, np.clip(places.ends, self.begin, self.end), self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
         is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         self.last = np.where(is_last_known, self.last, self.end)
-        self._places = 2 * len(rows) + 2
+        is_needed = self.needed.used[self.number]
+        known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
+        self.first_needed = np.where(is_needed, needed, self.end)
+        self.first_needed = np.where(known, self.first_needed, self.begin)
+        is_same = self.needed.first[self.number] == used.first[self.number]
+        self.first_needed = np.where(is_same & is_needed, self.first, self.first_needed)
+        self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
+        self._places = places.count
         self.peak: Peak = peak(recording, device)
         level = self._level(())
         self.peak_place = int(np.argmax(level))
@@ -141,6 +159,13 @@ class DeviceBlocks:
         rows = self.used.first[self.number[blocks]]
         return self._site_of_call(rows[np.argmin(self._call_times[rows])])
 
+    def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+        """Return the call site and the source line of the first use that is not a fill."""
+        import numpy as np
+
+        rows = self.needed.first[self.number[blocks]]
+        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
         import numpy as np
@@ -178,6 +203,10 @@ class DeviceBlocks:
         """
         return int(self._level(changes).max(initial=0))
 
+    def peak_place_after(self, changes: "Iterable[Change]") -> int:
+        """Return the first place at which the peak is reached after some changes."""
+        return int(self._level(changes).argmax())
+
     def saving(self, change: Change) -> int:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
         return max(self.peak.bytes - self.peak_after((change,)), 0)
@@ -196,6 +225,62 @@ class DeviceBlocks:
         np.add.at(steps, begin, self.size)
         np.subtract.at(steps, end, self.size)
         return np.cumsum(steps)
+
+
+class _Places:
+    """The order of events and of the begins and ends of lines.
+
+    Args:
+        times: The times of the events in ns, ascending.
+        begins: The begins of some lines in ns; at equal times before an event, after an end.
+        ends: The ends of some lines; at equal times after an event.
+
+    Attributes:
+        events: The place of each event, and the one after all places.
+        begins: The place of each begin of a line.
+        ends: The place of each end of a line.
+        count: How many places there are, with the one after all.
+    """
+
+    def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
+        import numpy as np
+
+        events = len(times)
+        between = np.concatenate(
+            [
+                2 * np.arange(events) + 1,
+                2 * np.searchsorted(times, begins),
+                2 * np.searchsorted(times, ends, side="right"),
+            ]
+        )
+        is_begin = np.repeat([False, True, False], [events, len(begins), len(ends)])
+        order = np.lexsort((is_begin, np.concatenate([times, begins, ends]), between))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        events_, self.begins, self.ends = np.split(places, [events, events + len(begins)])
+        self.events = np.append(events_, len(order))
+        self.count = len(order) + 1
+
+
+def needed_touches(recording: "Recording", used: Touches) -> Touches:
+    """Return the uses of blocks without those that only fill them.
+
+    A copy from the host and a memset can be made later as well. If only copies and memsets write a
+    block, and nothing reads it, none of them is needed.
+    """
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
+    kind = codes(activities["kind"], _KINDS)[rows]
+    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[rows]
+    is_memset = seen & (kind == _KINDS.index("memset"))
+    is_copy = seen & (kind == _KINDS.index("memcpy")) & (used.mode == _WRITE)
+    only_filled = np.ones(len(used.blocks), bool)
+    only_filled[used.block[~is_memset & ~is_copy]] = False
+    from_host = copy_kind == _COPY_KINDS.index("host_to_device")
+    fills = is_memset | (is_copy & (from_host | only_filled[used.block]))
+    return without_touches(recording, used, fills)
 
 
 def changes_by_line(

@@ -8,7 +8,7 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import DeviceReplay, Streams, parsed
+from gpuviz.analysis.device_replay import DeviceReplay, Streams, parsed, total_memory
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
@@ -91,13 +91,12 @@ class ReservedMemory:
         If a request failed, what was reserved and free then: other programs and libraries may have
         used the rest of the device. Observers of CuPy's pool do not record what was free.
         """
-        devices = self.recording.tables["devices"].to_pylist()
-        total = next((row["total_memory"] for row in devices if row["id"] == self.device), 0)
+        total = total_memory(self.recording, self.device)
         if self.failure < 0 or self.own in (None, CUPY):
-            return int(total)
+            return total
         free = int(plain(self.recording.tables["memory_events"]["address"])[self.failure])
         reachable = self._memory_before(self.failure).reserved + free
-        return min(reachable, int(total)) if total else reachable
+        return min(reachable, total) if total else reachable
 
     @property
     def is_crowded(self) -> bool:
@@ -121,6 +120,10 @@ class ReservedMemory:
         # Recordings of torch lack changes of the settings.
         if self.own != CUPY and maps != parsed(self.recording, self.own).expandable_segments:
             return False
+        known = self.recording.tables["streams"]["id"].to_pylist()
+        used = self.recording.tables["memory_events"]["stream"].unique().to_pylist()
+        if not {0, *known}.issuperset(used):
+            return False
         again = self.replayed(self.own)
         return again.reserved == self.peak and again.failures == self.failures
 
@@ -136,10 +139,8 @@ class ReservedMemory:
         return self._known[settings, streams]
 
     def _replayed(self, settings: str, streams: Streams) -> Outcome:
-        devices = self.recording.tables["devices"].to_pylist()
-        row = next(row for row in devices if row["id"] == self.device)
         capacity = self.room if self.failures and self.room else None
-        replay = DeviceReplay(self.recording, row, settings, capacity, streams)
+        replay = DeviceReplay(self.recording, self.device, settings, capacity, streams)
         found = replay.outcome()
         stats = replay.allocator.memory_stats()
         return Outcome(

@@ -1,6 +1,5 @@
 """The memory operations of one device of a recording, ready to be repeated by an allocator."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz import _core
@@ -24,7 +23,7 @@ class DeviceReplay:
 
     Args:
         recording: The recording.
-        row: The device's row of ``devices``.
+        device: Ordinal.
         settings: The allocator's settings, or ``cupy`` for CuPy's own pool; by default those of the
             recording.
         capacity: Memory of the device in bytes; by default that of the recorded device.
@@ -46,13 +45,13 @@ class DeviceReplay:
     def __init__(
         self,
         recording: "Recording",
-        row: Mapping[str, Any],
+        device: int,
         settings: str | None,
         capacity: int | None,
         streams: Streams = "recorded",
     ) -> None:
-        self.capacity: int = row["total_memory"] if capacity is None else capacity
-        self.events, self.initial_events = _recorded_events(recording, row["id"], streams)
+        self.capacity = total_memory(recording, device) if capacity is None else capacity
+        self.events, self.initial_events = _recorded_events(recording, device, streams)
         self.operations = self._operations(recording, settings)
         limit = self.operations.inferred_limit
         if settings == CUPY and limit is not None:
@@ -60,7 +59,7 @@ class DeviceReplay:
             self.capacity = limit
             self.operations = self._operations(recording, settings)
         self._settings = parsed(recording, settings)
-        self.device = _core.SimulatedDevice(self.capacity or UNLIMITED, ordinal=row["id"])
+        self.device = _core.SimulatedDevice(self.capacity or UNLIMITED, ordinal=device)
         self.allocator: _core.Allocator
         if settings == CUPY:
             self.allocator = _core.CupyPool(self.device)
@@ -93,6 +92,12 @@ class DeviceReplay:
             keeps_limits=settings is None or own.per_process_memory_fraction is None,
             pool_filter=filters.this_thread if of_gpuviz else filters.everything,
         )
+
+
+def total_memory(recording: "Recording", device: int) -> int:
+    """Return the memory of a device in bytes; 0 if unknown."""
+    rows = recording.table("devices").to_pylist()
+    return next((int(row["total_memory"]) for row in rows if row["id"] == device), 0)
 
 
 def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import DeviceReplay, parsed
+from gpuviz.analysis.device_replay import DeviceReplay, parsed, total_memory
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ def _failure(recording: "Recording", row: int) -> dict[str, Any]:
 def _replayed(
     recording: "Recording", device: int, settings: str, capacity: int | None
 ) -> dict[str, Any]:
-    row = next(row for row in recording.table("devices").to_pylist() if row["id"] == device)
-    replayed = DeviceReplay(recording, row, settings, capacity)
+    replayed = DeviceReplay(recording, device, settings, capacity)
     found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak
@@ -243,9 +242,7 @@ def _async(recording: "Recording", device: int, capacity: int | None) -> dict[st
     upper = int(np.maximum.reduceat(held, first).sum()) if len(first) else 0
     upper = -(-upper // _ASYNC_UNIT) * _ASYNC_UNIT
     lower = -(-load // _PAGE) * _PAGE
-    known = recording.table("devices").to_pylist()
-    total = next((row["total_memory"] for row in known if row["id"] == device), 0)
-    room = total if capacity is None else capacity
+    room = total_memory(recording, device) if capacity is None else capacity
     return {
         "settings": ASYNC,
         "peak_allocated": load,

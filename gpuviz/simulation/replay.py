@@ -95,7 +95,7 @@ class _Program:
         self.allocator_name = CUPY_POOL if self.is_cupy else "gpuviz caching allocator"
         _check_references(recording)
         self.devices = {
-            row["id"]: _LoggedReplay(recording, row, settings, capacity)
+            row["id"]: _LoggedReplay(recording, row["id"], settings, capacity)
             for row in recording.table("devices").to_pylist()
         }
 
@@ -184,11 +184,11 @@ class _LoggedReplay(DeviceReplay):
     def __init__(
         self,
         recording: Recording,
-        row: Mapping[str, Any],
+        device: int,
         settings: str | None,
         capacity: int | None,
     ) -> None:
-        super().__init__(recording, row, settings, capacity)
+        super().__init__(recording, device, settings, capacity)
         program = self.operations.program
         self.log = _core.ReplayLog(self.events, self.operations)
         self.replayer = _core.Replayer(program, self.device, self.allocator, self.log)
