@@ -43,6 +43,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 def time_rules() -> "tuple[TimeRule, ...]":
     """Return the rules about the time of a recording, each in the file named after it."""
     from gpuviz.advice.rules import (
+        r10_emptied_caches,
         r17_pageable_copies,
         r21_tiny_transfers,
         r22_needless_synchronization,
@@ -57,6 +58,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     )
 
     return (
+        r10_emptied_caches.find,
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
         r22_needless_synchronization.find,

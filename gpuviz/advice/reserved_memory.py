@@ -8,7 +8,7 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import DeviceReplay, Streams, parsed, total_memory
+from gpuviz.analysis.device_replay import Change, DeviceReplay, parsed, total_memory
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
@@ -34,15 +34,11 @@ class Outcome:
         reserved: The peak of reserved bytes.
         row: The event of the recording that led to it, which requested memory; -1 if there is none.
         failures: Requests that failed.
-        retries: Requests that released the cache first.
-        calls: Calls of the driver that allocate or release memory.
     """
 
     reserved: int
     row: int
     failures: int
-    retries: int
-    calls: int
 
 
 class ReservedMemory:
@@ -64,7 +60,7 @@ class ReservedMemory:
             self.own = ",".join(known_settings(recording))
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
-        self._known: dict[tuple[str, Streams], Outcome] = {}
+        self._known: dict[tuple[str, Change], Outcome] = {}
 
     @cached_property
     def peak(self) -> int:
@@ -127,28 +123,24 @@ class ReservedMemory:
         again = self.replayed(self.own)
         return again.reserved == self.peak and again.failures == self.failures
 
-    def replayed(self, settings: str, streams: Streams = "recorded") -> Outcome:
+    def replayed(self, settings: str, change: Change = "") -> Outcome:
         """Return what the recorded requests would lead to.
 
         Args:
             settings: Of torch's allocator, or ``cupy``.
-            streams: As for `DeviceReplay`.
+            change: As for `DeviceReplay`.
         """
-        if (settings, streams) not in self._known:
-            self._known[settings, streams] = self._replayed(settings, streams)
-        return self._known[settings, streams]
+        if (settings, change) not in self._known:
+            self._known[settings, change] = self._replayed(settings, change)
+        return self._known[settings, change]
 
-    def _replayed(self, settings: str, streams: Streams) -> Outcome:
+    def _replayed(self, settings: str, change: Change) -> Outcome:
         capacity = self.room if self.failures and self.room else None
-        replay = DeviceReplay(self.recording, self.device, settings, capacity, streams)
-        found = replay.outcome()
-        stats = replay.allocator.memory_stats()
+        found = DeviceReplay(self.recording, self.device, settings, capacity, change).outcome()
         return Outcome(
             reserved=found.peak_reserved,
             row=found.peak_reserved_origin,
             failures=found.failures,
-            retries=stats["num_alloc_retries"],
-            calls=stats["num_device_alloc"] + stats["num_device_free"],
         )
 
     @property

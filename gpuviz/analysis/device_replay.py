@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-Streams = Literal["recorded", "one", "unused"]
-"""How a replay treats streams: as recorded, all blocks on one, or without waiting for others."""
+Change = Literal["", "one_stream", "no_stream_uses", "no_empty_cache", "largest_first"]
+"""What a replay does otherwise: all blocks on one stream, frees that wait for no other stream, no
+calls of ``empty_cache``, or first the blocks of the peak, largest first, all freed again."""
 # More than any GPU has; for recordings that do not contain the size of their device.
 UNLIMITED = 1 << 44
+# Above all addresses.
+_ELSEWHERE = 1 << 62
 
 
 class DeviceReplay:
@@ -27,8 +30,7 @@ class DeviceReplay:
         settings: The allocator's settings, or ``cupy`` for CuPy's own pool; by default those of the
             recording.
         capacity: Memory of the device in bytes; by default that of the recorded device.
-        streams: ``one`` allocates all blocks on one stream; with ``unused``, no free waits for the
-            work of another stream. The rows of the operations are then not those of the recording.
+        change: What is done otherwise.
 
     Attributes:
         capacity: Memory of the device in bytes; 0 if unknown, and then unlimited.
@@ -37,6 +39,7 @@ class DeviceReplay:
         events: The recorded events.
         initial_events: The number of events that describe what existed before the recording.
         operations: What they repeat.
+        rows: For each of the events, its row of the recording.
 
     Raises:
         ValueError: ``settings`` has an unknown key or a bad value.
@@ -48,10 +51,15 @@ class DeviceReplay:
         device: int,
         settings: str | None,
         capacity: int | None,
-        streams: Streams = "recorded",
+        change: Change = "",
     ) -> None:
+        import numpy as np
+
         self.capacity = total_memory(recording, device) if capacity is None else capacity
-        self.events, self.initial_events = _recorded_events(recording, device, streams)
+        self.rows, actions = _changed(recording, device, change)
+        initial = recording.manifest.initial_events
+        self.initial_events = int(np.argmax(np.append(self.rows, initial) >= initial))
+        self.events = _recorded_events(recording, device, self.rows, actions, change)
         self.operations = self._operations(recording, settings)
         limit = self.operations.inferred_limit
         if settings == CUPY and limit is not None:
@@ -127,41 +135,81 @@ def _has_empty_cache(recording: "Recording") -> bool:
     return bool(np.any(actions == ACTIONS.index("empty_cache")))
 
 
+def _changed(
+    recording: "Recording", device: int, change: Change
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the rows of the recording that are repeated, and the action of each."""
+    import numpy as np
+
+    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    rows = np.arange(len(actions))
+    requested, completed = map(ACTIONS.index, ("free_requested", "free_completed"))
+    if change == "no_empty_cache":
+        rows = rows[actions != ACTIONS.index("empty_cache")]
+    elif change == "no_stream_uses":
+        rows = rows[~np.isin(actions, [completed, ACTIONS.index("record_stream")])]
+        rows = np.repeat(rows, np.where(actions[rows] == requested, 2, 1))
+        twice = np.diff(rows, prepend=-1) == 0
+        return rows, np.where(twice, completed, actions[rows]).astype(actions.dtype)
+    elif change == "largest_first":
+        initial = recording.manifest.initial_events
+        blocks = _largest_first(recording, device)
+        frees = np.tile(np.array([requested, completed], actions.dtype), len(blocks))
+        rows = np.concatenate([rows[:initial], blocks, np.repeat(blocks, 2), rows[initial:]])
+        return rows, np.concatenate([actions[:initial], actions[blocks], frees, actions[initial:]])
+    return rows, actions[rows]
+
+
+def _largest_first(recording: "Recording", device: int) -> "NDArray[Any]":
+    """Return the allocations of the blocks that exist at the peak of reserved bytes, largest first.
+
+    The block whose request led to the peak is one of them.
+    """
+    import numpy as np
+
+    initial = recording.manifest.initial_events
+    events = recording.table("memory_events")
+    actions, size = codes(events["action"], ACTIONS), plain(events["size"])
+    there = plain(events["device"]) == device
+    made, released = (
+        there & np.isin(actions, list(map(ACTIONS.index, names)))
+        for names in (("segment_alloc", "segment_map"), ("segment_free", "segment_unmap"))
+    )
+    reserved = np.cumsum(np.where(made, size, 0) - np.where(released, size, 0))
+    peak = initial + int(np.argmax(reserved[initial:])) if len(reserved) > initial else initial
+    blocks = _core.lifetimes(recording.memory_columns, initial, device)
+    begin, end = blocks["begin"], blocks["end"]
+    request = begin[np.searchsorted(begin, peak)] if peak <= begin.max(initial=-1) else peak
+    exist = (begin >= initial) & (begin <= request) & (end > request)
+    allocations: NDArray[Any] = begin[exist]
+    return allocations[np.argsort(-size[allocations], kind="stable")]
+
+
 def _recorded_events(
-    recording: "Recording", device: int, streams: Streams
-) -> tuple[_core.RecordedEvents, int]:
-    """Return the events, and how many of them describe what existed before."""
+    recording: "Recording",
+    device: int,
+    rows: "NDArray[Any]",
+    actions: "NDArray[Any]",
+    change: Change,
+) -> _core.RecordedEvents:
     import numpy as np
 
     table = recording.table("memory_events")
-    columns = {
-        field.name: codes(table["action"], ACTIONS)
-        if field.name == "action"
-        else plain(table[field.name])
-        for field in schemas()["memory_events"]
-    }
-    initial = recording.manifest.initial_events
-    if streams == "unused":
-        rows = _rows_without_waits(columns["action"])
+    names = [field.name for field in schemas()["memory_events"] if field.name != "action"]
+    columns = {name: plain(table[name]) for name in names}
+    if change:
         columns = {name: values[rows] for name, values in columns.items()}
-        second = np.flatnonzero(np.diff(rows, prepend=-1) == 0)
-        columns["action"][second] = ACTIONS.index("free_completed")
-        initial = int(np.searchsorted(rows, initial))
+    if change == "largest_first":
+        # At addresses of their own, as they are freed before they are allocated as recorded.
+        begin = recording.manifest.initial_events
+        end = begin + len(rows) - table.num_rows
+        columns["address"][begin:end] += _ELSEWHERE
+    columns["action"] = actions
     known = recording.table("streams")
     handles = plain(known["handle"])
-    events = _core.RecordedEvents(
+    return _core.RecordedEvents(
         {name: np.ascontiguousarray(values) for name, values in columns.items()},
         device,
         np.ascontiguousarray(plain(known["id"])),
-        np.ascontiguousarray(np.zeros_like(handles) if streams == "one" else handles),
+        np.ascontiguousarray(np.zeros_like(handles) if change == "one_stream" else handles),
     )
-    return events, initial
-
-
-def _rows_without_waits(actions: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the rows if no block were used by another stream; each free twice."""
-    import numpy as np
-
-    waits = [ACTIONS.index(name) for name in ("free_completed", "record_stream")]
-    kept = np.flatnonzero(~np.isin(actions, waits))
-    return np.repeat(kept, np.where(actions[kept] == ACTIONS.index("free_requested"), 2, 1))

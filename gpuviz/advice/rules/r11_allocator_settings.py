@@ -36,7 +36,8 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
     Trigger: replayed under another setting, no request fails, and the peak of reserved bytes is at
     least 5 % lower, or requests failed in the recording. Only if it may matter; see
     `ReservedMemory.is_crowded`. Nothing is said of a CuPy program for which CuPy's own pool, which
-    it uses without gpuviz, needs no more than the best setting.
+    it uses without gpuviz, needs no more than the best setting. An order of
+    allocations that begins with the largest is named as an alternative if it helps, too.
     """
     outcomes = [(memory.replayed(each.settings), each) for each in _choices(memory)]
     helpful = [each for each in outcomes if memory.is_relevant(each[0], _LEAST_SHARE)]
@@ -100,6 +101,25 @@ def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
 
 
 def _change(memory: ReservedMemory, choice: _Choice) -> str:
+    return _line(memory, choice) + _other_order(memory)
+
+
+def _other_order(memory: ReservedMemory) -> str:
+    """Return what another order of allocations would achieve, if it helps."""
+    ordered = memory.replayed(memory.own or "", "largest_first")
+    if not memory.is_relevant(ordered, _LEAST_SHARE):
+        return ""
+    if _uses_cupy(memory):
+        pool = memory.replayed(CUPY, "largest_first").reserved
+        if pool > (1 - _LEAST_SHARE) * memory.replayed(CUPY).reserved:
+            return ""
+    return (
+        " Or, with the allocator as it is, allocate the arrays of that time once at the start, "
+        f"largest first, and delete them: then {memory.effect(ordered)}."
+    )
+
+
+def _line(memory: ReservedMemory, choice: _Choice) -> str:
     manifest = memory.recording.manifest
     line = line_to_use(memory.recording, choice.settings)
     if choice.settings == CUPY:

@@ -39,7 +39,7 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     stranded = sum(free for _, free in cached)
     if stranded < _LEAST_CACHED * then.reserved or memory.own is None:
         return
-    on_one = memory.replayed(memory.own, "one")
+    on_one = memory.replayed(memory.own, "one_stream")
     if not memory.is_relevant(on_one, _LEAST_SAVED):
         return
     line = memory.line

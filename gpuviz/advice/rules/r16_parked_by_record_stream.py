@@ -23,7 +23,7 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     then = memory.at_moment
     if then.pending_free < _LEAST_SHARE * then.reserved or memory.own is None:
         return
-    at_once = memory.replayed(memory.own, "unused")
+    at_once = memory.replayed(memory.own, "no_stream_uses")
     if not then.pending_free or not memory.is_relevant(at_once, _LEAST_SHARE):
         return
     line = memory.line
