@@ -256,7 +256,7 @@ class _Places:
     def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
         import numpy as np
 
-        self._times, self._begins, self._ends = times, np.unique(begins), np.unique(ends)
+        self._times, self._begins, self._ends = times, _distinct(begins), _distinct(ends)
         self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
         events = 2 * np.arange(len(times)) + 1
         events += np.searchsorted(self._begins, times, side="right")
@@ -285,6 +285,17 @@ class _Places:
         place: NDArray[Any] = 2 * (first if before else after_last)
         place = place + np.where(is_at_event & (not before), begins[1], begins[0])
         return place + np.where(is_at_event & before, ends[0], ends[1])
+
+
+def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":
+    """Return distinct times, ascending; `numpy.unique` is slow for many that are nearly sorted."""
+    import numpy as np
+
+    ascending = np.sort(times, kind="stable")
+    kept = np.ones(len(times), bool)
+    kept[1:] = ascending[1:] != ascending[:-1]
+    distinct: NDArray[Any] = ascending[kept]
+    return distinct
 
 
 def needed_touches(recording: "Recording", used: Touches) -> Touches:
