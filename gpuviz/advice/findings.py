@@ -29,6 +29,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     from gpuviz.advice.rules import (
         r02_early_allocation,
         r07_missed_in_place,
+        r30_dead_write,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
@@ -38,6 +39,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
         r07_missed_in_place.find,
+        r30_dead_write.find,
     )
 
 
@@ -74,9 +76,12 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
+    from gpuviz.advice.schedule import Schedule
+
     scale = _Scale(recording)
-    found = list(_about_time(recording))
-    for device in device_blocks(recording):
+    schedule = Schedule(recording) if recording.tables["activities"].num_rows else None
+    found = [] if schedule is None else list(_about_time(schedule))
+    for device in [] if schedule is None else device_blocks(recording, schedule):
         of_device = [finding for rule in memory_rules() for finding in rule(device)]
         of_device = [each for each in of_device if small or scale.is_relevant(each)]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
@@ -86,12 +91,7 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
-def _about_time(recording: "Recording") -> "Iterator[Finding]":
-    from gpuviz.advice.schedule import Schedule
-
-    if not recording.tables["activities"].num_rows:
-        return
-    schedule = Schedule(recording)
+def _about_time(schedule: "Schedule") -> "Iterator[Finding]":
     for rule in time_rules():
         yield from rule(schedule)
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
@@ -28,14 +30,16 @@ class Change:
     """Other lifetimes of some blocks of a device.
 
     Attributes:
-        blocks: Indices of the device's blocks.
-        begin: The new place of each block's allocation; see `DeviceBlocks`.
+        blocks: Indices of the device's blocks; one that is allocated several times occurs as often.
+        begin: The new place of each allocation; see `DeviceBlocks`.
         end: The new place of its free; a block that ends where it begins is not allocated at all.
+        size: The new sizes in bytes; None if they stay.
     """
 
     blocks: "NDArray[Any]"
     begin: "NDArray[Any]"
     end: "NDArray[Any]"
+    size: "NDArray[Any] | None" = None
 
 
 class DeviceBlocks:
@@ -48,6 +52,7 @@ class DeviceBlocks:
         recording: The recording.
         device: Ordinal.
         used: Which work used the recording's blocks.
+        schedule: The recording's calls and work; made on demand if None.
 
     Attributes:
         number: For each block of the device, its index in ``used.blocks``.
@@ -70,7 +75,13 @@ class DeviceBlocks:
         peak_place: The place of the event that reached it.
     """
 
-    def __init__(self, recording: "Recording", device: int, used: Touches) -> None:
+    def __init__(
+        self,
+        recording: "Recording",
+        device: int,
+        used: Touches,
+        schedule: Schedule | None = None,
+    ) -> None:
         import numpy as np
 
         events = recording.tables["memory_events"]
@@ -78,6 +89,7 @@ class DeviceBlocks:
         times = plain(events["time"])[rows]
         blocks = used.blocks
         self.recording, self.device, self.used = recording, device, used
+        self._schedule = schedule
         self.number = np.flatnonzero(blocks.device == device)
         self.begin = 2 * np.searchsorted(rows, blocks.alloc[self.number]) + 1
         self.end = 2 * np.searchsorted(rows, blocks.free[self.number]) + 1
@@ -129,6 +141,25 @@ class DeviceBlocks:
         from gpuviz.analysis.launches import CallSites
 
         return CallSites(self.recording, self.stack).numbers("line")
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The calls and the work of the recording."""
+        return self._schedule or Schedule(self.recording)
+
+    @cached_property
+    def place(self) -> "NDArray[Any]":
+        """For each block of ``used.blocks``, its index in the device's blocks; -1 of others."""
+        import numpy as np
+
+        place = np.full(len(self.used.blocks), -1)
+        place[self.number] = np.arange(len(self.number))
+        return place
+
+    @cached_property
+    def elementwise(self) -> Elementwise:
+        """The launches of elementwise functions of the recording."""
+        return Elementwise(self.recording, self.used)
 
     def site_of(self, stack: int) -> tuple[str, str]:
         """Return the call site and the source line of a stack."""
@@ -185,16 +216,16 @@ class DeviceBlocks:
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
         import numpy as np
 
-        begin, end = self.begin.copy(), self.end.copy()
-        is_open = np.ones(len(begin), bool)
-        for change in changes:
-            chosen = is_open[change.blocks]
-            blocks = change.blocks[chosen]
-            begin[blocks], end[blocks] = change.begin[chosen], change.end[chosen]
-            is_open[blocks] = False
         steps = np.zeros(self._places, np.int64)
-        np.add.at(steps, begin, self.size)
-        np.subtract.at(steps, end, self.size)
+        is_open = np.ones(len(self.begin), bool)
+        for change in changes:
+            size = self.size[change.blocks] if change.size is None else change.size
+            chosen = is_open[change.blocks]
+            np.add.at(steps, change.begin[chosen], size[chosen])
+            np.subtract.at(steps, change.end[chosen], size[chosen])
+            is_open[change.blocks] = False
+        np.add.at(steps, self.begin[is_open], self.size[is_open])
+        np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)
 
 
@@ -227,14 +258,14 @@ def changes_by_line(
             yield np.flatnonzero(idle & (device.site == site)), change, saved
 
 
-def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":
+def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "list[DeviceBlocks]":
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []
     used = touches(recording)
     if used is None:
         return []
-    devices = [DeviceBlocks(recording, device, used) for device in recording.devices]
+    devices = [DeviceBlocks(recording, device, used, schedule) for device in recording.devices]
     return [device for device in devices if device.is_consistent and device.peak.bytes]
 
 

@@ -38,6 +38,7 @@ class Touches:
         blocks: The lifetimes.
         block: For each touch, an index of ``blocks``; touches are in the order of their calls.
         call: For each touch, the row of ``api_calls``.
+        at_begin: For each touch, whether the call received the block's first address.
         mode: For each touch, ``mode`` of ``launch_blocks`` as a code.
         activity: For each touch, the first row of ``activities`` with the call's correlation, or
             -1.
@@ -49,6 +50,7 @@ class Touches:
     blocks: Lifetimes
     block: "NDArray[Any]"
     call: "NDArray[Any]"
+    at_begin: "NDArray[Any]"
     mode: "NDArray[Any]"
     activity: "NDArray[Any]"
     opaque: "NDArray[Any]"
@@ -82,6 +84,7 @@ def touches(recording: "Recording") -> Touches | None:
     order = np.argsort(times[call[known]], kind="stable")
     known, block = known[order], block[order]
     call = call[known]
+    at_begin = plain(launched["address"])[known] == plain(launched["block"])[known]
     mode = codes(launched["mode"], DICTIONARIES["launch_blocks", "mode"])[known]
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
 
@@ -92,7 +95,7 @@ def touches(recording: "Recording") -> Touches | None:
     first[block[::-1]] = call[::-1]
     last[block] = call
     _add_opaque(blocks, times, opaque, first, last)
-    return Touches(blocks, block, call, mode, activity, opaque, first, last)
+    return Touches(blocks, block, call, at_begin, mode, activity, opaque, first, last)
 
 
 def _alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
