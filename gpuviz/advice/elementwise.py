@@ -35,7 +35,8 @@ TYPES = tuple(_BYTES)
 # elements.
 _BLOCK = 128
 _MODES = DICTIONARIES["launch_blocks", "mode"]
-READ, WRITE = _MODES.index("read"), _MODES.index("write")
+WRITE = _MODES.index("write")
+WRITES = (WRITE, _MODES.index("read_write"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,19 +27,23 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     Of two that save the same bytes, the earlier is easier to follow.
     """
     from gpuviz.advice.rules import (
+        r01_unused_allocation,
         r02_early_allocation,
         r07_missed_in_place,
         r30_dead_write,
+        r33_wider_type,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
 
     return (
+        r01_unused_allocation.find,
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
+        r33_wider_type.find,
     )
 
 
