@@ -35,7 +35,7 @@ TYPES = tuple(_BYTES)
 # elements.
 _BLOCK = 128
 _MODES = DICTIONARIES["launch_blocks", "mode"]
-WRITE = _MODES.index("write")
+READ, WRITE = _MODES.index("read"), _MODES.index("write")
 WRITES = (WRITE, _MODES.index("read_write"))
 
 

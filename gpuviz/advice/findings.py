@@ -29,9 +29,11 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     from gpuviz.advice.rules import (
         r01_unused_allocation,
         r02_early_allocation,
+        r05_temporary_idleness,
         r07_missed_in_place,
         r30_dead_write,
         r33_wider_type,
+        r34_materialized_broadcast,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
@@ -41,9 +43,11 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
+        r34_materialized_broadcast.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
         r33_wider_type.find,
+        r05_temporary_idleness.find,
     )
 
 

@@ -100,10 +100,9 @@ class DeviceBlocks:
         self.is_freed = blocks.end[self.number] >= 0
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
-        statements = Statements(recording)
-        first = 2 * np.searchsorted(times, statements.of_calls(used.first[self.number])[0])
-        ends = statements.of_calls(used.last[self.number])[1]
-        last = 2 * np.searchsorted(times, ends, side="right")
+        self._times, self._statements = times, Statements(recording)
+        first = self.before_lines(used.first[self.number])
+        last = self.after_lines(used.last[self.number])
         self.first = np.where(self.is_used, np.clip(first, self.begin, self.end), self.end)
         self.last = np.where(self.is_used, np.clip(last, self.begin, self.end), self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
@@ -117,6 +116,22 @@ class DeviceBlocks:
         level = self._level(())
         self.peak_place = int(np.argmax(level))
         self._is_true = int(level[self.peak_place]) == self.peak.bytes
+
+    def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places before the lines of some calls, rows of ``api_calls``."""
+        import numpy as np
+
+        begins, _ = self._statements.of_calls(calls)
+        places: NDArray[Any] = 2 * np.searchsorted(self._times, begins)
+        return places
+
+    def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places after the lines of some calls, rows of ``api_calls``."""
+        import numpy as np
+
+        _, ends = self._statements.of_calls(calls)
+        places: NDArray[Any] = 2 * np.searchsorted(self._times, ends, side="right")
+        return places
 
     @property
     def is_consistent(self) -> bool:
@@ -170,20 +185,21 @@ class DeviceBlocks:
         import numpy as np
 
         rows = self.used.first[self.number[blocks]]
-        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
         import numpy as np
 
         rows = self.used.last[self.number[blocks]]
-        return self._site_of_call(rows[np.argmax(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmax(self._call_times[rows])])
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":
         return plain(self.recording.tables["api_calls"]["time"])
 
-    def _site_of_call(self, row: int) -> tuple[str, str]:
+    def site_of_call(self, row: int) -> tuple[str, str]:
+        """Return the call site and the source line of a row of ``api_calls``."""
         return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
