@@ -54,6 +54,11 @@ class Function:
     output: str
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its inputs and of its output."""
+        return (*self.inputs, self.output)
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         """The types of the inputs that are arrays, or scalars of NumPy."""
         return tuple(each for each in self.inputs if each not in SCALARS)

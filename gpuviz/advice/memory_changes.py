@@ -34,12 +34,15 @@ class Change:
         begin: The new place of each allocation; see `DeviceBlocks`.
         end: The new place of its free; a block that ends where it begins is not allocated at all.
         size: The new sizes in bytes; None if they stay.
+        group: Blocks with the same number are changed together or not at all; None if each block
+            is changed for itself.
     """
 
     blocks: "NDArray[Any]"
     begin: "NDArray[Any]"
     end: "NDArray[Any]"
     size: "NDArray[Any] | None" = None
+    group: "NDArray[Any] | None" = None
 
 
 class DeviceBlocks:
@@ -151,6 +154,19 @@ class DeviceBlocks:
         return there
 
     @cached_property
+    def is_seen(self) -> "NDArray[Any]":
+        """Whether all work on the GPU while each block lived names the blocks that it uses."""
+        import numpy as np
+
+        blocks = self.used.blocks
+        unknown = self._call_times[self.used.opaque]
+        ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
+        before = np.searchsorted(unknown, blocks.begin)
+        seen = before == np.searchsorted(unknown, ends, side="right")
+        of_device: NDArray[Any] = seen[self.number]
+        return of_device
+
+    @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
         from gpuviz.analysis.launches import CallSites
@@ -221,7 +237,8 @@ class DeviceBlocks:
     def peak_after(self, changes: "Iterable[Change]") -> int:
         """Return the peak of allocated bytes after some changes.
 
-        Of several changes of a block, the first counts: the others were meant for its old lifetime.
+        Of several changes of a block, the first counts: the others were meant for its old lifetime,
+        and so were the changes of blocks in a group with it.
         """
         return int(self._level(changes).max(initial=0))
 
@@ -237,9 +254,11 @@ class DeviceBlocks:
         for change in changes:
             size = self.size[change.blocks] if change.size is None else change.size
             chosen = is_open[change.blocks]
+            if change.group is not None:
+                chosen &= ~np.isin(change.group, change.group[~chosen])
             np.add.at(steps, change.begin[chosen], size[chosen])
             np.subtract.at(steps, change.end[chosen], size[chosen])
-            is_open[change.blocks] = False
+            is_open[change.blocks[chosen]] = False
         np.add.at(steps, self.begin[is_open], self.size[is_open])
         np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)

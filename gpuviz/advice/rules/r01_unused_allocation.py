@@ -6,7 +6,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import KINDS
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.columns import codes
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ def _is_read(device: DeviceBlocks) -> "NDArray[Any]":
     is_memset = (used.activity >= 0) & (kinds[used.activity] == KINDS.index("memset"))
     by_others = np.zeros(len(used.blocks), bool)
     by_others[used.block[~is_memset]] = True
-    blocks, times = used.blocks, plain(device.recording.tables["api_calls"]["time"])
-    unknown = times[used.opaque]
-    ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
-    before = np.searchsorted(unknown, blocks.begin)
-    by_others |= before < np.searchsorted(unknown, ends, side="right")
-    found: NDArray[Any] = by_others[device.number]
+    found: NDArray[Any] = by_others[device.number] | ~device.is_seen
     return found
 
 

@@ -55,7 +55,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         end = np.concatenate(
             [np.maximum(device.end[source], device.end[target]), device.begin[target]]
         )
-        change = Change(blocks, begin, end)
+        change = Change(blocks, begin, end, group=np.tile(np.arange(len(source)), 2))
         saved = device.saving(change)
         if saved:
             shown = rows[at_peak[rows]]

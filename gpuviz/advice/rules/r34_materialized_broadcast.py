@@ -6,7 +6,6 @@ from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -57,7 +56,7 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     copies &= blocks.requested[source] * _LEAST_RATIO <= blocks.requested[target]
     copies &= (used.first[target] == launches.call) & (blocks.end[target] >= 0)
     copies &= ~device.is_initial[place[target]] & ~device.is_shared[place[target]]
-    copies &= ~device.is_shared[place[source]]
+    copies &= ~device.is_shared[place[source]] & device.is_seen[place[target]]
     copies &= _are_only_read(device)[target] & ~_changes_meanwhile(device, source)
     return copies, source
 
@@ -66,16 +65,12 @@ def _are_only_read(device: DeviceBlocks) -> "NDArray[Any]":
     """Return whether one call writes each block, and then only elementwise functions read it."""
     import numpy as np
 
-    used, blocks = device.used, device.used.blocks
+    used = device.used
     reads = (used.mode == READ) & np.isin(used.call, device.elementwise.call)
-    count = len(blocks)
+    count = len(used.blocks)
     others = np.bincount(used.block[~reads], minlength=count)
-    unknown = plain(device.recording.tables["api_calls"]["time"])[used.opaque]
-    ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
-    before = np.searchsorted(unknown, blocks.begin)
-    seen = before == np.searchsorted(unknown, ends, side="right")
     is_read = np.bincount(used.block[reads], minlength=count) > 0
-    found: NDArray[Any] = seen & (others == 1) & is_read
+    found: NDArray[Any] = (others == 1) & is_read
     return found
 
 
@@ -104,7 +99,8 @@ def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]")
     np.maximum.at(end, small, device.end[target])
     end[target] = device.begin[target]
     blocks = np.union1d(target, small)
-    return Change(blocks, device.begin[blocks], end[blocks])
+    together = np.zeros(len(blocks), np.int64)
+    return Change(blocks, device.begin[blocks], end[blocks], group=together)
 
 
 def _finding(

@@ -88,6 +88,22 @@ def test_one_of_several_inputs_could_be_transposed():
     assert finding.certainty == "possible"
 
 
+def test_after_the_input_is_deleted_overwriting_it_is_not_counted_again():
+    def program(gpu):
+        wasteful(gpu)
+        differences = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[differences])
+        squares = gpu.empty(32 * MIB)
+        gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[squares])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[squares], writes=[large])
+
+    found = {each.rule: each for each in findings(recorded(program), small=True)}
+
+    assert found["R45"].further_bytes == found["R07"].saved_bytes == 32 * MIB
+    assert found["R07"].further_bytes == 0
+
+
 def test_an_operation_within_a_library_is_not_the_program_s_to_change():
     scipy = within(recorded(wasteful), "/python3.12/site-packages/cupyx/scipy/ndimage/_filters.py")
 
