@@ -130,7 +130,8 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
     follows = launches.where(lambda each: each.output == wide and each.name not in _COPIES)
     follows &= _writes_alone(device)
     launch, source = launches.launch, launches.source
-    needs = requested[source] > _SMALL * requested[launches.target[launch]]
+    result = requested[launches.target[launch]]
+    needs = (requested[source] > _SMALL * result) & (requested[source] * _TWICE != result)
     for _ in range(_MOST_STEPS):
         reads = np.bincount(launch[narrow[source]], minlength=len(launches))
         others = np.bincount(launch[needs & ~narrow[source]], minlength=len(launches))

@@ -64,6 +64,28 @@ def test_what_is_computed_from_the_result_becomes_smaller_too(rounds):
     assert finding.saved_bytes == saved(before, after) == 96 * MIB
 
 
+def sums(kind, result):
+    """Return a program that adds the image to its product with weights of a type."""
+
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        weighted, total = gpu.empty(result), gpu.empty(result)
+        multiply = f"cupy_multiply__float32_{kind}_{kind}"
+        gpu.launch(multiply, duration=1e-4, reads=[image], writes=[weighted])
+        add = f"cupy_add__{kind}_float32_{kind}"
+        gpu.launch(add, duration=1e-4, reads=[weighted, image], writes=[total])
+
+    return program
+
+
+def test_a_narrow_operand_does_not_keep_a_result_wide():
+    (finding,) = found(sums("float64", 64 * MIB), "R33")
+
+    assert finding.saved_bytes == 64 * MIB
+    assert finding.saved_bytes == saved(sums("float64", 64 * MIB), sums("float32", 32 * MIB))
+
+
 @pytest.mark.parametrize(
     ("name", "other", "narrow", "wide"),
     [
