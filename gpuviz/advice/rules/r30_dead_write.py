@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gpuviz.advice.memory_changes import DeviceBlocks
 
 _MEMSET = KINDS.index("memset")
+# With the longest writes.
+_MOST_LINES = 8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,8 +63,11 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     for fills in (True, False):
         is_fill = (schedule.kind[writes.work] == _MEMSET) == fills
         needed = lines[is_fill & ((writes.overwritten_by < 0) | ~own)]
-        for line in np.setdiff1d(lines[is_fill], needed).tolist():
-            chosen = np.flatnonzero(is_fill & (lines == line))
+        found = np.flatnonzero(is_fill & ~np.isin(lines, needed))
+        _, number = np.unique(lines[found], return_inverse=True)
+        total = np.bincount(number, schedule.duration[writes.work[found]])
+        for line in np.argsort(-total, kind="stable")[:_MOST_LINES]:
+            chosen = found[number == line]
             finding = _finding(device, writes, chosen, is_fill=fills)
             if finding.saved_ns:
                 yield finding
