@@ -147,6 +147,18 @@ def info(*, file: Path, as_json: bool) -> None:
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--device", type=int, help="Only this device, by ordinal.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@examples("gpuviz peak run.gpuviz")
+def peak(*, file: Path, device: int | None, as_json: bool) -> None:
+    """Print how the peak of memory comes about, level by level."""
+    from gpuviz.commands import peak as command
+
+    command.run(file, device, as_json=as_json)
+
+
+@commands.command()
+@click.argument("file", type=FILE)
+@click.option("--device", type=int, help="Only this device, by ordinal.")
 @click.option("--abbreviated", is_flag=True, help="Leave out the lines for each pool.")
 @examples("gpuviz stats run.gpuviz --device 0")
 def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:

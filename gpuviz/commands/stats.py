@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from gpuviz.allocator.summary import memory_summary_table
+from gpuviz.commands.devices import chosen_devices
 from gpuviz.commands.progress import reading
-from gpuviz.errors import GpuvizError
 
 
 def run(file: Path, *, device: int | None, abbreviated: bool) -> None:
@@ -16,11 +16,6 @@ def run(file: Path, *, device: int | None, abbreviated: bool) -> None:
         GpuvizError: The file cannot be read as a recording, or it has no such device.
     """
     recording = reading(file)
-    if not recording.devices:
-        raise GpuvizError(f"{file} has no memory events, so there are no statistics.")
-    if device is not None and device not in recording.devices:
-        known = ", ".join(map(str, recording.devices))
-        raise GpuvizError(f"{file} has no device {device}; its devices are {known}.")
-    for each in recording.devices if device is None else (device,):
+    for each in chosen_devices(recording, file, device):
         stats = recording.memory_stats(each)
         click.echo(memory_summary_table(stats, each, abbreviated=abbreviated), nl=False)

@@ -9,6 +9,7 @@ from gpuviz.figures.copies import copies_figure
 from gpuviz.figures.fragmentation import fragmentation_figure
 from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
+from gpuviz.figures.peak_chain import peak_chain_figure
 from gpuviz.figures.sites import sites_figure
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.width import Width
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CHARTS: dict[str, "Callable[[Recording], Any]"] = {
     "Fragmentation over time": fragmentation_figure,
     "Free blocks by size": free_blocks_figure,
+    "Peak of memory": peak_chain_figure,
     "Lines by memory at the peak": sites_figure,
     "Lines by memory in total": lambda recording: sites_figure(recording, "total"),
     "Kernels by time": kernels_figure,

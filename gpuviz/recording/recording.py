@@ -279,6 +279,21 @@ class Recording:
 
         return peak(self, device)
 
+    def peak_chain(self, device: int | None = None, *, seconds: float = 1.0) -> "pa.Table":
+        """Return how the peak of memory comes about, from what the largest operation must hold.
+
+        Args:
+            device: Ordinal; the recording's first device if None.
+            seconds: Time limit of the search for a packing.
+
+        Returns:
+            One row for each level, with its ``bytes`` and what it ``added`` to the one before; see
+            `gpuviz.advice.peak_chain.peak_chain`.
+        """
+        from gpuviz.advice.peak_chain import peak_chain
+
+        return peak_chain(self, device, seconds=seconds)
+
     def overlap(
         self,
         device: int | None = None,

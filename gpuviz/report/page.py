@@ -24,6 +24,7 @@ from gpuviz.report.notices import notices, notices_list
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
 from gpuviz.report.summary import DeviceSummary, headline, summarize
+from gpuviz.report.waterfall import waterfall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,5 +237,7 @@ def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Findin
 </dl>
 <h3>Findings</h3>
 {notices_list(notices(recording, summary, found), unknown(recording))}
+<h3>Peak of memory</h3>
+{waterfall(recording.peak_chain(summary.device, seconds=0))}
 <div data-charts="{summary.device}"></div>
 </article>"""

@@ -45,6 +45,7 @@ def test_help_names_every_command(gpuviz_command):
         "doctor",
         "findings",
         "info",
+        "peak",
         "report",
         "run",
         "stats",

@@ -146,8 +146,21 @@ def test_stats_is_the_table_of_memory_summary(folder):
     assert short.stdout == memory_summary_table(recording.memory_stats(), device, abbreviated=True)
 
 
-def test_a_device_that_is_not_in_the_recording_is_answered_with_those_that_are(folder):
-    done = run([GPUVIZ, "stats", "run.gpuviz", "--device", 7], folder)
+def test_peak_prints_the_levels_and_their_facts(tmp_path):
+    recorded(keeps).save(tmp_path / "run.gpuviz")
+    done = run([GPUVIZ, "peak", "run.gpuviz"], tmp_path)
+    facts = json.loads(run([GPUVIZ, "peak", "run.gpuviz", "--json"], tmp_path).stdout)
+
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[0].startswith("largest operation 80.0 MiB +80.0 MiB The arrays that ")
+    assert lines[2].startswith("requested 112 MiB +32.0 MiB The bytes that ")
+    assert lines[3] == "allocated 112 MiB The same blocks with their sizes rounded."
+    assert facts == {"0": gpuviz.load(tmp_path / "run.gpuviz").peak_chain().to_pylist()}
+
+
+@pytest.mark.parametrize("verb", ["stats", "peak"])
+def test_a_device_that_is_not_in_the_recording_is_answered_with_those_that_are(folder, verb):
+    done = run([GPUVIZ, verb, "run.gpuviz", "--device", 7], folder)
 
     assert done.returncode == 1
     assert said(done) == ["run.gpuviz has no device 7; its devices are 0."]

@@ -7,6 +7,7 @@ from gpuviz.figures.copies import copies_figure
 from gpuviz.figures.fragmentation import fragmentation_figure
 from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
+from gpuviz.figures.peak_chain import peak_chain_figure
 from gpuviz.figures.sites import sites_figure
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.simulated_programs import pageable_pipeline, pinned_pipeline
@@ -16,6 +17,7 @@ FIGURES = (
     fragmentation_figure,
     free_blocks_figure,
     sites_figure,
+    peak_chain_figure,
     kernels_figure,
     copies_figure,
 )
@@ -50,6 +52,15 @@ def test_free_blocks_sum_up_to_what_is_free(recording):
     assert figure.layout.yaxis.title.text == "MiB in such blocks"
     assert sum(drawn.y) * MIB == recording.fragmentation().free
     assert "2.00 MiB to 4.00 MiB" in drawn.x
+
+
+def test_the_levels_of_the_peak_add_up_to_what_was_reserved(recording):
+    before, added = peak_chain_figure(recording).data
+    sizes = dict(recording.peak_chain().select(["level", "bytes"]).to_pydict().items())
+
+    assert added.x[0] * MIB == sizes["bytes"][0]
+    assert (before.x[-1] + added.x[-1]) * MIB == recording.memory_stats()["reserved_bytes.all.peak"]
+    assert sum(added.x) == before.x[-1] + added.x[-1]
 
 
 @pytest.mark.parametrize(("by", "column"), [("peak", "live_bytes"), ("total", "total_bytes")])

@@ -1,0 +1,57 @@
+"""The peak of a device's memory as a waterfall, level by level."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Of the drawing, which is stretched to the width of its column.
+_WIDTH, _HEIGHT = 1000, 10
+_OF = {"program": "the program", "allocator": "the allocator", "others": "others"}
+
+
+def waterfall(chain: "pa.Table") -> str:
+    """Return the table of `gpuviz.Recording.peak_chain` as HTML, a bar for each level."""
+    rows = chain.to_pylist()
+    # What others hold would leave no room for the rest.
+    drawn = [row["bytes"] or 0 for row in rows if row["responsible"] != "others"]
+    largest = max(drawn)
+    if not largest:
+        return ""
+    body = "\n".join(_row(row, largest) for row in rows)
+    return (
+        '<table class="gpuviz-table gpuviz-waterfall">\n<thead><tr><th>Level</th><th>Bytes</th>'
+        "<th>Added</th><th>By</th><th></th></tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table>"
+    )
+
+
+def _row(row: dict[str, Any], largest: int) -> str:
+    title = escape(row["meaning"])
+    name = f'<td title="{title}">{escape(row["level"])}</td>'
+    if row["bytes"] is None:
+        return f'<tr>{name}<td colspan="4" class="gpuviz-table__small">unknown</td></tr>'
+    added = f"+{format_bytes(row['added'])}" if row["added"] else ""
+    by = _OF[row["responsible"]] if row["added"] else ""
+    return (
+        f"<tr>{name}<td>{format_bytes(row['bytes'])}</td><td>{added}</td><td>{by}</td>"
+        f"<td>{_bar(row, largest)}</td></tr>"
+    )
+
+
+def _bar(row: dict[str, Any], largest: int) -> str:
+    if row["responsible"] == "others":
+        return ""
+    begin, length = (
+        size / largest * _WIDTH for size in (row["bytes"] - row["added"], row["added"])
+    )
+    return (
+        f'<svg class="gpuviz-waterfall__bar" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="gpuviz-waterfall__before" width="{begin:.1f}" height="{_HEIGHT}"/>'
+        f'<rect class="gpuviz-waterfall__{row["responsible"]}" x="{begin:.1f}" '
+        f'width="{length:.1f}" height="{_HEIGHT}"/></svg>'
+    )
