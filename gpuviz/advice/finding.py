@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from gpuviz.advice.memory_changes import Change
+    from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
 
@@ -62,6 +63,10 @@ class Finding:
         lifetimes: The lifetimes of blocks after the change; None if it does not change them.
         further_bytes: By how much the peak decreases further if this is changed after all findings
             ranked before it.
+        schedule: What takes less time after the change; None if nothing does, and in the results of
+            `gpuviz.advice.findings.findings`.
+        further_ns: By how much the time decreases further if this is changed after all findings
+            ranked before it, in ns.
     """
 
     rule: str
@@ -76,6 +81,8 @@ class Finding:
     evidence: Evidence | None = None
     lifetimes: "Change | None" = field(default=None, repr=False, compare=False)
     further_bytes: int = 0
+    schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
+    further_ns: int = 0
 
 
 def named(site: str, source: str) -> str:

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
+from gpuviz.advice.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
 
-# What saves less is not shown unless asked for.
-LEAST_SHARE = 0.01
-LEAST_BYTES = 8 << 20
-
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
     """Return the rules about the memory of a device, each in the file named after it.
@@ -27,7 +24,6 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     Of two that save the same bytes, the earlier is easier to follow.
     """
     from gpuviz.advice.rules import (
-        r01_unused_allocation,
         r02_early_allocation,
         r05_temporary_idleness,
         r07_missed_in_place,
@@ -40,7 +36,6 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     )
 
     return (
-        r01_unused_allocation.find,
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
@@ -58,6 +53,9 @@ def time_rules() -> "tuple[TimeRule, ...]":
     from gpuviz.advice.rules import (
         r17_pageable_copies,
         r21_tiny_transfers,
+        r22_needless_synchronization,
+        r23_default_stream_order,
+        r24_needless_event,
         r25_unhidden_transfer,
         r27_launch_bound,
         r41_waits_for_earlier_work,
@@ -69,6 +67,9 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
+        r22_needless_synchronization.find,
+        r23_default_stream_order.find,
+        r24_needless_event.find,
         r25_unhidden_transfer.find,
         r27_launch_bound.find,
         r41_waits_for_earlier_work.find,
@@ -88,51 +89,56 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     """
     from gpuviz.advice.schedule import Schedule
 
-    scale = _Scale(recording)
-    schedule = Schedule(recording) if recording.tables["activities"].num_rows else None
-    found = [] if schedule is None else list(_about_time(schedule))
-    for device in [] if schedule is None else device_blocks(recording, schedule):
-        of_device = [finding for rule in memory_rules() for finding in rule(device)]
-        of_device = [each for each in of_device if small or scale.is_relevant(each)]
+    if not recording.tables["activities"].num_rows:
+        return ()
+    scale, schedule = Scale(recording), Schedule(recording)
+    found = [each for rule in time_rules() for each in rule(schedule)]
+    devices = device_blocks(recording, schedule)
+    found += [each for device in devices for rule in memory_rules() for each in rule(device)]
+    found = [each for each in found if small or scale.is_relevant(each)]
+    found = _in_time(schedule, found)
+    ranked = [each for each in found if each.lifetimes is None]
+    for device in devices:
+        of_device = [each for each in found if each.lifetimes and each.device == device.device]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        sequence = _in_sequence(device, of_device)
-        found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
-    shown = (finding for finding in found if small or scale.is_relevant(finding))
+        sequence = list(_in_sequence(device, of_device))
+        ranked += [*sequence, *_of_the_rest(device, sequence)]
+    shown = (
+        each
+        for each in ranked
+        if small or (scale.is_relevant(each) and (each.further_bytes or each.further_ns))
+    )
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
-def _about_time(schedule: "Schedule") -> "Iterator[Finding]":
-    for rule in time_rules():
-        yield from rule(schedule)
+def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
+    """Return the findings with the time that each saves after the ones with a larger saving."""
+    order = sorted(range(len(found)), key=lambda number: -found[number].saved_ns)
+    changes = {number: found[number].schedule for number in order}
+    changed = {number: change for number, change in changes.items() if change is not None}
+    further = dict(zip(changed, schedule.saved_in_sequence(list(changed.values())), strict=True))
+    return [
+        replace(each, further_ns=further.get(number, each.saved_ns), schedule=None)
+        for number, each in enumerate(found)
+    ]
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
-    """Yield the findings with what each saves after the ones before it."""
+    """Yield the findings with the bytes that each saves after the ones before it."""
     peak, changes = device.peak.bytes, list["Change"]()
     for finding in found:
-        if finding.lifetimes is None:
-            yield finding
-            continue
-        changes.append(finding.lifetimes)
+        changes += [finding.lifetimes] if finding.lifetimes else []
         after = device.peak_after(changes)
         yield replace(finding, further_bytes=max(peak - after, 0))
         peak = min(peak, after)
 
 
-class _Scale:
-    """What the savings of a recording's findings are compared with."""
+def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
+    """Yield what several lines together save after the findings about single ones."""
+    from gpuviz.advice.rules import r03_longer_than_used
 
-    def __init__(self, recording: "Recording") -> None:
-        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
-        self._duration_ns = max(recording.covered_ns, 1)
-
-    def is_relevant(self, finding: "Finding") -> bool:
-        """Return whether a finding saves enough to be shown."""
-        enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
-        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
-        return finding.saved_bytes >= enough or is_long
-
-    def share(self, finding: "Finding") -> float:
-        """Return the larger of the shares of the peak and of the duration that it saves."""
-        of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
-        return max(of_bytes, finding.saved_ns / self._duration_ns)
+    changes = [each.lifetimes for each in found if each.lifetimes is not None]
+    before = device.peak_after(changes)
+    for finding in r03_longer_than_used.find(device, changes):
+        after = device.peak_after([*changes, *filter(None, [finding.lifetimes])])
+        yield replace(finding, further_bytes=before - after)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
-from gpuviz.analysis.touches import Touches, touches
+from gpuviz.analysis.touches import Touches, touches, without_touches
 from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+_KINDS = DICTIONARIES["activities", "kind"]
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 # Half of the window that shows a moment: a share of the recording, and at least a microsecond.
 _AROUND = 0.02
 _LEAST_NS = 1000
@@ -48,8 +53,8 @@ class Change:
 class DeviceBlocks:
     """The blocks of a device and the work that used them.
 
-    The order of events is a scale of *places*: event ``i`` of the device is at ``2 * i + 1``, and
-    what happens between two events is at the even number between theirs.
+    A scale of *places* orders the device's memory events and the begins and ends of the lines that
+    first and last used each block.
 
     Args:
         recording: The recording.
@@ -65,6 +70,10 @@ class DeviceBlocks:
             its begin if that is unknown.
         last: The place after the line that last used each block, or its begin if there is none; its
             end if that is unknown. A program can free a block there, but not within the line.
+        needed: The uses without those that only fill a block: see `needed_touches`.
+        first_needed: As ``first``, but for ``needed``.
+        is_unread: Whether the program itself allocates the block, it is freed in the recording, and
+            nothing reads it: it is not used, or only filled.
         size: Bytes, rounded by the allocator.
         requested: Bytes that the program asked for.
         stack: Ids of ``stacks``.
@@ -94,8 +103,6 @@ class DeviceBlocks:
         self.recording, self.device, self.used = recording, device, used
         self._schedule = schedule
         self.number = np.flatnonzero(blocks.device == device)
-        self.begin = 2 * np.searchsorted(rows, blocks.alloc[self.number]) + 1
-        self.end = 2 * np.searchsorted(rows, blocks.free[self.number]) + 1
         self.size = blocks.size[self.number]
         self.requested = blocks.requested[self.number]
         self.stack = blocks.stack[self.number]
@@ -103,37 +110,52 @@ class DeviceBlocks:
         self.is_freed = blocks.end[self.number] >= 0
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
-        self._times, self._statements = times, Statements(recording)
-        first = self.before_lines(used.first[self.number])
-        last = self.after_lines(used.last[self.number])
-        self.first = np.where(self.is_used, np.clip(first, self.begin, self.end), self.end)
-        self.last = np.where(self.is_used, np.clip(last, self.begin, self.end), self.begin)
+        self.needed = needed_touches(recording, used)
+        self._statements = statements = Statements(recording)
+        first = statements.of_calls(used.first[self.number])[0]
+        needed = statements.of_calls(self.needed.first[self.number])[0]
+        last = statements.of_calls(used.last[self.number])[1]
+        places = _Places(times, np.concatenate([first, needed]), last)
+        self.begin = places.events[np.searchsorted(rows, blocks.alloc[self.number])]
+        self.end = places.events[np.searchsorted(rows, blocks.free[self.number])]
+        first, needed = (np.clip(each, self.begin, self.end) for each in np.split(places.begins, 2))
+        self.first = np.where(self.is_used, first, self.end)
+        self.last = np.where(self.is_used, np.clip(places.ends, self.begin, self.end), self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
         is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         self.last = np.where(is_last_known, self.last, self.end)
-        self._places = 2 * len(rows) + 2
+        is_needed = self.needed.used[self.number]
+        known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
+        self.first_needed = np.where(is_needed, needed, self.end)
+        self.first_needed = np.where(known, self.first_needed, self.begin)
+        is_same = self.needed.first[self.number] == used.first[self.number]
+        self.first_needed = np.where(is_same & is_needed, self.first, self.first_needed)
+        self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
+        self.is_unread &= is_own(recording, self.stack)
+        self._times, self._events, self._places = times, places.events, places.count
         self.peak: Peak = peak(recording, device)
         level = self._level(())
         self.peak_place = int(np.argmax(level))
         self._is_true = int(level[self.peak_place]) == self.peak.bytes
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places before the lines of some calls, rows of ``api_calls``."""
+        """Return the last places before the lines of some calls, rows of ``api_calls``."""
         import numpy as np
 
         begins, _ = self._statements.of_calls(calls)
-        places: NDArray[Any] = 2 * np.searchsorted(self._times, begins)
+        following = self._events[np.searchsorted(self._times, begins)]
+        places: NDArray[Any] = np.maximum(following - 1, 0)
         return places
 
     def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places after the lines of some calls, rows of ``api_calls``."""
+        """Return the places of the first events after the lines of some calls."""
         import numpy as np
 
         _, ends = self._statements.of_calls(calls)
-        places: NDArray[Any] = 2 * np.searchsorted(self._times, ends, side="right")
+        places: NDArray[Any] = self._events[np.searchsorted(self._times, ends, side="right")]
         return places
 
     @property
@@ -167,13 +189,6 @@ class DeviceBlocks:
         return of_device
 
     @cached_property
-    def site(self) -> "NDArray[Any]":
-        """A number for each block, equal for blocks of the same line of the program."""
-        from gpuviz.analysis.launches import CallSites
-
-        return CallSites(self.recording, self.stack).numbers("line")
-
-    @cached_property
     def schedule(self) -> Schedule:
         """The calls and the work of the recording."""
         return self._schedule or Schedule(self.recording)
@@ -192,6 +207,13 @@ class DeviceBlocks:
         """The launches of elementwise functions of the recording."""
         return Elementwise(self.recording, self.used)
 
+    @cached_property
+    def site(self) -> "NDArray[Any]":
+        """A number for each block, equal for blocks of the same line of the program."""
+        from gpuviz.analysis.launches import CallSites
+
+        return CallSites(self.recording, self.stack).numbers("line")
+
     def site_of(self, stack: int) -> tuple[str, str]:
         """Return the call site and the source line of a stack."""
         return self.recording.call_stacks.call_site(stack)
@@ -201,6 +223,13 @@ class DeviceBlocks:
         import numpy as np
 
         rows = self.used.first[self.number[blocks]]
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
+
+    def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+        """Return the call site and the source line of the first use that is not a fill."""
+        import numpy as np
+
+        rows = self.needed.first[self.number[blocks]]
         return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
@@ -242,6 +271,10 @@ class DeviceBlocks:
         """
         return int(self._level(changes).max(initial=0))
 
+    def peak_place_after(self, changes: "Iterable[Change]") -> int:
+        """Return the first place at which the peak is reached after some changes."""
+        return int(self._level(changes).argmax())
+
     def saving(self, change: Change) -> int:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
         return max(self.peak.bytes - self.peak_after((change,)), 0)
@@ -262,6 +295,62 @@ class DeviceBlocks:
         np.add.at(steps, self.begin[is_open], self.size[is_open])
         np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)
+
+
+class _Places:
+    """The order of events and of the begins and ends of lines.
+
+    Args:
+        times: The times of the events in ns, ascending.
+        begins: The begins of some lines in ns; at equal times before an event, after an end.
+        ends: The ends of some lines; at equal times after an event.
+
+    Attributes:
+        events: The place of each event, and the one after all places.
+        begins: The place of each begin of a line.
+        ends: The place of each end of a line.
+        count: How many places there are, with the one after all.
+    """
+
+    def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
+        import numpy as np
+
+        events = len(times)
+        between = np.concatenate(
+            [
+                2 * np.arange(events) + 1,
+                2 * np.searchsorted(times, begins),
+                2 * np.searchsorted(times, ends, side="right"),
+            ]
+        )
+        is_begin = np.repeat([False, True, False], [events, len(begins), len(ends)])
+        order = np.lexsort((is_begin, np.concatenate([times, begins, ends]), between))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        events_, self.begins, self.ends = np.split(places, [events, events + len(begins)])
+        self.events = np.append(events_, len(order))
+        self.count = len(order) + 1
+
+
+def needed_touches(recording: "Recording", used: Touches) -> Touches:
+    """Return the uses of blocks without those that only fill them.
+
+    A copy from the host and a memset can be made later as well. If only copies and memsets write a
+    block, and nothing reads it, none of them is needed.
+    """
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
+    kind = codes(activities["kind"], _KINDS)[rows]
+    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[rows]
+    is_memset = seen & (kind == _KINDS.index("memset"))
+    is_copy = seen & (kind == _KINDS.index("memcpy")) & (used.mode == _WRITE)
+    only_filled = np.ones(len(used.blocks), bool)
+    only_filled[used.block[~is_memset & ~is_copy]] = False
+    from_host = copy_kind == _COPY_KINDS.index("host_to_device")
+    fills = is_memset | (is_copy & (from_host | only_filled[used.block]))
+    return without_touches(recording, used, fills)
 
 
 def changes_by_line(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.recording.recording import Recording
@@ -21,14 +21,19 @@ def saving(finding: "Finding") -> str:
     """
     parts = []
     if finding.saved_bytes:
-        parts.append(f"{format_bytes(finding.saved_bytes)} of the peak")
-        if finding.further_bytes != finding.saved_bytes:
-            further = format_bytes(finding.further_bytes) if finding.further_bytes else "nothing"
-            parts[0] += f" (after those above: {further})"
+        size = f"{format_bytes(finding.saved_bytes)} of the peak"
+        parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
     if finding.saved_ns:
         bound = "" if finding.certainty == "certain" else "at most "
-        parts.append(f"{bound}{format_duration(finding.saved_ns)}")
+        time = f"{bound}{format_duration(finding.saved_ns)}"
+        parts.append(time + _after_others(finding.saved_ns, finding.further_ns, format_duration))
     return " and ".join(parts)
+
+
+def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str:
+    if text(alone) == text(further):
+        return ""
+    return f" (after those above: {text(further) if further > 0 else 'nothing'})"
 
 
 def findings_text(recording: "Recording", found: "Sequence[Finding]", most: int | None) -> str:
@@ -62,7 +67,7 @@ def unknown(recording: "Recording") -> tuple[str, ...]:
     elif not tables["launch_blocks"].num_rows:
         sentences.append(
             "It was not recorded which kernels use which arrays, so nothing is said about arrays "
-            "that are not used."
+            "that are not used, nor about streams that wait for others without need."
         )
     if recording.dropped:
         sentences.append("Events are missing, so nothing is said about arrays.")

@@ -90,12 +90,27 @@ def touches(recording: "Recording") -> Touches | None:
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
-    first = np.full(len(blocks), -1, np.int64)
-    last = np.full(len(blocks), -1, np.int64)
-    first[block[::-1]] = call[::-1]
-    last[block] = call
-    _add_opaque(blocks, times, opaque, first, last)
+    first, last = _ends(blocks, times, block, call, opaque)
     return Touches(blocks, block, call, at_begin, mode, activity, opaque, first, last)
+
+
+def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any]") -> Touches:
+    """Return which work used which blocks if some touches, given by a mask, did not count."""
+    kept = ~removed
+    times = plain(recording.tables["api_calls"]["time"])
+    block, call = used.block[kept], used.call[kept]
+    first, last = _ends(used.blocks, times, block, call, used.opaque)
+    return Touches(
+        used.blocks,
+        block,
+        call,
+        used.at_begin[kept],
+        used.mode[kept],
+        used.activity[kept],
+        used.opaque,
+        first,
+        last,
+    )
 
 
 def _alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
@@ -191,16 +206,23 @@ def _reads_of_tables(
     return reads
 
 
-def _add_opaque(
+def _ends(
     blocks: Lifetimes,
     times: "NDArray[Any]",
+    block: "NDArray[Any]",
+    call: "NDArray[Any]",
     opaque: "NDArray[Any]",
-    first: "NDArray[Any]",
-    last: "NDArray[Any]",
-) -> None:
-    """Count opaque work as a use of all blocks that lived then."""
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the first and the last call that used each block; -1 if none.
+
+    Opaque work counts as a use of all blocks that lived then.
+    """
     import numpy as np
 
+    first = np.full(len(blocks), -1, np.int64)
+    last = np.full(len(blocks), -1, np.int64)
+    first[block[::-1]] = call[::-1]
+    last[block] = call
     died = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
     after = np.searchsorted(times[opaque], blocks.begin)
     before = np.searchsorted(times[opaque], died, side="right") - 1
@@ -210,3 +232,4 @@ def _add_opaque(
     first[within[earlier]] = earliest[earlier]
     later = (last[within] < 0) | (times[latest] > times[last[within]])
     last[within[later]] = latest[later]
+    return first, last

@@ -29,5 +29,5 @@ def run(file: Path, *, as_json: bool, everything: bool) -> None:
 
 def _facts(finding: Finding) -> dict[str, Any]:
     facts = asdict(finding)
-    del facts["lifetimes"]
+    del facts["lifetimes"], facts["schedule"]
     return facts

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
-from gpuviz.advice.findings import LEAST_BYTES
+from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share

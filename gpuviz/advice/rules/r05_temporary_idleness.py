@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_duration
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _RATE = 25e9
 # For the calls of both copies, and for what they wait for.
 _SPARE_NS = 1_000_000
-# Of the peak; less is not worth two copies.
+# Of the peak; less is not worth two copies, and neither is what no finding is shown for.
 _LEAST_SHARE = 0.05
 
 
@@ -48,8 +49,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
     lines. On the GPU, these are apart for at least the time of a copy to the host and back at 25
-    GB/s and 1 ms. The saving, at least 5 % of the peak, is the decrease of the peak if each block
-    of that line with such a pause were freed meanwhile: its pause at the peak, else its longest.
+    GB/s and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
+    each block of that line with such a pause were freed meanwhile: its pause at the peak, else its
+    longest.
 
     A copy to the host and back is the program's decision: ``possible``.
     """
@@ -63,7 +65,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         chosen = np.flatnonzero(sites == site)
         change = _change(device, pauses, chosen)
         saved = device.saving(change)
-        if saved >= _LEAST_SHARE * device.peak.bytes:
+        if saved >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
             yield _finding(device, pauses, chosen[at_peak[chosen]], change, saved)
 
 

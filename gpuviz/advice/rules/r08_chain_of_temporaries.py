@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import first_rows, stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
@@ -122,6 +123,7 @@ def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
     work = np.searchsorted(schedule.rows, launches.activity[chains.launch])
     duration = schedule.duration.copy()
     duration[work] -= _time_of_arrays(device, chains, duration[work])
+    faster = ScheduleChange(duration=duration)
     total_ns = int(schedule.duration[work].sum())
     names = list(dict.fromkeys(launches.name(launch) for launch in chains.launch.tolist()))
     shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
@@ -141,10 +143,11 @@ def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
         certainty="likely",
         device=device.device,
         saved_bytes=device.saving(change),
-        saved_ns=schedule.saved_ns(duration=duration),
+        saved_ns=schedule.saved_ns(faster),
         lines=(line,),
         evidence=schedule.evidence(work),
         lifetimes=change,
+        schedule=faster,
     )
 
 

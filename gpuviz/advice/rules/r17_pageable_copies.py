@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.schedule import COPY, Schedule
+from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations, stacks_of
@@ -26,7 +28,6 @@ _MEMORIES = DICTIONARIES["activities", "host_memory"]
 _SMALLEST = 64 << 10
 # Of pinned memory over PCIe 4 with 16 lanes; over PCIe 5 it is twice as much.
 _TYPICAL_RATE = 25e9
-_LEAST_SHARE = 0.01
 # Pinning memory costs more than a copy, so it has to be used again.
 _LEAST_COPIES = 4
 
@@ -65,7 +66,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         rates = np.array([measured[each] or _TYPICAL_RATE for each in directions[work].tolist()])
         copies = _Copies(work, sizes[work], rates, tuple(measured.values()))
         host_ns = int(_transfer_ns(recording)[np.unique(schedule.call[work])].sum())
-        if work.size and host_ns >= _LEAST_SHARE * recording.covered_ns:
+        if work.size and host_ns >= schedule.relevant_ns:
             yield _finding(recording, schedule, copies)
 
 
@@ -117,12 +118,14 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
     import numpy as np
 
     work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]
+    device = int(schedule.device[work[0]])
     own, gpu_ns = np.unique(schedule.call[work]), int(schedule.duration[work].sum())
     shorter = schedule.duration.copy()
     at_rate = (sizes * 1e9 / copies.rates).astype(np.int64)
     shorter[work] = np.minimum(shorter[work], at_rate)
     returns = np.zeros(calls.num_rows, bool)
     returns[own] = call_kinds(recording.tables)[own] == CallKind.PAGEABLE_MEMCPY
+    change = ScheduleChange(duration=shorter, without_wait=returns, instant=returns)
     copied, called_ns = int(sizes.sum()), int(durations(calls)[own].sum())
     return Finding(
         rule="R17",
@@ -134,7 +137,7 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
         reason=(
             f"{format_bytes(copied)} at {_gigabytes(copied * 1e9 / max(gpu_ns, 1))}. CUDA copies "
             "pageable memory through a buffer of its own while the host waits. "
-            f"{_reference(copies.measured)}"
+            f"{_reference(copies.measured)}{_kept_apart(schedule, device)}"
         ),
         change=(
             "Allocate the host's arrays with cupyx.empty_pinned (or cupyx.empty_like_pinned) once "
@@ -142,13 +145,21 @@ def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Fin
             "synchronize before it reads a result or changes a source."
         ),
         certainty="likely" if all(copies.measured) else "possible",
-        device=int(schedule.device[work[0]]),
-        saved_ns=schedule.saved_ns(duration=shorter, without_wait=returns, instant=returns),
+        device=device,
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
         lines=longest_lines(
             recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
         ),
         evidence=schedule.evidence(work),
     )
+
+
+def _kept_apart(schedule: Schedule, device: int) -> str:
+    for streams in apart_streams(schedule):
+        if streams.by_copies and streams.device.device == device:
+            return f" {streams.names} never work at the same time for this reason."
+    return ""
 
 
 def _reference(measured: tuple[float | None, ...]) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import LONG_NS, host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.schedule import COPY, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_count, format_duration
@@ -28,7 +29,6 @@ _DIRECTIONS = {
 _LARGEST = 64 << 10
 # Shorter rows are the arguments of one operation rather than the elements of a loop.
 _LEAST_COPIES = 8
-_LEAST_SHARE = 0.01
 _MOST_LINES = 8
 _MOST_ROWS = 1000
 
@@ -117,10 +117,11 @@ def _finding(
     gaps = between & (host_gaps(schedule, device).length < LONG_NS)
     shorter = schedule.duration.copy()
     shorter[rows.work] -= shorter[rows.work].min()
-    saved_ns = schedule.saved_ns(
+    change = ScheduleChange(
         duration=shorter, without_wait=between, without_gap=gaps, instant=between
     )
-    if saved_ns < _LEAST_SHARE * recording.covered_ns:
+    saved_ns = schedule.saved_alone(change)
+    if saved_ns < schedule.relevant_ns:
         return
     count = len(rows.work) + len(rows.first)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows]
@@ -146,6 +147,7 @@ def _finding(
         certainty="possible",
         device=device,
         saved_ns=saved_ns,
+        schedule=change,
         lines=(line,),
         evidence=Evidence(
             "activities",

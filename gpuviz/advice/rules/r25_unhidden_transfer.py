@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import COPY, KERNEL, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes
 from gpuviz.analysis.launches import stacks_of
@@ -26,7 +27,6 @@ _SHORTEST_NS = 100_000
 _MOST_HIDDEN = 0.5
 # A pipeline needs several steps.
 _LEAST_COPIES = 4
-_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 def _finding(
     schedule: Schedule, copies: _Copies, device: int, at_most_ns: int
 ) -> "Iterator[Finding]":
-
     recording, work = schedule.recording, copies.work
     shorter = schedule.duration.copy()
     shorter[work] -= copies.could_overlap
-    saved_ns = min(schedule.saved_ns(duration=shorter), at_most_ns)
-    if saved_ns < _LEAST_SHARE * recording.covered_ns:
+    change = ScheduleChange(duration=shorter, at_most_ns=at_most_ns)
+    saved_ns = schedule.saved_alone(change)
+    if saved_ns < schedule.relevant_ns:
         return
     total_ns = int(schedule.duration[work].sum())
     yield Finding(
@@ -144,6 +144,7 @@ def _finding(
         certainty="possible",
         device=device,
         saved_ns=saved_ns,
+        schedule=change,
         lines=longest_lines(
             recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]
         ),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.schedule import KERNEL, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_count, format_duration, format_share
 
@@ -56,6 +57,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             or idle.sum() < _LEAST_SHARE * window_ns
         ):
             continue
+        change = ScheduleChange(without_gap=chosen, instant=chosen)
         yield Finding(
             rule="R27",
             title=(
@@ -78,7 +80,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             ),
             certainty="possible",
             device=device.device,
-            saved_ns=schedule.saved_ns(without_gap=chosen, instant=chosen),
+            saved_ns=schedule.saved_alone(change),
+            schedule=change,
             lines=longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0]),
             evidence=Evidence("idle_gaps", (), (device.start, device.end)),
         )

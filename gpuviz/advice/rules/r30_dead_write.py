@@ -7,7 +7,8 @@ from gpuviz.advice.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.schedule import COPY, KINDS
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.trace import COPY, KINDS
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -151,6 +152,7 @@ def _finding(
     duration[work] = 0
     is_gone = np.zeros(recording.tables["api_calls"].num_rows, bool)
     is_gone[calls] = True
+    change = ScheduleChange(duration=duration, without_wait=is_gone, instant=is_gone)
     total_ns = int(schedule.duration[work].sum())
     stacks = stacks_of(recording.tables, np.array([calls[0], writes.overwritten_by[chosen[0]]]))
     line = line_of(recording, int(stacks[0]), format_duration(total_ns))
@@ -169,7 +171,8 @@ def _finding(
         ".",
         certainty="likely" if exact.all() else "possible",
         device=device.device,
-        saved_ns=schedule.saved_ns(duration=duration, without_wait=is_gone, instant=is_gone),
+        saved_ns=schedule.saved_ns(change),
         lines=(line,),
         evidence=schedule.evidence(work),
+        schedule=change,
     )

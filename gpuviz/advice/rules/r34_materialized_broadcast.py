@@ -6,6 +6,7 @@ from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -116,6 +117,7 @@ def _finding(
     duration[np.searchsorted(schedule.rows, launches.activity[chosen])] = 0
     is_gone = np.zeros(device.recording.tables["api_calls"].num_rows, bool)
     is_gone[calls] = True
+    faster = ScheduleChange(duration=duration, instant=is_gone)
     change = _change(device, target, small)
     to, of = device.line_of(shown), device.line_of(sources)
     return Finding(
@@ -130,8 +132,9 @@ def _finding(
         certainty="likely",
         device=device.device,
         saved_bytes=device.saving(change),
-        saved_ns=schedule.saved_ns(duration=duration, instant=is_gone),
+        saved_ns=schedule.saved_ns(faster),
         lines=(to, of),
         evidence=device.evidence(shown),
         lifetimes=change,
+        schedule=faster,
     )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import KERNEL, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of, text_numbers, texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
@@ -110,6 +111,7 @@ def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, devi
     shorter = schedule.duration.copy()
     idle_ns = (kernels.alone * (1 - kernels.full_width)).astype(np.int64)
     shorter[work] = np.maximum(schedule.duration[work] - idle_ns, _EMPTY_NS)
+    change = ScheduleChange(duration=shorter)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
     name = _short(texts(recording.tables, names)[0]) or "A kernel"
     stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
@@ -129,7 +131,8 @@ def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, devi
         ),
         certainty="possible",
         device=device,
-        saved_ns=schedule.saved_ns(duration=shorter),
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
         lines=(line,),
         evidence=Evidence(
             "activities",

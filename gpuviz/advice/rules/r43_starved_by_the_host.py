@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
-from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gpuviz.analysis.callstacks import Frame
     from gpuviz.recording.recording import Recording
 
-# `findings` hides what saves less than this share.
-_LEAST_SHARE = 0.01
 # Of one gap it is not known whether it is part of the computation, or of its preparation.
 _LEAST_TIMES = 3
 # The first time often includes preparation; as a multiple of the longest later time.
@@ -65,7 +63,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     for device in recording.devices:
         gaps = host_gaps(schedule, device)
         for place in _places(recording, gaps):
-            enough = place.idle_ns >= _LEAST_SHARE * recording.covered_ns
+            enough = place.idle_ns >= schedule.relevant_ns
             if enough and len(place.calls) >= _LEAST_TIMES:
                 yield _finding(recording, schedule, gaps, place, device)
 
@@ -112,6 +110,7 @@ def _finding(
     removed = np.zeros(len(gaps.length), bool)
     removed[place.calls] = True
     host_ns = int(gaps.length[place.calls].sum())
+    change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
     overlap = next(each for each in recording.overlap(device).devices if each.device == device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     idle = format_duration(place.idle_ns)
@@ -134,7 +133,8 @@ def _finding(
         ),
         certainty="possible",
         device=device,
-        saved_ns=min(schedule.saved_ns(without_gap=removed), host_ns),
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
         lines=_lines(place, idle),
         evidence=Evidence(
             "idle_gaps", rows, (int((times - gaps.length[place.calls]).min()), int(times.max()))

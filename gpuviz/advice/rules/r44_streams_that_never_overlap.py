@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import BY_DEFAULT_STREAM, BY_EVENT, COPY, KERNEL, Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
@@ -27,8 +29,6 @@ _WAITS = WORDS["host_waits", "kind"]
 # Of the device's busy time: what a stream does at least, and what counts as overlap at least.
 _LEAST_BUSY = 0.05
 _LEAST_OVERLAP = 0.01
-# Of the recording: what could overlap at least.
-_LEAST_SHARE = 0.01
 # Of the time that could overlap: what one reason explains at least.
 _LEAST_EXPLAINED = 0.5
 _MOST_ROWS = 1000
@@ -38,17 +38,12 @@ _WHY = {
     _COPIES: "the host waits in copies of pageable memory before it launches the next work",
     _SYNCHRONIZATIONS: "the host synchronizes before it launches the next work",
     _HOST: "the host launches the work of one stream after that of the other has ended",
-    _EVENTS: "one waits for an event of the other",
-    _DEFAULT: "the default stream and blocking streams wait for each other",
 }
 _CHANGE = {
     _COPIES: "Use pinned host memory (cupyx.empty_pinned), so that asynchronous copies return at "
     "once, and launch the work of all streams before you wait for any.",
     _SYNCHRONIZATIONS: "Launch the work of all streams before you wait for any.",
     _HOST: "Launch the work of all streams first, and let the host work afterwards.",
-    _EVENTS: "Wait only for events of work whose results the stream uses.",
-    _DEFAULT: "Create the streams with non_blocking=True and use no default stream beside them, or "
-    "order what belongs together by events.",
 }
 
 
@@ -63,6 +58,41 @@ class _Switches:
         return _Switches(self.before[mask], self.after[mask])
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ApartStreams:
+    """Streams of a device that never work at the same time.
+
+    Attributes:
+        device: The device's busy times.
+        names: The streams as the subject of a sentence.
+        switches: The pairs of activities that could have overlapped, but for the reason.
+        why: The reason, one of `_WHY`.
+    """
+
+    device: "DeviceOverlap"
+    names: str
+    switches: _Switches
+    why: int
+
+    @property
+    def by_copies(self) -> bool:
+        """Whether the host waits in copies of pageable memory meanwhile."""
+        return self.why == _COPIES
+
+
+_known: "WeakKeyDictionary[Schedule, tuple[ApartStreams, ...]]" = WeakKeyDictionary()
+
+
+def apart_streams(schedule: Schedule) -> tuple[ApartStreams, ...]:
+    """Return the streams of each device that could overlap and never do.
+
+    They are computed once for a schedule.
+    """
+    if schedule not in _known:
+        _known[schedule] = tuple(_apart_streams(schedule))
+    return _known[schedule]
+
+
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find devices on which several streams work, but never at the same time.
 
@@ -71,12 +101,17 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     shorter of two successive activities of different streams, if they are a copy and a kernel,
     copies in different directions, or kernels with no more blocks than multiprocessors together. At
     least half of it must have one reason. Kernels that fill the GPU cannot overlap, and are no
-    fault.
+    fault; R23 and R24 find default streams and events that keep streams apart without need.
 
-    Saving: the recording's `Schedule`, replayed without the reason: the waits of the host, of the
-    default stream or for events. If the host launches too late for other reasons, nothing is
-    predicted. ``possible``, because the program may need the order.
+    Saving: the recording's `Schedule`, replayed without the host's waits. If the host launches too
+    late for other reasons, nothing is predicted. ``possible``, because the program may need the
+    order.
     """
+    for streams in apart_streams(schedule):
+        yield _finding(schedule, streams)
+
+
+def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
     import numpy as np
 
     recording = schedule.recording
@@ -97,12 +132,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         weights[[_FULL, _UNKNOWN]] = 0
         could_overlap = shorter[reasons != _FULL].sum()
         why = int(np.argmax(weights))
-        if (
-            could_overlap >= _LEAST_SHARE * recording.covered_ns
-            and weights[why] >= _LEAST_EXPLAINED * could_overlap
-        ):
+        is_explained = weights[why] >= _LEAST_EXPLAINED * could_overlap
+        if why in _WHY and could_overlap >= schedule.relevant_ns and is_explained:
             chosen = switches.chosen(reasons == why)
-            yield _finding(schedule, device, _names(recording, busy), chosen, why)
+            yield ApartStreams(device, _names(recording, busy), chosen, why)
 
 
 def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Switches:
@@ -211,21 +244,21 @@ def _would_fit(recording: "Recording", schedule: Schedule, switches: _Switches) 
     return found
 
 
-def _finding(
-    schedule: Schedule, device: "DeviceOverlap", names: str, switches: _Switches, why: int
-) -> Finding:
+def _finding(schedule: Schedule, streams: ApartStreams) -> Finding:
     import numpy as np
 
-    recording = schedule.recording
+    recording, device = schedule.recording, streams.device
+    switches, why = streams.switches, streams.why
     before, after = switches.before, switches.after
     shorter = np.minimum(schedule.duration[before], schedule.duration[after])
     rows = schedule.rows[before[np.argsort(-shorter, kind="stable")[:_MOST_ROWS]]]
     lines = longest_lines(
         recording, stacks_of(recording.tables, schedule.call[before]), schedule.duration[before]
     )
+    change = _change_of(recording, schedule, switches, why)
     return Finding(
         rule="R44",
-        title=f"{names} never work at the same time: {_WHY[why]}.",
+        title=f"{streams.names} never work at the same time: {_WHY[why]}.",
         reason=(
             f"{format_counted(len(before), 'time', 'times')} one stream begins after another has "
             f"ended, although both activities would fit on the GPU; they could overlap for "
@@ -234,7 +267,8 @@ def _finding(
         change=_CHANGE[why],
         certainty="possible",
         device=device.device,
-        saved_ns=_saved_ns(recording, schedule, switches, why),
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
         lines=lines,
         evidence=Evidence(
             "activities",
@@ -251,17 +285,18 @@ def _names(recording: "Recording", streams: "Sequence[int]") -> str:
     return f"The streams {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _saved_ns(recording: "Recording", schedule: Schedule, switches: _Switches, why: int) -> int:
+def _change_of(
+    recording: "Recording", schedule: Schedule, switches: _Switches, why: int
+) -> ScheduleChange:
+    """Return the schedule without the reason; nothing if the host launches late."""
     import numpy as np
 
-    if why in (_EVENTS, _DEFAULT):
-        return schedule.saved_ns(without_order=BY_EVENT if why == _EVENTS else BY_DEFAULT_STREAM)
     if why == _HOST:
-        return 0
+        return ScheduleChange()
     rows = _blocking(recording, copies=why == _COPIES)
     table = recording.derived["host_waits"]
     begin, end, calls = (plain(table[name])[rows] for name in ("time", "end", "call"))
     works = Intervals(schedule.begin[switches.before], schedule.end[switches.before])
     removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
     removed[calls[(works.within(begin, end) > 0) & (calls >= 0)]] = True
-    return schedule.saved_ns(without_wait=removed)
+    return ScheduleChange(without_wait=removed)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
@@ -47,7 +47,7 @@ def test_without_waits_a_program_is_as_much_faster_as_predicted(steps):
     recording, measured = difference(steps, waits=False)
 
     calls = recording.tables["api_calls"].num_rows
-    saved = Schedule(recording).saved_ns(without_wait=np.ones(calls, bool))
+    saved = Schedule(recording).saved_ns(ScheduleChange(without_wait=np.ones(calls, bool)))
 
     assert abs(saved - measured) <= LATENCY_NS + CALL_NS * len(steps)
 
@@ -58,7 +58,7 @@ def test_with_shorter_kernels_a_program_is_as_much_faster_as_predicted(steps):
     recording, measured = difference(steps, share_of_duration=0.25)
 
     schedule = Schedule(recording)
-    saved = schedule.saved_ns(duration=schedule.duration // 4)
+    saved = schedule.saved_ns(ScheduleChange(duration=schedule.duration // 4))
 
     assert abs(saved - measured) <= LATENCY_NS
 
@@ -69,7 +69,7 @@ def test_without_work_of_the_host_a_program_is_as_much_faster_as_predicted(steps
     recording, measured = difference(steps, works=False)
 
     calls = recording.tables["api_calls"].num_rows
-    saved = Schedule(recording).saved_ns(without_gap=np.ones(calls, bool))
+    saved = Schedule(recording).saved_ns(ScheduleChange(without_gap=np.ones(calls, bool)))
 
     assert abs(saved - measured) <= LATENCY_NS
 
@@ -83,7 +83,39 @@ def test_nothing_changes_without_a_change(steps):
     calls = np.zeros(recording.tables["api_calls"].num_rows, bool)
 
     assert schedule.saved_ns() == 0
-    assert schedule.saved_ns(without_wait=calls, without_gap=calls, instant=calls) == 0
+    nothing = ScheduleChange(without_wait=calls, without_gap=calls, instant=calls)
+    assert schedule.saved_ns(nothing) == 0
+
+
+@examples(40)
+@given(steps)
+def test_changes_in_sequence_save_together_what_all_save(steps):
+    recording, measured = difference(steps, waits=False, share_of_duration=0.25)
+    calls = recording.tables["api_calls"].num_rows
+    schedule = Schedule(recording)
+    changes = [
+        ScheduleChange(duration=schedule.duration // 4),
+        ScheduleChange(without_wait=np.ones(calls, bool)),
+    ]
+
+    first, second = schedule.saved_in_sequence(changes)
+
+    assert first == schedule.saved_ns(changes[0])
+    assert first + second == schedule.saved_ns(*changes)
+    assert abs(first + second - measured) <= LATENCY_NS + CALL_NS * len(steps)
+
+
+def test_what_a_change_saves_can_be_limited():
+    recording = timed(lambda gpu: run(gpu, [("launch", 100_000), ("launch", 100_000)]))
+    schedule = Schedule(recording)
+    at_most = ScheduleChange(duration=schedule.duration // 2, at_most_ns=1234)
+    all_ = ScheduleChange(duration=schedule.duration // 4)
+
+    assert schedule.saved_alone(at_most) == 1234
+    assert schedule.saved_in_sequence([at_most, all_]) == [
+        1234,
+        schedule.saved_ns(all_) - schedule.saved_ns(at_most),
+    ]
 
 
 def test_without_calls_everything_stays_where_it_was():
@@ -93,8 +125,8 @@ def test_without_calls_everything_stays_where_it_was():
 
     schedule = Schedule(Recording(tables, recording.manifest))
 
-    assert schedule.saved_ns(duration=schedule.duration) == 0
-    assert schedule.saved_ns(duration=schedule.duration // 2) == 25_000
+    assert schedule.saved_ns(ScheduleChange(duration=schedule.duration)) == 0
+    assert schedule.saved_ns(ScheduleChange(duration=schedule.duration // 2)) == 25_000
 
 
 def test_damaged_times_and_ids_do_no_harm():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.findings import time_rules
-from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.findings import findings, time_rules
+from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
@@ -58,7 +58,7 @@ def run(gpu, operations, repeats):
 def check(recording):
     schedule = Schedule(recording)
     assert schedule.saved_ns() == 0
-    assert schedule.saved_ns(duration=schedule.duration) == 0
+    assert schedule.saved_ns(ScheduleChange(duration=schedule.duration)) == 0
     for rule in time_rules():
         for finding in rule(schedule):
             assert 0 <= finding.saved_ns <= recording.duration_ns, finding
@@ -69,6 +69,9 @@ def check(recording):
             assert begin <= end
             rows = recording.table(finding.evidence.table).num_rows
             assert all(0 <= row < rows for row in finding.evidence.rows)
+    found = findings(recording, small=True)
+    assert sum(finding.further_ns for finding in found) <= recording.duration_ns
+    assert all(finding.schedule is None for finding in found)
 
 
 @examples(100)

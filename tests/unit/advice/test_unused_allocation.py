@@ -32,11 +32,10 @@ def test_an_unused_array_is_found_and_removing_it_saves_what_was_predicted():
     (finding,) = found(allocates(), "R01")
 
     assert finding.saved_bytes == saved(allocates(), allocates(spare=False)) == 32 * MIB
-    assert finding.title == (
-        "32.0 MiB from `other = gpu.empty(32 * MIB)` is allocated at the peak, but nothing uses it."
-    )
-    assert finding.reason == "No kernel or copy receives an address in the 1 array of this line."
-    assert finding.change == "Remove `other = gpu.empty(32 * MIB)`."
+    assert finding.title == "32.0 MiB from one line is allocated, but nothing reads it."
+    assert finding.reason == ("At most 64.0 MiB would be allocated at once, instead of 96.0 MiB.")
+    assert finding.change == "Remove `other = gpu.empty(32 * MIB)`: nothing reads it."
+    assert finding.certainty == "likely"
     assert found(allocates(spare=False), "R01") == []
 
 
@@ -45,10 +44,7 @@ def test_zeros_that_nothing_reads_are_unused():
     (finding,) = found(before, "R01")
 
     assert finding.saved_bytes == saved(before, after) == 32 * MIB
-    assert finding.reason == (
-        "No kernel or copy receives an address in the 3 arrays of this line. Only memsets write "
-        "there."
-    )
+    assert [line.amount for line in finding.lines] == ["96.0 MiB in 3 arrays"]
     # Deleting it after its fill would save the same.
     shown = [each.rule for each in findings(recorded(before)) if each.saved_bytes]
     assert shown == ["R01"]

@@ -1,0 +1,349 @@
+"""What the calls and the GPU work of a recording had to wait for."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.trace import COPY, KINDS
+from gpuviz.analysis.classification import records_of
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.recording.derived import DICTIONARIES as WORDS
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.trace import Trace
+
+    # Activities, and what comes after each of them.
+    _Pairs = Iterator[tuple[NDArray[Any], NDArray[Any]]]
+
+_WAITS = WORDS["host_waits", "kind"]
+_SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
+_STREAMS = DICTIONARIES["streams", "kind"]
+# Used where a recording has no example: from a launch call to a kernel on an idle GPU, and from the
+# end of a kernel to the next one of the stream, on an H100.
+_LAUNCH_NS = 6_000
+_NEXT_NS = 1_000
+# Waits for all streams of a device consider at most this many.
+_MOST_STREAMS = 64
+NEVER = -(2**62)
+
+# Values of `Constraints.call` between activities: why one came after the other.
+BY_STREAM, BY_EVENT, BY_DEFAULT_STREAM = -1, -2, -3
+
+# Values of `Constraints.work` other than activities.
+GAP, NESTED, OWN, LAUNCHED = -1, -2, -3, -4
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Constraints between moments, in columns.
+
+    Attributes:
+        source: The earlier moment.
+        target: The later moment, ascending.
+        lag: How long after the source, in ns.
+        work: The activity at the source, whose duration is in the lag; negative without one.
+        call: The call that waits, or why an activity came after another.
+    """
+
+    source: "NDArray[Any]"
+    target: "NDArray[Any]"
+    lag: "NDArray[Any]"
+    work: "NDArray[Any]"
+    call: "NDArray[Any]"
+
+
+class Moments:
+    """Numbers of the moments of a recording, in the order of their times.
+
+    A call returns before the next one begins.
+
+    Attributes:
+        times: The recorded time of each moment, in ns.
+        start: The moment at which each call begins.
+        end: The moment at which each call returns.
+        begun: The moment at which each activity begins.
+    """
+
+    def __init__(self, trace: "Trace") -> None:
+        import numpy as np
+
+        calls, works = len(trace.called), len(trace.begin)
+        times = np.concatenate([trace.returned, trace.called, trace.begin])
+        order = np.lexsort((np.repeat([0, 1, 2], [calls, calls, works]), times))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        self.times = times[order]
+        self.end, self.start, self.begun = np.split(places, [calls, 2 * calls])
+
+
+class Orders:
+    """The constraints between the moments of a recording, found in its tables.
+
+    Args:
+        trace: The recording's calls and activities.
+        moments: Their moments.
+    """
+
+    def __init__(self, trace: "Trace", moments: Moments) -> None:
+        import numpy as np
+
+        self._trace, self._moments = trace, moments
+        self._recording = trace.recording
+        keys = _pairs(trace.stream, trace.launch)
+        self._by_stream = np.argsort(keys, kind="stable")
+        self._stream_keys = keys[self._by_stream]
+
+    def constraints(self) -> Constraints:
+        """Return all constraints."""
+        return _sorted([*self._of_threads(), *self._of_calls(), *self._of_activities()])
+
+    def _of_threads(self) -> "Iterator[Constraints]":
+        """Yield the time between the calls of a thread."""
+        import numpy as np
+
+        trace, moments = self._trace, self._moments
+        calls = self._recording.tables["api_calls"]
+        threads = plain(calls["thread"])
+        order = np.lexsort((trace.called, threads))
+        before, after = order[:-1], order[1:]
+        same = threads[before] == threads[after]
+        before, after = before[same], after[same]
+        apart = trace.returned[before] <= trace.called[after]
+        source = np.where(apart, moments.end[before], moments.start[before])
+        lag = trace.called[after] - np.where(apart, trace.returned[before], trace.called[before])
+        yield _of(source, moments.start[after], lag, np.where(apart, GAP, NESTED), after)
+
+    def _of_calls(self) -> "Iterator[Constraints]":
+        """Yield the own duration of calls, and the activities that they wait for."""
+        import numpy as np
+
+        trace, moments = self._trace, self._moments
+        work, call = self._awaited()
+        known = (trace.begin[work] < trace.returned[call]) & (call >= 0)
+        work, call = work[known], call[known]
+        done = np.minimum(trace.end[work], trace.returned[call])
+        since = trace.called.copy()
+        np.maximum.at(since, call, done)
+        calls = np.arange(len(trace.called))
+        yield _of(moments.start, moments.end, trace.returned - since, OWN, calls)
+        # Of several activities, the call waited for the last.
+        late = (done > trace.called[call]) & (done == since[call])
+        lag = trace.returned[call] - trace.begin[work]
+        usual = trace.duration[work] + np.minimum(trace.returned[call] - done, _NEXT_NS)
+        lag = np.where(late, lag, np.minimum(lag, usual))
+        yield _of(moments.begun[work], moments.end[call], lag, work, call)
+
+    def _awaited(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the pairs of an activity and a call that waits for it."""
+        import numpy as np
+
+        trace = self._trace
+        waits = self._recording.derived["host_waits"]
+        kinds = codes(waits["kind"], _WAITS)
+        calls, rows = plain(waits["call"]), plain(waits["synchronization"])
+        copies = calls[(kinds >= _WAITS.index("memcpy")) & (calls >= 0)]
+        copied = np.flatnonzero((trace.kind == COPY) & np.isin(trace.call, copies))
+        pairs = [(copied, trace.call[copied])]
+        waiting = (rows >= 0) & (calls >= 0)
+        for kind, found in (
+            ("stream_synchronize", self._before_stream_wait),
+            ("event_synchronize", self._before_event_wait),
+            ("context_synchronize", self._before_device_wait),
+        ):
+            chosen = np.flatnonzero(waiting & (kinds == _WAITS.index(kind)))
+            pairs += [(work, calls[chosen][of]) for work, of in found(rows[chosen])]
+        work, call = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        return work, call
+
+    def _before_stream_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+        table = self._recording.tables["synchronizations"]
+        streams, launched = (plain(table[name])[rows] for name in ("stream", "correlation"))
+        yield self._last_until(streams, launched)
+
+    def _before_event_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+        import numpy as np
+
+        table = self._recording.tables["synchronizations"]
+        kinds = codes(table["kind"], _SYNCHRONIZATIONS)
+        records = np.flatnonzero(kinds == _SYNCHRONIZATIONS.index("event_record"))
+        found = records_of(table, records, rows)
+        of = np.flatnonzero(found >= 0)
+        streams, launched = (plain(table[name])[found[of]] for name in ("stream", "correlation"))
+        work, known = self._last_until(streams, launched)
+        yield work, of[known]
+
+    def _before_device_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+        import numpy as np
+
+        table = self._recording.tables["synchronizations"]
+        devices, launched = (plain(table[name])[rows] for name in ("device", "correlation"))
+        for device, stream in self._most_used_streams():
+            of = np.flatnonzero(devices == device)
+            work, known = self._last_until(np.full(len(of), stream), launched[of])
+            yield work, of[known]
+
+    def _most_used_streams(self) -> list[tuple[int, int]]:
+        import numpy as np
+
+        trace = self._trace
+        keys, counts = np.unique(_pairs(trace.device, trace.stream), return_counts=True)
+        most = keys[np.argsort(-counts, kind="stable")[:_MOST_STREAMS]].tolist()
+        return [(key >> 32, key & 0xFFFFFFFF) for key in most]
+
+    def _last_until(
+        self, streams: "NDArray[Any]", launched: "NDArray[Any]"
+    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the last activity launched on each stream up to a call, and where there is one."""
+        import numpy as np
+
+        places = np.searchsorted(self._stream_keys, _pairs(streams, launched), side="right") - 1
+        there = (places >= 0) & (launched != 0)
+        there[there] = self._stream_keys[places[there]] >> 32 == streams[there]
+        known = np.flatnonzero(there)
+        return self._by_stream[places[known]], known
+
+    def _of_activities(self) -> "Iterator[Constraints]":
+        """Yield launches, and the activities that have to end before another begins."""
+        import numpy as np
+
+        trace, moments = self._trace, self._moments
+        orders = (
+            (BY_STREAM, self._before_on_stream),
+            (BY_STREAM, self._before_on_engine),
+            (BY_EVENT, self._before_events),
+            (BY_DEFAULT_STREAM, self._before_on_default_streams),
+        )
+        pairs = [(*pair, np.full(len(pair[0]), why)) for why, found in orders for pair in found()]
+        before, after, order = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        launched = np.flatnonzero((trace.call >= 0) & (trace.launch_begin() <= trace.begin))
+        last = np.full(len(trace.begin), NEVER)
+        last[launched] = trace.launch_begin()[launched]
+        by_launch = last.copy()
+        np.maximum.at(last, after, trace.end[before])
+        idle = launched[last[launched] == by_launch[launched]]
+        launch_ns = _median(trace.begin[idle] - by_launch[idle], _LAUNCH_NS)
+        lag = trace.begin[launched] - by_launch[launched]
+        lag = np.where(by_launch[launched] == last[launched], lag, np.minimum(lag, launch_ns))
+        calls = trace.call[launched]
+        yield _of(moments.start[calls], moments.begun[launched], lag, LAUNCHED, calls)
+        apart = trace.begin[after] - trace.end[before]
+        queued = (trace.end[before] == last[after]) & (
+            trace.end[before] >= trace.launch_end()[after]
+        )
+        next_ns = _median(apart[queued], _NEXT_NS)
+        lag = np.where(trace.end[before] == last[after], apart, np.minimum(apart, next_ns))
+        lag = lag + trace.duration[before]
+        yield _of(moments.begun[before], moments.begun[after], lag, before, order)
+
+    def _before_on_stream(self) -> "_Pairs":
+        trace = self._trace
+        before, after = self._by_stream[:-1], self._by_stream[1:]
+        same = (trace.stream[before] == trace.stream[after]) & (trace.stream[after] != 0)
+        yield before[same], after[same]
+
+    def _before_on_engine(self) -> "_Pairs":
+        """Yield activities of which the device did one after the other, unless both would fit."""
+        import numpy as np
+
+        trace = self._trace
+        activities = self._recording.tables["activities"]
+        known = DICTIONARIES["activities", "copy_kind"]
+        copies = codes(activities["copy_kind"], known)[trace.rows].astype(np.int64)
+        engines = np.where(trace.kind == COPY, len(KINDS) + copies, trace.kind)
+        engines += (len(KINDS) + len(known)) * trace.device.astype(np.int64)
+        order = np.lexsort((trace.begin, engines))
+        before, after = order[:-1], order[1:]
+        alone = (engines[before] == engines[after]) & (trace.end[before] <= trace.begin[after])
+        # The stream orders activities of one stream already.
+        alone &= (trace.stream[before] != trace.stream[after]) | (trace.stream[after] == 0)
+        before, after = before[alone], after[alone]
+        alone = ~trace.fit(before, after)
+        yield before[alone], after[alone]
+
+    def _before_events(self) -> "_Pairs":
+        import numpy as np
+
+        waits = self._recording.derived["stream_waits"]
+        table = self._recording.tables["synchronizations"]
+        launched = plain(table["correlation"])
+        record, wait = plain(waits["record"]), plain(waits["wait"])
+        before, known = self._last_until(plain(waits["recorded_stream"]), launched[record])
+        streams, calls = plain(waits["waiting_stream"])[known], launched[wait][known]
+        places = np.searchsorted(self._stream_keys, _pairs(streams, calls), side="right")
+        there = (places < len(self._stream_keys)) & (calls != 0)
+        there[there] = self._stream_keys[places[there]] >> 32 == streams[there]
+        yield before[there], self._by_stream[places[there]]
+
+    def _before_on_default_streams(self) -> "_Pairs":
+        """Yield what the legacy default stream and blocking streams wait for."""
+        import numpy as np
+
+        streams = self._recording.tables["streams"]
+        kinds, ids = codes(streams["kind"], _STREAMS), plain(streams["id"])
+        used = [stream for _, stream in self._most_used_streams()]
+        default = np.intersect1d(ids[kinds == _STREAMS.index("default")], used)
+        blocking = [_STREAMS.index(kind) for kind in ("blocking", "per_thread_default")]
+        others = np.intersect1d(ids[np.isin(kinds, blocking)], used)
+        of_device = dict(zip(ids.tolist(), plain(streams["device"]).tolist(), strict=True))
+        for one in default.tolist():
+            for other in others.tolist():
+                if of_device[one] == of_device[other]:
+                    yield self._before_on(one, other)
+                    yield self._before_on(other, one)
+
+    def _before_on(self, stream: int, other: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the last activity of another stream before each activity of a stream."""
+        import numpy as np
+
+        trace = self._trace
+        after = np.flatnonzero((trace.stream == stream) & (trace.launch != 0))
+        before, known = self._last_until(np.full(len(after), other), trace.launch[after])
+        return before, after[known]
+
+
+def _pairs(high: "NDArray[Any]", low: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    pairs: NDArray[Any] = (high.astype(np.int64) << 32) | low.astype(np.int64)
+    return pairs
+
+
+def _median(values: "NDArray[Any]", otherwise: int) -> int:
+    import numpy as np
+
+    return int(np.median(values)) if len(values) else otherwise
+
+
+def _of(
+    source: "NDArray[Any]",
+    target: "NDArray[Any]",
+    lag: "NDArray[Any]",
+    work: "NDArray[Any] | int",
+    call: "NDArray[Any]",
+) -> Constraints:
+    """Return the constraints whose source precedes their target."""
+    import numpy as np
+
+    work = np.broadcast_to(np.asarray(work, np.int32), source.shape)
+    rows = [each.astype(np.int32, copy=False) for each in (source, target, work, call)]
+    kept = source < target
+    if not kept.all():
+        rows, lag = [each[kept] for each in rows], lag[kept]
+    source, target, work, call = rows
+    return Constraints(source, target, lag, work, call)
+
+
+def _sorted(parts: list[Constraints]) -> Constraints:
+    import numpy as np
+
+    target = np.concatenate([part.target for part in parts])
+    order = np.argsort(target, kind="stable")
+    source, lag, work, call = (
+        np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("source", "lag", "work", "call")
+    )
+    return Constraints(source.view(np.uint32), target[order].view(np.uint32), lag, work, call)

@@ -1,0 +1,168 @@
+"""R01 and R03: arrays are not used at all, or allocated for longer than they are used."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.quantities import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+# More lines than this are another program rather than a change.
+_MOST_LINES = 8
+# Of the saving; what adds less is left as it is.
+_LEAST_PART = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class _Trim:
+    """A line whose blocks are allocated right before their first use, freed after the last.
+
+    Attributes:
+        line: Its number in ``DeviceBlocks.site``.
+        begin: Whether the blocks are allocated later.
+        end: Whether they are freed earlier, or not allocated if nothing reads them.
+    """
+
+    line: int
+    begin: bool = True
+    end: bool = True
+
+
+def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding]":
+    """Find lines that lower the peak together, though perhaps none of them alone.
+
+    Trigger: the blocks of at most eight lines, allocated right before their first use and freed
+    right after their last one, lower the peak that is left after the changes of other findings. A
+    copy from the host and a memset do not count as a first use, because the program can make them
+    later. Blocks that only copies and memsets write are not needed at all. The lines are found
+    where the peak is: the one with the most unused bytes there is trimmed first, until a peak has
+    none; what adds less than 2 % of the saving is dropped. If nothing reads any of the blocks, this
+    is R01.
+
+    The saving is the decrease of the peak if every block of these lines had these lifetimes. It is
+    ``possible`` if the arrays are filled later, because the host's array may change until then.
+
+    Args:
+        device: The blocks.
+        changes: The changes that other findings propose.
+    """
+    trims = _trims(device, changes)
+    change = _change(device, trims, changes)
+    saved = device.saving(change)
+    if saved:
+        yield _finding(device, trims, change, saved)
+
+
+def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[Change]") -> Change:
+    """Return the lifetimes of the blocks of some lines that no other change has."""
+    import numpy as np
+
+    begins = np.isin(device.site, [each.line for each in trims if each.begin])
+    ends = np.isin(device.site, [each.line for each in trims if each.end])
+    begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
+    last = np.where(device.is_freed & device.is_used, device.last, device.end)
+    end = np.where(ends, np.where(device.is_unread, device.begin, last), device.end)
+    end = np.maximum(begin, end)
+    changed = (begin != device.begin) | (end != device.end)
+    for change in changes:
+        changed[change.blocks] = False
+    blocks = np.flatnonzero(changed)
+    return Change(blocks, begin[blocks], end[blocks])
+
+
+def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
+    """Return the fewest lines and ends whose trimmed blocks lower the peak."""
+    import numpy as np
+
+    every = _change(device, [_Trim(line) for line in np.unique(device.site).tolist()], changes)
+    site, size = device.site[every.blocks], device.size[every.blocks]
+    begin, end = device.begin[every.blocks], device.end[every.blocks]
+    trims: list[_Trim] = []
+    while len(trims) < _MOST_LINES:
+        place = device.peak_place_after([*changes, _change(device, trims, changes)])
+        there = (begin <= place) & (place < end)
+        idle = there & ((every.begin > place) | (every.end <= place))
+        idle &= ~np.isin(site, [each.line for each in trims])
+        if not idle.any():
+            break
+        lines, group = np.unique(site[idle], return_inverse=True)
+        trims.append(_Trim(int(lines[np.argmax(np.bincount(group, weights=size[idle]))])))
+    return _needed(device, trims, changes)
+
+
+def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]") -> list[_Trim]:
+    """Return the trims without those that add little to the saving."""
+
+    def peak_of(trims: list[_Trim]) -> int:
+        return device.peak_after([*changes, _change(device, trims, changes)])
+
+    before = device.peak_after(changes)
+    at_most = before - (1 - _LEAST_PART) * (before - peak_of(trims))
+    for trim in reversed(trims.copy()):
+        place = trims.index(trim)
+        for fewer in (
+            [],
+            [_Trim(trim.line, begin=False)],
+            [_Trim(trim.line, end=False)],
+        ):
+            others = [*trims[:place], *fewer, *trims[place + 1 :]]
+            if peak_of(others) <= at_most:
+                trims = others
+                break
+    return sorted(trims, key=lambda trim: trim.line)
+
+
+def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, saved: int) -> Finding:
+    of_lines = [change.blocks[device.site[change.blocks] == trim.line] for trim in trims]
+    fills = [
+        trim.begin and _is_filled_early(device, blocks)
+        for trim, blocks in zip(trims, of_lines, strict=True)
+    ]
+    size = format_bytes(int(device.size[change.blocks].sum()))
+    which = "one line" if len(trims) == 1 else f"{format_count(len(trims))} lines"
+    is_unread = bool(device.is_unread[change.blocks].all())
+    return Finding(
+        rule="R01" if is_unread else "R03",
+        title=f"{size} from {which} is allocated, but nothing reads it."
+        if is_unread
+        else f"{size} from {which} is allocated for longer than it is used.",
+        reason=(
+            f"At most {format_bytes(device.peak.bytes - saved)} would be allocated at once, "
+            f"instead of {format_bytes(device.peak.bytes)}."
+        ),
+        change=" ".join(
+            _advice(device, trim, blocks, fill=fill)
+            for trim, blocks, fill in zip(trims, of_lines, fills, strict=True)
+        ),
+        certainty="possible" if any(fills) else "likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=tuple(device.line_of(blocks) for blocks in of_lines),
+        evidence=device.evidence(change.blocks),
+        lifetimes=change,
+    )
+
+
+def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+    """Return whether copies or memsets of blocks would have to be made later."""
+    is_early = device.is_used[blocks] & (device.first_needed[blocks] > device.first[blocks])
+    return bool((is_early & ~device.is_unread[blocks]).any())
+
+
+def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: bool) -> str:
+    line = device.line_of(blocks)
+    name = named(line.site, line.source)
+    if device.is_unread[blocks].all():
+        return f"Remove {name}: nothing reads it."
+    parts = []
+    if trim.begin:
+        first = named(*device.first_need(blocks[~device.is_unread[blocks]]))
+        parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
+    if trim.end:
+        parts.append(f"delete it (`del`) after {named(*device.last_use(blocks))}")
+    return f"{name}: {' and '.join(parts)}."

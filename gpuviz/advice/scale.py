@@ -1,0 +1,30 @@
+"""How much a finding has to save to be shown."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuviz.advice.finding import Finding
+    from gpuviz.recording.recording import Recording
+
+# Of the peak or of the time; what saves less is not shown unless asked for.
+LEAST_SHARE = 0.01
+LEAST_BYTES = 8 << 20
+
+
+class Scale:
+    """What the savings of a recording's findings are compared with."""
+
+    def __init__(self, recording: "Recording") -> None:
+        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
+        self._duration_ns = max(recording.covered_ns, 1)
+
+    def is_relevant(self, finding: "Finding") -> bool:
+        """Return whether a finding saves enough to be shown."""
+        enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
+        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
+        return finding.saved_bytes >= enough or is_long
+
+    def share(self, finding: "Finding") -> float:
+        """Return the larger of the shares of the peak and of the duration that it saves."""
+        of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
+        return max(of_bytes, finding.saved_ns / self._duration_ns)

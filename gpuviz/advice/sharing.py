@@ -1,0 +1,167 @@
+"""Which streams use the same memory, so that their work has to be in order."""
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gpuviz.advice.trace import COPY
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.touches import touches
+from gpuviz.recording.derived import DICTIONARIES as WORDS
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.schedule import Schedule
+    from gpuviz.analysis.touches import Touches
+
+_WAITS = WORDS["host_waits", "kind"]
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_READ = DICTIONARIES["launch_blocks", "mode"].index("read")
+# Streams are compared in pairs, in each epoch.
+_MOST_STREAMS = 64
+_MOST_PAIRS = 1 << 22
+
+
+class Sharing:
+    """The pairs of streams whose work has to be in order because of their memory.
+
+    Two streams share memory if one writes a block that the other uses too. Streams that copy to the
+    host and streams that copy from it may share memory of the host, of which the recording has no
+    addresses. Work that may use any block shares memory with every stream.
+
+    Memory is only compared within an *epoch*: between two synchronizations of the whole device,
+    which order everything before them before everything after. If several threads launch work,
+    the recording is one epoch.
+
+    Args:
+        schedule: The recording's schedule.
+        used: Which work used which blocks.
+        is_epochal: Whether synchronizations of the device separate epochs.
+    """
+
+    def __init__(self, schedule: "Schedule", used: "Touches", *, is_epochal: bool = True) -> None:
+        import numpy as np
+
+        self._schedule, self._used = schedule, used
+        self.streams = np.unique(schedule.stream)
+        self._ends = self._epoch_ends() if is_epochal else np.array([], np.int64)
+        count = len(self.streams)
+        if (len(self._ends) + 1) * count**2 > _MOST_PAIRS:
+            self._ends = self._ends[:0]
+        self._shared = np.zeros((len(self._ends) + 1, count, count), bool)
+        if count <= _MOST_STREAMS:
+            self._share_blocks()
+            self._share_host_memory()
+        else:
+            self._shared[:] = True
+
+    def between(
+        self, before: "NDArray[Any]", after: "NDArray[Any]", orders: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return whether an order between two activities may matter.
+
+        The stream of the first, and all streams that it waits for, must share no memory with the
+        stream of the second, and all streams that wait for it.
+
+        Args:
+            before: Activities.
+            after: For each, one of another stream that waits for it.
+            orders: Pairs of activities of two streams, of which the second waits for the first.
+        """
+        import numpy as np
+
+        stream = np.searchsorted(self.streams, self._schedule.stream)
+        reached = np.eye(len(self.streams), dtype=bool)
+        reached[stream[orders[0]], stream[orders[1]]] = True
+        for through in range(len(self.streams)):
+            reached |= reached[:, through, None] & reached[None, through, :]
+        links = reached.astype(np.int64)
+        # The sum over all streams that lead to the first, and all that the second leads to.
+        matter = links.T @ self._shared @ links.T > 0
+        found: NDArray[Any] = matter[self._epoch(before), stream[before], stream[after]]
+        found |= self._epoch(before) != self._epoch(after)
+        return found
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any two streams share memory, or may."""
+        return bool(self._shared.any())
+
+    def _epoch_ends(self) -> "NDArray[Any]":
+        import numpy as np
+
+        tables, schedule = self._schedule.recording.tables, self._schedule
+        threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
+        several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1
+        waits = schedule.recording.derived["host_waits"]
+        of_device = codes(waits["kind"], _WAITS) == _WAITS.index("context_synchronize")
+        ends: NDArray[Any] = np.sort(plain(waits["end"])[of_device])
+        return ends[:0] if several else ends
+
+    def _epoch(self, work: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        known = self._schedule.call[work] >= 0
+        launched = np.where(known, self._schedule.launch_begin()[work], self._schedule.begin[work])
+        epoch: NDArray[Any] = np.searchsorted(self._ends, launched)
+        return epoch
+
+    def _share_blocks(self) -> None:
+        """Mark the streams that use a common block, of which at least one writes it."""
+        import numpy as np
+
+        used, tables = self._used, self._schedule.recording.tables
+        seen = used.activity >= 0
+        times = plain(tables["api_calls"]["time"])
+        opaque = times[np.union1d(used.opaque, used.call[~seen])]
+        self._shared[np.searchsorted(self._ends, opaque)] = True
+        activity = used.activity[seen]
+        stream = np.searchsorted(self.streams, plain(tables["activities"]["stream"])[activity])
+        epoch = np.searchsorted(self._ends, times[used.call[seen]])
+        group = epoch.astype(np.int64) * len(used.blocks) + used.block[seen]
+        writes = used.mode[seen] != _READ
+        for one in range(len(self.streams)):
+            written = np.unique(group[writes & (stream == one)])
+            common = np.isin(group, written)
+            self._shared[epoch[common], one, stream[common]] = True
+            self._shared[epoch[common], stream[common], one] = True
+        everyone = np.arange(len(self.streams))
+        self._shared[:, everyone, everyone] = False
+
+    def _share_host_memory(self) -> None:
+        """Mark the streams of which one copies to the host and another one from it."""
+        import numpy as np
+
+        schedule = self._schedule
+        kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
+        stream = np.searchsorted(self.streams, schedule.stream)
+        both = []
+        for direction in ("device_to_host", "host_to_device"):
+            is_copy = schedule.kind == COPY
+            is_copy &= kinds[schedule.rows] == _COPY_KINDS.index(direction)
+            work = np.flatnonzero(is_copy)
+            copies = np.zeros(self._shared.shape[:2], bool)
+            copies[self._epoch(work), stream[work]] = True
+            both.append(copies)
+        pairs = both[0][:, :, None] & both[1][:, None, :]
+        pairs |= pairs.transpose(0, 2, 1)
+        everyone = np.arange(len(self.streams))
+        pairs[:, everyone, everyone] = False
+        self._shared |= pairs
+
+
+_known: "WeakKeyDictionary[Schedule, dict[bool, Sharing | None]]" = WeakKeyDictionary()
+
+
+def sharing(schedule: "Schedule", *, is_epochal: bool = True) -> Sharing | None:
+    """Return which streams of a recording share memory; None if that is not recorded.
+
+    It is computed once for a schedule.
+    """
+    known = _known.setdefault(schedule, {})
+    if is_epochal not in known:
+        recording = schedule.recording
+        used = None if recording.dropped else touches(recording)
+        known[is_epochal] = None if used is None else Sharing(schedule, used, is_epochal=is_epochal)
+    return known[is_epochal]

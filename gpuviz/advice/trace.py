@@ -1,0 +1,117 @@
+"""The calls and the GPU work of a recording, in columns."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence
+from gpuviz.advice.scale import LEAST_SHARE
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of, durations, first_rows
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+KINDS = DICTIONARIES["activities", "kind"]
+KERNEL, COPY = KINDS.index("kernel"), KINDS.index("memcpy")
+# More than any GPU runs at once; a product of three damaged numbers could overflow.
+_MOST_BLOCKS = 1 << 31
+# Rows in the evidence of a finding.
+_MOST_SHOWN = 1000
+# Times of a damaged recording are clipped, so that no sum of them overflows.
+_LIMIT = 2**60
+
+
+class Trace:
+    """The activities of a recording and the calls that launched them.
+
+    Attributes:
+        recording: The recording.
+        rows: The rows of ``activities``, which exclude ranges on streams.
+        begin: Begin of each of these, in ns.
+        duration: Their durations in ns.
+        end: Their ends in ns.
+        kind: Their positions in `KINDS`.
+        device: Their devices.
+        stream: Their streams.
+        launch: The correlation of the launch of each; 0 if unknown.
+        call: The row of the call that launched each; -1 if unknown.
+        blocks: The number of thread blocks of each kernel; 0 if unknown.
+        multiprocessors: The number of multiprocessors of each device; 0 if unknown.
+        called: When each call of ``api_calls`` began, in ns.
+        returned: When it returned.
+        relevant_ns: A finding that saves less is not shown unless asked for.
+    """
+
+    def __init__(self, recording: "Recording") -> None:
+        import numpy as np
+
+        tables = recording.tables
+        self.recording = recording
+        activities, calls = tables["activities"], tables["api_calls"]
+        kinds = codes(activities["kind"], KINDS)
+        self.rows = np.flatnonzero(kinds != KINDS.index("range"))
+        self.kind = kinds[self.rows]
+        self.begin, self.device, self.stream, self.launch = (
+            plain(activities[name])[self.rows]
+            for name in ("time", "device", "stream", "correlation")
+        )
+        self.begin = np.clip(self.begin, -_LIMIT, _LIMIT)
+        self.duration = durations(activities)[self.rows]
+        self.end = self.begin + self.duration
+        self.call = calls_of(tables, self.launch)
+        self.blocks = _blocks(
+            tables["launch_configurations"], plain(activities["launch"])[self.rows]
+        )
+        devices = tables["devices"]
+        self.multiprocessors: dict[int, int] = dict(
+            zip(devices["id"].to_pylist(), devices["multiprocessors"].to_pylist(), strict=True)
+        )
+        self.called = np.clip(plain(calls["time"]), -_LIMIT, _LIMIT)
+        self.returned = np.maximum(self.called + durations(calls), self.called + 1)
+        self.relevant_ns = LEAST_SHARE * recording.covered_ns
+
+    def launch_begin(self) -> "NDArray[Any]":
+        """Return when the call that launched each activity began; undefined without a call."""
+        return self.called[self.call] if len(self.called) else self.begin
+
+    def launch_end(self) -> "NDArray[Any]":
+        """Return when the call that launched each activity returned; undefined without a call."""
+        return self.returned[self.call] if len(self.returned) else self.begin
+
+    def fit(self, first: "NDArray[Any]", second: "NDArray[Any]") -> "NDArray[Any]":
+        """Return whether two kernels have one multiprocessor for each block; False if unknown."""
+        import numpy as np
+
+        blocks = self.blocks[first] + self.blocks[second]
+        most = np.zeros(len(blocks), np.int64)
+        for device, multiprocessors in self.multiprocessors.items():
+            most[self.device[first] == device] = multiprocessors
+        kernels = (self.kind[first] == KERNEL) & (self.kind[second] == KERNEL)
+        known = (self.blocks[first] > 0) & (self.blocks[second] > 0)
+        fit: NDArray[Any] = kernels & known & (blocks <= most)
+        return fit
+
+    def evidence(self, work: "NDArray[Any]") -> Evidence:
+        """Return the longest of some activities, and the time from the first to the last."""
+        import numpy as np
+
+        longest = work[np.argsort(-self.duration[work], kind="stable")[:_MOST_SHOWN]]
+        rows = tuple(np.sort(self.rows[longest]).tolist())
+        return Evidence(
+            "activities", rows, (int(self.begin[work].min()), int(self.end[work].max()))
+        )
+
+
+def _blocks(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the number of blocks of each launch configuration; 0 if unknown."""
+    import numpy as np
+
+    ids = plain(table["id"])
+    x, y, z = (plain(table[f"grid_{axis}"]).astype(np.int64) for axis in "xyz")
+    grids = np.minimum(np.minimum(x * y, _MOST_BLOCKS) * z, _MOST_BLOCKS)
+    found = first_rows(ids, launches)
+    blocks: NDArray[Any] = np.append(grids, 0)[found]
+    return blocks

@@ -1,0 +1,196 @@
+"""Lines of the program in which the host waits for earlier work of the GPU."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.host_gaps import within_cells
+from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
+from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.trace import COPY
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_counted, format_duration
+from gpuviz.recording.derived import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_KINDS = DICTIONARIES["host_waits", "kind"]
+# Each line costs a replay of the schedule.
+_MOST_LINES = 8
+_MOST_ROWS = 1000
+_NEVER = 2**62
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Waits:
+    """The waits of one line.
+
+    Attributes:
+        all_calls: The line's calls that wait for earlier work, and its synchronizations.
+        rows: The rows of ``host_waits`` during which the GPU works.
+        begin: Their begins in ns.
+        end: When the GPU had done the earlier work, in ns.
+        transfer_ns: The part of all of the line's waits that transfers data.
+        is_copy: Whether some of the calls are copies.
+        is_event: Whether some of the calls wait for an event.
+        stack: One of the line's call stacks.
+        work: All activities but the line's own copies.
+    """
+
+    all_calls: "NDArray[Any]"
+    rows: "NDArray[Any]"
+    begin: "NDArray[Any]"
+    end: "NDArray[Any]"
+    transfer_ns: int
+    is_copy: bool
+    is_event: bool
+    stack: int
+    work: "NDArray[Any]"
+
+    def time_on(self, schedule: Schedule) -> "NDArray[Any]":
+        """Return how long the host waited for each activity, in ns."""
+        begin, end = schedule.begin[self.work], schedule.end[self.work]
+        return Intervals(self.begin, self.end).within(begin, end)
+
+    def total_ns(self, schedule: Schedule) -> int:
+        """Return how long the host waited while any of the activities ran, in ns."""
+        busy = Intervals(schedule.begin[self.work], schedule.end[self.work])
+        return int(busy.within(self.begin, self.end).sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RemovedWaits:
+    """What a recording is without the waits of one line.
+
+    Attributes:
+        waited_ns: How long the host waited in them while the GPU worked.
+        lines: The waiting line, and those whose work it waited for, longest first.
+        device: The device of the activity that the host waited for longest.
+        reason: Sentences on the work that was waited for, and on what follows the waits.
+        evidence: The longest waits.
+        change: The schedule without the waits.
+        saved_ns: What that saves.
+    """
+
+    waited_ns: int
+    lines: tuple[Line, ...]
+    device: int
+    reason: str
+    evidence: Evidence
+    change: ScheduleChange
+    saved_ns: int
+
+
+_known: "WeakKeyDictionary[Schedule, tuple[Waits, ...]]" = WeakKeyDictionary()
+
+
+def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
+    """Return the lines whose calls wait for work that was launched before.
+
+    During ``waiting_ns`` of the line's calls (the derived table ``host_waits``), the GPU works for
+    at least 1 % of the recording on activities other than the line's own copies, and longer than
+    the calls transfer data (``transfer_ns``). Waits after the last launch, of the recording or of a
+    notebook cell, do not count. They are computed once for a schedule.
+    """
+    if schedule not in _known:
+        _known[schedule] = tuple(
+            waits
+            for waits in _longest(schedule)
+            if waits.total_ns(schedule) >= max(schedule.relevant_ns, waits.transfer_ns)
+        )
+    return _known[schedule]
+
+
+def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
+    """Return what a recording is without the waits of one line."""
+    import numpy as np
+
+    recording = schedule.recording
+    removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    removed[waits.all_calls] = True
+    change = ScheduleChange(without_wait=removed)
+    saved_ns, waited_ns = schedule.saved_alone(change), waits.total_ns(schedule)
+    time_ns = waits.time_on(schedule)
+    launched = stacks_of(recording.tables, schedule.call[waits.work])
+    behind = longest_lines(recording, launched, time_ns)
+    longest = waits.work[int(np.argmax(time_ns))]
+    rows = waits.rows[np.argsort(waits.begin - waits.end, kind="stable")[:_MOST_ROWS]]
+    return RemovedWaits(
+        waited_ns=waited_ns,
+        lines=(line_of(recording, waits.stack, format_duration(waited_ns)), *behind),
+        device=int(schedule.device[longest]),
+        reason=_reason(schedule, waits, behind[0], saved_ns),
+        evidence=Evidence(
+            "host_waits",
+            tuple(np.sort(rows).tolist()),
+            (int(waits.begin.min()), int(waits.end.max())),
+        ),
+        change=change,
+        saved_ns=saved_ns,
+    )
+
+
+def _longest(schedule: Schedule) -> "Iterator[Waits]":
+    """Yield the lines during whose waits the GPU works longest."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    recording = schedule.recording
+    table = recording.derived["host_waits"]
+    if not table.num_rows:
+        return
+    begin, calls, stacks = (plain(table[name]) for name in ("time", "call", "stack"))
+    end = begin + plain(pc.fill_null(table["waiting_ns"], 0))
+    transfer = plain(pc.fill_null(table["transfer_ns"], 0))
+    kinds = codes(table["kind"], _KINDS)
+    is_copy, is_event = kinds >= _KINDS.index("memcpy"), kinds == _KINDS.index("event_synchronize")
+    launched = stacks_of(recording.tables, schedule.call)
+    numbers = line_numbers(recording, np.concatenate([stacks, launched]))
+    lines, of_work = numbers[: len(stacks)], numbers[len(stacks) :]
+    worked = Intervals(schedule.begin, schedule.end).within(begin, end)
+    launches = np.sort(schedule.launch_begin()[schedule.call >= 0])
+    later = np.append(launches, _NEVER)[np.searchsorted(launches, end)]
+    useful = (calls >= 0) & (later < _NEVER) & within_cells(recording, begin, later)
+    worked[~useful] = 0
+    # A copy that the program waits for is followed by a synchronization, which would wait instead.
+    useful &= (worked > 0) | ~is_copy
+    totals = np.bincount(lines, weights=worked)
+    for line in np.argsort(-totals, kind="stable")[:_MOST_LINES].tolist():
+        rows = np.flatnonzero((lines == line) & (worked > 0))
+        if rows.size:
+            yield Waits(
+                calls[(lines == line) & useful],
+                rows,
+                begin[rows],
+                end[rows],
+                int(transfer[lines == line].sum()),
+                bool(is_copy[rows].any()),
+                bool(is_event[rows].any()),
+                int(stacks[rows[0]]),
+                np.flatnonzero((schedule.kind != COPY) | (of_work != line)),
+            )
+
+
+def _reason(schedule: Schedule, waits: Waits, longest: Line, saved_ns: int) -> str:
+    transfer = (
+        f" The copies themselves take {format_duration(waits.transfer_ns)}."
+        if waits.is_copy
+        else ""
+    )
+    after = (
+        f"After the waits the GPU idles until the next launch; without them the work would end "
+        f"{format_duration(saved_ns)} earlier."
+        if saved_ns >= schedule.relevant_ns
+        else "The GPU is busy during the waits and hardly idle after them, so that removing them "
+        "saves almost nothing."
+    )
+    return (
+        f"The host waits in {format_counted(len(waits.rows), 'call')} for work that was launched "
+        f"before, {longest.amount} of it for {text_of(longest)}.{transfer} {after}"
+    )

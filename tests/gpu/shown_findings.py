@@ -1,0 +1,22 @@
+"""Findings of programs as text, in the output of a test run and in ``$OUT``."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.advice.text import findings_text
+from gpuviz.recording.recording import Recording
+
+
+def show(config: pytest.Config, name: str, recordings: dict[str, Recording]) -> None:
+    """Write all findings of some programs, with their peaks and durations."""
+    text = "\n".join(
+        f"== {program}: peak {recording.peak().bytes:,} bytes, {recording.duration_ns / 1e6:.1f} ms"
+        f"\n{findings_text(recording, findings(recording, small=True), None)}"
+        for program, recording in recordings.items()
+    )
+    config.pluginmanager.get_plugin("terminalreporter").write_line("\n" + text)
+    if out := os.environ.get("OUT"):
+        Path(out, f"{name}.txt").write_text(text, encoding="utf-8")

@@ -1,0 +1,182 @@
+"""R03: arrays of several lines that are allocated for longer than they are used."""
+
+import pytest
+
+from tests.unit.advice.programs import MIB, found, saved
+
+ARRAY = 16 * MIB
+
+
+def all_at_once(gpu):
+    a = gpu.empty(ARRAY)
+    b = gpu.empty(ARRAY)
+    c = gpu.empty(ARRAY)
+    gpu.copy_to_device(a)
+    gpu.copy_to_device(c)
+    gpu.launch("first", duration=1e-3, reads=[a], writes=[b])
+    gpu.launch("second", duration=1e-3, reads=[b], writes=[c])
+    gpu.copy_to_host(c)
+
+
+def one_after_the_other(gpu):
+    a = gpu.empty(ARRAY)
+    b = gpu.empty(ARRAY)
+    gpu.copy_to_device(a)
+    gpu.launch("first", duration=1e-3, reads=[a], writes=[b])
+    del a
+    c = gpu.empty(ARRAY)
+    gpu.copy_to_device(c)
+    gpu.launch("second", duration=1e-3, reads=[b], writes=[c])
+    gpu.copy_to_host(c)
+
+
+def all_needed(gpu):
+    a = gpu.empty(ARRAY)
+    b = gpu.empty(ARRAY)
+    c = gpu.empty(ARRAY)
+    gpu.copy_to_device(a)
+    gpu.launch("first", duration=1e-3, reads=[a], writes=[b])
+    gpu.launch("second", duration=1e-3, reads=[a, b], writes=[c])
+    gpu.copy_to_host(c)
+
+
+def several_streams(gpu):
+    a = gpu.empty(ARRAY)
+    b = gpu.empty(ARRAY)
+    c = gpu.empty(ARRAY)
+    with gpu.Stream():
+        gpu.launch("first", duration=1e-3, reads=[a], writes=[b])
+    gpu.launch("second", duration=1e-3, reads=[b], writes=[c])
+    gpu.launch("third", duration=1e-3, reads=[b, c])
+    gpu.synchronize()
+
+
+def zeroed_early(gpu):
+    total = gpu.empty(ARRAY)
+    gpu.fill(total)
+    parts = gpu.empty(4 * ARRAY)
+    gpu.launch("parts", duration=1e-3, writes=[parts])
+    part = gpu.empty(MIB)
+    gpu.launch("reduce", duration=1e-3, reads=[parts], writes=[part])
+    del parts
+    gpu.launch("add", duration=1e-3, reads=[part], writes=[total])
+
+
+def zeroed_late(gpu):
+    parts = gpu.empty(4 * ARRAY)
+    gpu.launch("parts", duration=1e-3, writes=[parts])
+    part = gpu.empty(MIB)
+    gpu.launch("reduce", duration=1e-3, reads=[parts], writes=[part])
+    del parts
+    total = gpu.empty(ARRAY)
+    gpu.fill(total)
+    gpu.launch("add", duration=1e-3, reads=[part], writes=[total])
+
+
+def backs_up(gpu):
+    x = gpu.empty(ARRAY)
+    gpu.copy_to_device(x)
+    backup = gpu.empty(ARRAY)
+    gpu.copy(x, backup)
+    gpu.launch("work", duration=1e-3, reads=[x], writes=[x])
+    gpu.copy_to_host(x)
+
+
+def does_not_back_up(gpu):
+    x = gpu.empty(ARRAY)
+    gpu.copy_to_device(x)
+    gpu.launch("work", duration=1e-3, reads=[x], writes=[x])
+    gpu.copy_to_host(x)
+
+
+def restores(gpu):
+    x = gpu.empty(ARRAY)
+    gpu.copy_to_device(x)
+    backup = gpu.empty(ARRAY)
+    gpu.copy(x, backup)
+    gpu.launch("work", duration=1e-3, reads=[x], writes=[x])
+    gpu.copy(backup, x)
+    gpu.copy_to_host(x)
+
+
+def test_lines_that_only_together_lower_the_peak_are_found_and_save_what_was_predicted():
+    (finding,) = found(all_at_once, "R03")
+
+    assert finding.saved_bytes == saved(all_at_once, one_after_the_other) == ARRAY
+    assert finding.further_bytes == ARRAY
+    assert finding.title == "32.0 MiB from 2 lines is allocated for longer than it is used."
+    assert finding.reason == ("At most 32.0 MiB would be allocated at once, instead of 48.0 MiB.")
+    assert finding.change == (
+        '`a = gpu.empty(ARRAY)`: delete it (`del`) after `gpu.launch("first", duration=1e-3, '
+        "reads=[a], writes=[b])`. `c = gpu.empty(ARRAY)`: allocate and fill it right before "
+        '`gpu.launch("second", duration=1e-3, reads=[b], writes=[c])`.'
+    )
+    assert finding.certainty == "possible"
+    assert [line.source for line in finding.lines] == [
+        "a = gpu.empty(ARRAY)",
+        "c = gpu.empty(ARRAY)",
+    ]
+
+
+def test_an_array_that_is_zeroed_long_before_it_is_used_is_found():
+    (finding,) = found(zeroed_early, "R03")
+
+    assert finding.saved_bytes == saved(zeroed_early, zeroed_late) == ARRAY
+    assert finding.title == "16.0 MiB from one line is allocated for longer than it is used."
+    assert finding.change == (
+        "`total = gpu.empty(ARRAY)`: allocate and fill it right before "
+        '`gpu.launch("add", duration=1e-3, reads=[part], writes=[total])`.'
+    )
+
+
+def test_an_array_that_is_only_written_is_found():
+    (finding,) = found(backs_up, "R01")
+
+    assert finding.saved_bytes == saved(backs_up, does_not_back_up) == ARRAY
+    assert finding.change == "Remove `backup = gpu.empty(ARRAY)`: nothing reads it."
+    assert finding.certainty == "likely"
+
+
+def test_an_array_that_is_not_filled_is_only_allocated_later():
+    def program(gpu):
+        a = gpu.empty(ARRAY)
+        b = gpu.empty(ARRAY)
+        c = gpu.empty(ARRAY)
+        gpu.copy_to_device(a)
+        gpu.launch("first", duration=1e-3, reads=[a], writes=[b])
+        gpu.launch("second", duration=1e-3, reads=[b], writes=[c])
+        gpu.copy_to_host(c)
+
+    (finding,) = found(program, "R03")
+
+    assert finding.change.endswith(
+        "`c = gpu.empty(ARRAY)`: allocate it right before "
+        '`gpu.launch("second", duration=1e-3, reads=[b], writes=[c])`.'
+    )
+    assert finding.certainty == "likely"
+
+
+def test_an_array_in_the_middle_is_allocated_later_and_deleted_earlier():
+    def program(gpu):
+        arrays = {}
+        arrays[0] = gpu.empty(ARRAY)
+        arrays[1] = gpu.empty(ARRAY)
+        arrays[2] = gpu.empty(ARRAY)
+        gpu.launch("first", duration=1e-3, writes=[arrays[0]])
+        gpu.launch("second", duration=1e-3, writes=[arrays[1]])
+        gpu.launch("third", duration=1e-3, writes=[arrays[2]])
+
+    (finding,) = found(program, "R03")
+
+    assert (
+        "`arrays[1] = gpu.empty(ARRAY)`: allocate it right before "
+        '`gpu.launch("second", duration=1e-3, writes=[arrays[1]])` and delete it (`del`) after '
+        '`gpu.launch("second", duration=1e-3, writes=[arrays[1]])`.'
+    ) in finding.change
+
+
+@pytest.mark.parametrize(
+    "program", [one_after_the_other, all_needed, several_streams, zeroed_late, restores]
+)
+def test_arrays_that_are_needed_are_no_finding(program):
+    assert found(program, "R03") == []

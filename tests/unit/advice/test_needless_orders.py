@@ -1,0 +1,226 @@
+"""R23 and R24: streams that wait for each other though they share no memory."""
+
+import pytest
+
+from tests.unit.advice.timed_programs import found, saved_ns, small
+
+STEPS = 10
+COPIED = 32 << 20
+KERNEL_S = 600e-6
+CHANGE_STREAMS = (
+    "Create the streams with non_blocking=True, and order them after the default stream only where "
+    "they begin to use its arrays."
+)
+
+
+def two(gpu, *, non_blocking):
+    """Return a stream for kernels, one for copies, and an array for each."""
+    computing, copying = (gpu.Stream(non_blocking=non_blocking) for _ in range(2))
+    return computing, copying, gpu.empty(COPIED), gpu.empty(COPIED)
+
+
+def copies_on_the_default_stream(gpu):
+    computing, _, x, y = two(gpu, non_blocking=False)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        gpu.copy_to_host(y, pinned=True)
+
+
+def copies_beside_kernels(gpu):
+    computing, copying, x, y = two(gpu, non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        with copying:
+            gpu.copy_to_host(y, pinned=True)
+
+
+def copies_results_on_the_default_stream(gpu):
+    computing, _, x, _ = two(gpu, non_blocking=False)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        gpu.copy_to_host(x, pinned=True)
+
+
+def default_stream_between_two_that_share(gpu):
+    first, second, x, y = two(gpu, non_blocking=False)
+    for _ in range(STEPS):
+        with first:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        gpu.copy_to_host(y, pinned=True)
+        with second:
+            gpu.launch("use", duration=KERNEL_S, reads=[x])
+
+
+def exchanges_by_the_host(gpu):
+    computing, _, x, y = two(gpu, non_blocking=False)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+            gpu.copy_to_host(x, pinned=True)
+        gpu.copy_to_device(y, pinned=True)
+
+
+def unknown_arrays(gpu):
+    computing, _, x, y = two(gpu, non_blocking=False)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+            gpu.launch("by_pointers", duration=1e-6)
+        gpu.copy_to_host(y, pinned=True)
+
+
+def fills_before_it_synchronizes(gpu):
+    computing, _, x, y = two(gpu, non_blocking=False)
+    gpu.fill(x)
+    gpu.fill(y)
+    gpu.synchronize()
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        gpu.copy_to_host(y, pinned=True)
+
+
+def waits_for_events(gpu):
+    computing, copying, x, y = two(gpu, non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        copying.wait_event(computing.record())
+        with copying:
+            gpu.copy_to_host(y, pinned=True)
+        computing.wait_event(copying.record())
+
+
+def waits_for_events_of_one(gpu):
+    computing, copying, x, y = two(gpu, non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        copying.wait_event(computing.record())
+    with copying:
+        for _ in range(STEPS):
+            gpu.copy_to_host(y, pinned=True)
+
+
+def copies_at_once(gpu):
+    computing, copying, x, y = two(gpu, non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+    with copying:
+        for _ in range(STEPS):
+            gpu.copy_to_host(y, pinned=True)
+
+
+def waits_for_results(gpu):
+    computing, copying, x, _ = two(gpu, non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        copying.wait_event(computing.record())
+        with copying:
+            gpu.copy_to_host(x, pinned=True)
+        computing.wait_event(copying.record())
+
+
+def hands_on_by_a_third_stream(gpu):
+    computing, copying, x, y = two(gpu, non_blocking=True)
+    third = gpu.Stream(non_blocking=True)
+    for _ in range(STEPS):
+        with computing:
+            gpu.launch("compute", duration=KERNEL_S, writes=[x])
+        copying.wait_event(computing.record())
+        with copying:
+            gpu.copy_to_host(y, pinned=True)
+        third.wait_event(copying.record())
+        with third:
+            gpu.launch("use", duration=KERNEL_S, reads=[x])
+
+
+def test_a_default_stream_between_others_is_found_and_saves_what_was_predicted():
+    (finding,) = found(copies_on_the_default_stream, "R23")
+
+    measured = saved_ns(copies_on_the_default_stream, copies_beside_kernels)
+    assert finding.saved_ns == pytest.approx(measured, rel=0.2)
+    assert finding.title == (
+        "The default stream and other streams wait for each other 19 times, though they use "
+        "different arrays."
+    )
+    assert finding.reason == (
+        "CUDA runs work of the legacy default stream only after earlier work of all blocking "
+        "streams, and their later work only after it. Without this order the work would end "
+        "6.00 ms earlier."
+    )
+    assert (finding.change, finding.certainty) == (CHANGE_STREAMS, "likely")
+    assert {line.source for line in finding.lines} == {
+        'gpu.launch("compute", duration=KERNEL_S, writes=[x])',
+        "gpu.copy_to_host(y, pinned=True)",
+    }
+
+
+def test_what_was_shared_before_a_synchronization_of_the_device_does_not_count():
+    (finding,) = found(fills_before_it_synchronizes, "R23")
+
+    assert finding.saved_ns == pytest.approx(
+        found(copies_on_the_default_stream, "R23")[0].saved_ns, rel=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        copies_beside_kernels,
+        copies_results_on_the_default_stream,
+        default_stream_between_two_that_share,
+        exchanges_by_the_host,
+        unknown_arrays,
+    ],
+)
+def test_a_default_stream_that_is_needed_is_no_finding(program):
+    assert small(program, "R23") == []
+
+
+@pytest.mark.parametrize(
+    ("program", "after", "title"),
+    [
+        (
+            waits_for_events,
+            copies_beside_kernels,
+            "`copying.wait_event(computing.record())` and other lines order",
+        ),
+        (
+            waits_for_events_of_one,
+            copies_at_once,
+            "`copying.wait_event(computing.record())` orders",
+        ),
+    ],
+)
+def test_needless_events_are_found_and_save_what_was_predicted(program, after, title):
+    (finding,) = found(program, "R24")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(program, after), rel=0.2)
+    assert finding.title == f"{title} streams that use different arrays."
+    assert finding.change == (
+        "Wait only for events of work whose results the stream uses, or whose arrays it overwrites."
+    )
+    assert finding.certainty == "likely"
+    assert finding.lines[0].amount == "10 waits"
+
+
+def test_the_reason_counts_the_needless_waits():
+    (finding,) = found(waits_for_events, "R24")
+
+    assert finding.reason == (
+        "19 times a stream waits for an event of another one whose arrays neither it nor any "
+        "stream that waits for it uses. Without these waits the work would end 6.00 ms earlier."
+    )
+
+
+@pytest.mark.parametrize(
+    "program", [copies_beside_kernels, waits_for_results, hands_on_by_a_third_stream]
+)
+def test_events_that_are_needed_are_no_finding(program):
+    assert small(program, "R24") == []

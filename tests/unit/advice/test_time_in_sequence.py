@@ -1,0 +1,61 @@
+"""What findings about time save after those before them."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.advice.text import findings_text, saving
+from tests.unit.advice.timed_programs import saved_ns, timed
+from tests.unit.simulated_programs import pageable_pipeline
+
+STEPS = 20
+
+
+def steps(gpu, *, kernel, grid, reads):
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=kernel, writes=[x], grid=(grid,))
+        if reads:
+            gpu.copy_to_host(x)
+        gpu.work_on_host(400e-6)
+
+
+def narrow_and_waiting(gpu):
+    steps(gpu, kernel=2e-3, grid=1, reads=True)
+
+
+def wide_and_waiting(gpu):
+    steps(gpu, kernel=2e-3 / 132, grid=132, reads=True)
+
+
+def wide(gpu):
+    steps(gpu, kernel=2e-3 / 132, grid=132, reads=False)
+
+
+def by_rule(program):
+    return {each.rule: each for each in findings(timed(program))}
+
+
+def test_the_first_finding_saves_the_same_alone_and_the_next_what_is_left():
+    found = by_rule(narrow_and_waiting)
+    kernel, wait = found["R42"], found["R41"]
+
+    assert kernel.further_ns == kernel.saved_ns
+    assert kernel.saved_ns == pytest.approx(saved_ns(narrow_and_waiting, wide_and_waiting), rel=0.2)
+    assert wait.further_ns == pytest.approx(saved_ns(wide_and_waiting, wide), rel=0.2)
+    assert wait.further_ns < 0.1 * wait.saved_ns
+
+
+def test_the_text_gives_both_savings():
+    wait = by_rule(narrow_and_waiting)["R41"]
+
+    assert saving(wait) == "at most 7.66 ms (after those above: 345 µs)"
+
+
+def test_what_saves_nothing_more_is_only_shown_when_asked_for():
+    recording = timed(pageable_pipeline)
+    (streams,) = [each for each in findings(recording, small=True) if each.rule == "R44"]
+
+    assert streams.saved_ns > 0
+    assert streams.further_ns == 0
+    assert "(after those above: nothing)" in findings_text(recording, [streams], None)
+    assert "R44" not in by_rule(pageable_pipeline)
