@@ -111,16 +111,21 @@ class DeviceBlocks:
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
         self.needed = needed_touches(recording, used)
-        self._statements = statements = Statements(recording)
-        first = statements.of_calls(used.first[self.number])[0]
-        needed = statements.of_calls(self.needed.first[self.number])[0]
-        last = statements.of_calls(used.last[self.number])[1]
-        places = _Places(times, np.concatenate([first, needed]), last)
-        self.begin = places.events[np.searchsorted(rows, blocks.alloc[self.number])]
-        self.end = places.events[np.searchsorted(rows, blocks.free[self.number])]
-        first, needed = (np.clip(each, self.begin, self.end) for each in np.split(places.begins, 2))
+        self._statements = Statements(recording)
+        firsts = np.append(used.first[self.number], self.needed.first[self.number])
+        self._places = _Places(
+            times,
+            self._statements.of_calls(firsts)[0],
+            self._statements.of_calls(used.last[self.number])[1],
+        )
+        self.begin = self._places.events[np.searchsorted(rows, blocks.alloc[self.number])]
+        self.end = self._places.events[np.searchsorted(rows, blocks.free[self.number])]
+        first, needed = (
+            np.clip(self.before_lines(calls), self.begin, self.end) for calls in np.split(firsts, 2)
+        )
+        last = np.clip(self.after_lines(used.last[self.number]), self.begin, self.end)
         self.first = np.where(self.is_used, first, self.end)
-        self.last = np.where(self.is_used, np.clip(places.ends, self.begin, self.end), self.begin)
+        self.last = np.where(self.is_used, last, self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
         is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
@@ -131,32 +136,20 @@ class DeviceBlocks:
         known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
         self.first_needed = np.where(known, self.first_needed, self.begin)
-        is_same = self.needed.first[self.number] == used.first[self.number]
-        self.first_needed = np.where(is_same & is_needed, self.first, self.first_needed)
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
         self.is_unread &= is_own(recording, self.stack)
-        self._times, self._events, self._places = times, places.events, places.count
         self.peak: Peak = peak(recording, device)
         level = self._level(())
         self.peak_place = int(np.argmax(level))
         self._is_true = int(level[self.peak_place]) == self.peak.bytes
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the last places before the lines of some calls, rows of ``api_calls``."""
-        import numpy as np
-
-        begins, _ = self._statements.of_calls(calls)
-        following = self._events[np.searchsorted(self._times, begins)]
-        places: NDArray[Any] = np.maximum(following - 1, 0)
-        return places
+        """Return the places before the lines of some calls, rows of ``api_calls``."""
+        return self._places.before(self._statements.of_calls(calls)[0])
 
     def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places of the first events after the lines of some calls."""
-        import numpy as np
-
-        _, ends = self._statements.of_calls(calls)
-        places: NDArray[Any] = self._events[np.searchsorted(self._times, ends, side="right")]
-        return places
+        """Return the places after the lines of some calls, rows of ``api_calls``."""
+        return self._places.after(self._statements.of_calls(calls)[1])
 
     @property
     def is_consistent(self) -> bool:
@@ -282,7 +275,7 @@ class DeviceBlocks:
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
         import numpy as np
 
-        steps = np.zeros(self._places, np.int64)
+        steps = np.zeros(self._places.count, np.int64)
         is_open = np.ones(len(self.begin), bool)
         for change in changes:
             size = self.size[change.blocks] if change.size is None else change.size
@@ -298,38 +291,53 @@ class DeviceBlocks:
 
 
 class _Places:
-    """The order of events and of the begins and ends of lines.
+    """The order of memory events and of the begins and ends of lines, as numbers.
+
+    Lines that begin or end between the same two events have an order if they are among those that
+    the scale was made with. If one line ends when another begins, both have the same place.
 
     Args:
         times: The times of the events in ns, ascending.
-        begins: The begins of some lines in ns; at equal times before an event, after an end.
-        ends: The ends of some lines; at equal times after an event.
+        begins: When some lines begin, in ns.
+        ends: When some lines end, in ns.
 
     Attributes:
-        events: The place of each event, and the one after all places.
-        begins: The place of each begin of a line.
-        ends: The place of each end of a line.
-        count: How many places there are, with the one after all.
+        events: The place of each event, and one after all.
+        count: More than any place.
     """
 
     def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
         import numpy as np
 
-        events = len(times)
-        between = np.concatenate(
-            [
-                2 * np.arange(events) + 1,
-                2 * np.searchsorted(times, begins),
-                2 * np.searchsorted(times, ends, side="right"),
-            ]
+        self._times, self._begins, self._ends = times, np.unique(begins), np.unique(ends)
+        self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
+        events = 2 * np.arange(len(times)) + 1
+        events += np.searchsorted(self._begins, times, side="right")
+        events += np.searchsorted(self._ends, times)
+        self.events = np.append(events, self.count - 1)
+
+    def before(self, time: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of lines that begin at some times; an event then is in the line."""
+        return self._at(time, before=True)
+
+    def after(self, time: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of lines that end at some times; an event then is in the line."""
+        return self._at(time, before=False)
+
+    def _at(self, time: "NDArray[Any]", *, before: bool) -> "NDArray[Any]":
+        import numpy as np
+
+        first = np.searchsorted(self._times, time)
+        after_last = np.searchsorted(self._times, time, side="right")
+        # With an event at this time, lines end after it and begin before it.
+        is_at_event = first < after_last
+        begins, ends = (
+            (np.searchsorted(each, time), np.searchsorted(each, time, side="right"))
+            for each in (self._begins, self._ends)
         )
-        is_begin = np.repeat([False, True, False], [events, len(begins), len(ends)])
-        order = np.lexsort((is_begin, np.concatenate([times, begins, ends]), between))
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        events_, self.begins, self.ends = np.split(places, [events, events + len(begins)])
-        self.events = np.append(events_, len(order))
-        self.count = len(order) + 1
+        place: NDArray[Any] = 2 * (first if before else after_last)
+        place = place + np.where(is_at_event & (not before), begins[1], begins[0])
+        return place + np.where(is_at_event & before, ends[0], ends[1])
 
 
 def needed_touches(recording: "Recording", used: Touches) -> Touches:

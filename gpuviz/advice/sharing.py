@@ -5,7 +5,6 @@ from weakref import WeakKeyDictionary
 
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.touches import touches
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.tables import DICTIONARIES
 
@@ -161,7 +160,6 @@ def sharing(schedule: "Schedule", *, is_epochal: bool = True) -> Sharing | None:
     """
     known = _known.setdefault(schedule, {})
     if is_epochal not in known:
-        recording = schedule.recording
-        used = None if recording.dropped else touches(recording)
+        used = schedule.touches
         known[is_epochal] = None if used is None else Sharing(schedule, used, is_epochal=is_epochal)
     return known[is_epochal]
