@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
@@ -32,14 +35,19 @@ class Change:
     """Other lifetimes of some blocks of a device.
 
     Attributes:
-        blocks: Indices of the device's blocks.
-        begin: The new place of each block's allocation; see `DeviceBlocks`.
+        blocks: Indices of the device's blocks; one that is allocated several times occurs as often.
+        begin: The new place of each allocation; see `DeviceBlocks`.
         end: The new place of its free; a block that ends where it begins is not allocated at all.
+        size: The new sizes in bytes; None if they stay.
+        group: Blocks with the same number are changed together or not at all; None if each block
+            is changed for itself.
     """
 
     blocks: "NDArray[Any]"
     begin: "NDArray[Any]"
     end: "NDArray[Any]"
+    size: "NDArray[Any] | None" = None
+    group: "NDArray[Any] | None" = None
 
 
 class DeviceBlocks:
@@ -52,6 +60,7 @@ class DeviceBlocks:
         recording: The recording.
         device: Ordinal.
         used: Which work used the recording's blocks.
+        schedule: The recording's calls and work; made on demand if None.
 
     Attributes:
         number: For each block of the device, its index in ``used.blocks``.
@@ -63,8 +72,8 @@ class DeviceBlocks:
             end if that is unknown. A program can free a block there, but not within the line.
         needed: The uses without those that only fill a block: see `needed_touches`.
         first_needed: As ``first``, but for ``needed``.
-        is_unread: Whether the block is freed in the recording and nothing reads it: it is not used,
-            or only filled.
+        is_unread: Whether the program itself allocates the block, it is freed in the recording, and
+            nothing reads it: it is not used, or only filled.
         size: Bytes, rounded by the allocator.
         requested: Bytes that the program asked for.
         stack: Ids of ``stacks``.
@@ -78,7 +87,13 @@ class DeviceBlocks:
         peak_place: The place of the event that reached it.
     """
 
-    def __init__(self, recording: "Recording", device: int, used: Touches) -> None:
+    def __init__(
+        self,
+        recording: "Recording",
+        device: int,
+        used: Touches,
+        schedule: Schedule | None = None,
+    ) -> None:
         import numpy as np
 
         events = recording.tables["memory_events"]
@@ -86,6 +101,7 @@ class DeviceBlocks:
         times = plain(events["time"])[rows]
         blocks = used.blocks
         self.recording, self.device, self.used = recording, device, used
+        self._schedule = schedule
         self.number = np.flatnonzero(blocks.device == device)
         self.size = blocks.size[self.number]
         self.requested = blocks.requested[self.number]
@@ -121,6 +137,7 @@ class DeviceBlocks:
         self.first_needed = np.where(is_needed, needed, self.end)
         self.first_needed = np.where(known, self.first_needed, self.begin)
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
+        self.is_unread &= is_own(recording, self.stack)
         self.peak: Peak = peak(recording, device)
         level = self._level(())
         self.peak_place = int(np.argmax(level))
@@ -152,6 +169,38 @@ class DeviceBlocks:
         return there
 
     @cached_property
+    def is_seen(self) -> "NDArray[Any]":
+        """Whether all work on the GPU while each block lived names the blocks that it uses."""
+        import numpy as np
+
+        blocks = self.used.blocks
+        unknown = self._call_times[self.used.opaque]
+        ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
+        before = np.searchsorted(unknown, blocks.begin)
+        seen = before == np.searchsorted(unknown, ends, side="right")
+        of_device: NDArray[Any] = seen[self.number]
+        return of_device
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The calls and the work of the recording."""
+        return self._schedule or Schedule(self.recording)
+
+    @cached_property
+    def place(self) -> "NDArray[Any]":
+        """For each block of ``used.blocks``, its index in the device's blocks; -1 of others."""
+        import numpy as np
+
+        place = np.full(len(self.used.blocks), -1)
+        place[self.number] = np.arange(len(self.number))
+        return place
+
+    @cached_property
+    def elementwise(self) -> Elementwise:
+        """The launches of elementwise functions of the recording."""
+        return Elementwise(self.recording, self.used)
+
+    @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
         from gpuviz.analysis.launches import CallSites
@@ -167,27 +216,28 @@ class DeviceBlocks:
         import numpy as np
 
         rows = self.used.first[self.number[blocks]]
-        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use that is not a fill."""
         import numpy as np
 
         rows = self.needed.first[self.number[blocks]]
-        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
         import numpy as np
 
         rows = self.used.last[self.number[blocks]]
-        return self._site_of_call(rows[np.argmax(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmax(self._call_times[rows])])
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":
         return plain(self.recording.tables["api_calls"]["time"])
 
-    def _site_of_call(self, row: int) -> tuple[str, str]:
+    def site_of_call(self, row: int) -> tuple[str, str]:
+        """Return the call site and the source line of a row of ``api_calls``."""
         return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
@@ -209,7 +259,8 @@ class DeviceBlocks:
     def peak_after(self, changes: "Iterable[Change]") -> int:
         """Return the peak of allocated bytes after some changes.
 
-        Of several changes of a block, the first counts: the others were meant for its old lifetime.
+        Of several changes of a block, the first counts: the others were meant for its old lifetime,
+        and so were the changes of blocks in a group with it.
         """
         return int(self._level(changes).max(initial=0))
 
@@ -224,16 +275,18 @@ class DeviceBlocks:
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
         import numpy as np
 
-        begin, end = self.begin.copy(), self.end.copy()
-        is_open = np.ones(len(begin), bool)
-        for change in changes:
-            chosen = is_open[change.blocks]
-            blocks = change.blocks[chosen]
-            begin[blocks], end[blocks] = change.begin[chosen], change.end[chosen]
-            is_open[blocks] = False
         steps = np.zeros(self._places.count, np.int64)
-        np.add.at(steps, begin, self.size)
-        np.subtract.at(steps, end, self.size)
+        is_open = np.ones(len(self.begin), bool)
+        for change in changes:
+            size = self.size[change.blocks] if change.size is None else change.size
+            chosen = is_open[change.blocks]
+            if change.group is not None:
+                chosen &= ~np.isin(change.group, change.group[~chosen])
+            np.add.at(steps, change.begin[chosen], size[chosen])
+            np.subtract.at(steps, change.end[chosen], size[chosen])
+            is_open[change.blocks[chosen]] = False
+        np.add.at(steps, self.begin[is_open], self.size[is_open])
+        np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)
 
 
@@ -348,14 +401,14 @@ def changes_by_line(
             yield np.flatnonzero(idle & (device.site == site)), change, saved
 
 
-def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":
+def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "list[DeviceBlocks]":
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []
     used = touches(recording)
     if used is None:
         return []
-    devices = [DeviceBlocks(recording, device, used) for device in recording.devices]
+    devices = [DeviceBlocks(recording, device, used, schedule) for device in recording.devices]
     return [device for device in devices if device.is_consistent and device.peak.bytes]
 
 

@@ -58,6 +58,12 @@ class Touches:
     last: "NDArray[Any]"
 
     @cached_property
+    def at_begin(self) -> "NDArray[Any]":
+        """For each touch, whether the call received the first address of the block."""
+        at_begin: NDArray[Any] = self.address == self.blocks.address[self.block]
+        return at_begin
+
+    @cached_property
     def used(self) -> "NDArray[Any]":
         """Whether each block was used, or may have been."""
         used: NDArray[Any] = self.first >= 0
