@@ -501,7 +501,7 @@ class MemoryState:
 
 def lifetimes(events: MemoryColumns, initial_events: int, device: int) -> dict[str, Any]:
     """
-    Return the rows in which each block of a device begins and ends to be active, as columns in the order of allocation. `end` is the number of rows for blocks that do not end; blocks that end within the initial events are left out.
+    Return the rows in which each block of a device begins to be active, its free is requested, and it ends, as columns in the order of allocation. `free` and `end` are the number of rows for blocks that are not freed; blocks that end within the initial events are left out.
     """
 
 def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:

@@ -27,7 +27,12 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     """
     from gpuviz.advice.rules import (
         r02_early_allocation,
+        r05_temporary_idleness,
         r07_missed_in_place,
+        r08_chain_of_temporaries,
+        r30_dead_write,
+        r33_wider_type,
+        r34_materialized_broadcast,
         r45_dead_at_the_peak,
         r46_same_bytes_twice,
     )
@@ -36,7 +41,12 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
+        r34_materialized_broadcast.find,
+        r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
+        r30_dead_write.find,
+        r33_wider_type.find,
+        r05_temporary_idleness.find,
     )
 
 
@@ -51,6 +61,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r24_needless_event,
         r25_unhidden_transfer,
         r27_launch_bound,
+        r29_small_kernels,
         r41_waits_for_earlier_work,
         r42_underfilled_kernel,
         r43_starved_by_the_host,
@@ -66,6 +77,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r24_needless_event.find,
         r25_unhidden_transfer.find,
         r27_launch_bound.find,
+        r29_small_kernels.find,
         r41_waits_for_earlier_work.find,
         r42_underfilled_kernel.find,
         r43_starved_by_the_host.find,
@@ -97,35 +109,42 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
             or saves nothing after the findings before it.
     """
     scale = Scale(recording)
-    found = list(_about_time(recording, scale, small=small))
-    found.extend(_about_reserved_memory(recording))
-    for device in device_blocks(recording):
-        of_device = [finding for rule in memory_rules() for finding in rule(device)]
-        of_device = [each for each in of_device if small or scale.is_relevant(each)]
-        of_device.sort(key=lambda finding: -finding.saved_bytes)
-        sequence = list(_in_sequence(device, of_device))
-        found.extend(each for each in sequence if small or each.further_bytes or each.saved_ns)
-        found.extend(_of_the_rest(device, sequence))
-    shown = (finding for finding in found if small or scale.is_relevant(finding))
+    found = [*_about_work(recording, scale, small=small), *_about_reserved_memory(recording)]
+    shown = (each for each in found if small or scale.is_relevant(each))
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
 
-def _about_time(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
-    """Yield the findings about time with what each saves after the ones before it."""
+def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+    """Yield the findings about time and arrays with what each saves after the ones before it."""
     from gpuviz.advice.schedule import Schedule
 
     if not recording.tables["activities"].num_rows:
         return
     schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
+    devices = device_blocks(recording, schedule)
+    found += [each for device in devices for rule in memory_rules() for each in rule(device)]
     found = [each for each in found if small or scale.is_relevant(each)]
-    found.sort(key=lambda finding: -finding.saved_ns)
-    changes = [each.schedule for each in found if each.schedule is not None]
-    further = iter(schedule.saved_in_sequence(changes))
-    for each in found:
-        further_ns = each.saved_ns if each.schedule is None else next(further)
-        if small or further_ns:
-            yield replace(each, further_ns=further_ns, schedule=None)
+    found = _in_time(schedule, found)
+    ranked = [each for each in found if each.lifetimes is None]
+    for device in devices:
+        of_device = [each for each in found if each.lifetimes and each.device == device.device]
+        of_device.sort(key=lambda finding: -finding.saved_bytes)
+        sequence = list(_in_sequence(device, of_device))
+        ranked += [*sequence, *_of_the_rest(device, sequence)]
+    yield from (each for each in ranked if small or each.further_bytes or each.further_ns)
+
+
+def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
+    """Return the findings with the time that each saves after the ones with a larger saving."""
+    order = sorted(range(len(found)), key=lambda number: -found[number].saved_ns)
+    changes = {number: found[number].schedule for number in order}
+    changed = {number: change for number, change in changes.items() if change is not None}
+    further = dict(zip(changed, schedule.saved_in_sequence(list(changed.values())), strict=True))
+    return [
+        replace(each, further_ns=further.get(number, each.saved_ns), schedule=None)
+        for number, each in enumerate(found)
+    ]
 
 
 def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
@@ -137,13 +156,10 @@ def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
-    """Yield the findings with what each saves after the ones before it."""
+    """Yield the findings with the bytes that each saves after the ones before it."""
     peak, changes = device.peak.bytes, list["Change"]()
     for finding in found:
-        if finding.lifetimes is None:
-            yield finding
-            continue
-        changes.append(finding.lifetimes)
+        changes += [finding.lifetimes] if finding.lifetimes else []
         after = device.peak_after(changes)
         yield replace(finding, further_bytes=max(peak - after, 0))
         peak = min(peak, after)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
@@ -32,14 +35,19 @@ class Change:
     """Other lifetimes of some blocks of a device.
 
     Attributes:
-        blocks: Indices of the device's blocks.
-        begin: The new place of each block's allocation; see `DeviceBlocks`.
+        blocks: Indices of the device's blocks; one that is allocated several times occurs as often.
+        begin: The new place of each allocation; see `DeviceBlocks`.
         end: The new place of its free; a block that ends where it begins is not allocated at all.
+        size: The new sizes in bytes; None if they stay.
+        group: Blocks with the same number are changed together or not at all; None if each block
+            is changed for itself.
     """
 
     blocks: "NDArray[Any]"
     begin: "NDArray[Any]"
     end: "NDArray[Any]"
+    size: "NDArray[Any] | None" = None
+    group: "NDArray[Any] | None" = None
 
 
 class DeviceBlocks:
@@ -52,6 +60,7 @@ class DeviceBlocks:
         recording: The recording.
         device: Ordinal.
         used: Which work used the recording's blocks.
+        schedule: The recording's calls and work; made on demand if None.
 
     Attributes:
         number: For each block of the device, its index in ``used.blocks``.
@@ -63,8 +72,8 @@ class DeviceBlocks:
             end if that is unknown. A program can free a block there, but not within the line.
         needed: The uses without those that only fill a block: see `needed_touches`.
         first_needed: As ``first``, but for ``needed``.
-        is_unread: Whether the block is freed in the recording and nothing reads it: it is not used,
-            or only filled.
+        is_unread: Whether the program itself allocates the block, it is freed in the recording, and
+            nothing reads it: it is not used, or only filled.
         size: Bytes, rounded by the allocator.
         requested: Bytes that the program asked for.
         stack: Ids of ``stacks``.
@@ -78,7 +87,13 @@ class DeviceBlocks:
         peak_place: The place of the event that reached it.
     """
 
-    def __init__(self, recording: "Recording", device: int, used: Touches) -> None:
+    def __init__(
+        self,
+        recording: "Recording",
+        device: int,
+        used: Touches,
+        schedule: Schedule | None = None,
+    ) -> None:
         import numpy as np
 
         events = recording.tables["memory_events"]
@@ -86,6 +101,7 @@ class DeviceBlocks:
         times = plain(events["time"])[rows]
         blocks = used.blocks
         self.recording, self.device, self.used = recording, device, used
+        self._schedule = schedule
         self.number = np.flatnonzero(blocks.device == device)
         self.size = blocks.size[self.number]
         self.requested = blocks.requested[self.number]
@@ -95,16 +111,21 @@ class DeviceBlocks:
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
         self.needed = needed_touches(recording, used)
-        statements = Statements(recording)
-        first = statements.of_calls(used.first[self.number])[0]
-        needed = statements.of_calls(self.needed.first[self.number])[0]
-        last = statements.of_calls(used.last[self.number])[1]
-        places = _Places(times, np.concatenate([first, needed]), last)
-        self.begin = places.events[np.searchsorted(rows, blocks.alloc[self.number])]
-        self.end = places.events[np.searchsorted(rows, blocks.free[self.number])]
-        first, needed = (np.clip(each, self.begin, self.end) for each in np.split(places.begins, 2))
+        self._statements = Statements(recording)
+        firsts = np.append(used.first[self.number], self.needed.first[self.number])
+        self._places = _Places(
+            times,
+            self._statements.of_calls(firsts)[0],
+            self._statements.of_calls(used.last[self.number])[1],
+        )
+        self.begin = self._places.events[np.searchsorted(rows, blocks.alloc[self.number])]
+        self.end = self._places.events[np.searchsorted(rows, blocks.free[self.number])]
+        first, needed = (
+            np.clip(self.before_lines(calls), self.begin, self.end) for calls in np.split(firsts, 2)
+        )
+        last = np.clip(self.after_lines(used.last[self.number]), self.begin, self.end)
         self.first = np.where(self.is_used, first, self.end)
-        self.last = np.where(self.is_used, np.clip(places.ends, self.begin, self.end), self.begin)
+        self.last = np.where(self.is_used, last, self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
         is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
@@ -115,14 +136,20 @@ class DeviceBlocks:
         known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
         self.first_needed = np.where(known, self.first_needed, self.begin)
-        is_same = self.needed.first[self.number] == used.first[self.number]
-        self.first_needed = np.where(is_same & is_needed, self.first, self.first_needed)
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
-        self._places = places.count
+        self.is_unread &= is_own(recording, self.stack)
         self.peak: Peak = peak(recording, device)
         level = self._level(())
         self.peak_place = int(np.argmax(level))
         self._is_true = int(level[self.peak_place]) == self.peak.bytes
+
+    def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places before the lines of some calls, rows of ``api_calls``."""
+        return self._places.before(self._statements.of_calls(calls)[0])
+
+    def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places after the lines of some calls, rows of ``api_calls``."""
+        return self._places.after(self._statements.of_calls(calls)[1])
 
     @property
     def is_consistent(self) -> bool:
@@ -142,6 +169,38 @@ class DeviceBlocks:
         return there
 
     @cached_property
+    def is_seen(self) -> "NDArray[Any]":
+        """Whether all work on the GPU while each block lived names the blocks that it uses."""
+        import numpy as np
+
+        blocks = self.used.blocks
+        unknown = self._call_times[self.used.opaque]
+        ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
+        before = np.searchsorted(unknown, blocks.begin)
+        seen = before == np.searchsorted(unknown, ends, side="right")
+        of_device: NDArray[Any] = seen[self.number]
+        return of_device
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The calls and the work of the recording."""
+        return self._schedule or Schedule(self.recording)
+
+    @cached_property
+    def place(self) -> "NDArray[Any]":
+        """For each block of ``used.blocks``, its index in the device's blocks; -1 of others."""
+        import numpy as np
+
+        place = np.full(len(self.used.blocks), -1)
+        place[self.number] = np.arange(len(self.number))
+        return place
+
+    @cached_property
+    def elementwise(self) -> Elementwise:
+        """The launches of elementwise functions of the recording."""
+        return Elementwise(self.recording, self.used)
+
+    @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
         from gpuviz.analysis.launches import CallSites
@@ -157,27 +216,28 @@ class DeviceBlocks:
         import numpy as np
 
         rows = self.used.first[self.number[blocks]]
-        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use that is not a fill."""
         import numpy as np
 
         rows = self.needed.first[self.number[blocks]]
-        return self._site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
         import numpy as np
 
         rows = self.used.last[self.number[blocks]]
-        return self._site_of_call(rows[np.argmax(self._call_times[rows])])
+        return self.site_of_call(rows[np.argmax(self._call_times[rows])])
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":
         return plain(self.recording.tables["api_calls"]["time"])
 
-    def _site_of_call(self, row: int) -> tuple[str, str]:
+    def site_of_call(self, row: int) -> tuple[str, str]:
+        """Return the call site and the source line of a row of ``api_calls``."""
         return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
@@ -199,7 +259,8 @@ class DeviceBlocks:
     def peak_after(self, changes: "Iterable[Change]") -> int:
         """Return the peak of allocated bytes after some changes.
 
-        Of several changes of a block, the first counts: the others were meant for its old lifetime.
+        Of several changes of a block, the first counts: the others were meant for its old lifetime,
+        and so were the changes of blocks in a group with it.
         """
         return int(self._level(changes).max(initial=0))
 
@@ -214,52 +275,80 @@ class DeviceBlocks:
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
         import numpy as np
 
-        begin, end = self.begin.copy(), self.end.copy()
-        is_open = np.ones(len(begin), bool)
+        steps = np.zeros(self._places.count, np.int64)
+        is_open = np.ones(len(self.begin), bool)
         for change in changes:
+            size = self.size[change.blocks] if change.size is None else change.size
             chosen = is_open[change.blocks]
-            blocks = change.blocks[chosen]
-            begin[blocks], end[blocks] = change.begin[chosen], change.end[chosen]
-            is_open[blocks] = False
-        steps = np.zeros(self._places, np.int64)
-        np.add.at(steps, begin, self.size)
-        np.subtract.at(steps, end, self.size)
+            if change.group is not None:
+                chosen &= ~np.isin(change.group, change.group[~chosen])
+            np.add.at(steps, change.begin[chosen], size[chosen])
+            np.subtract.at(steps, change.end[chosen], size[chosen])
+            is_open[change.blocks[chosen]] = False
+        np.add.at(steps, self.begin[is_open], self.size[is_open])
+        np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)
 
 
 class _Places:
-    """The order of events and of the begins and ends of lines.
+    """The order of memory events and of the begins and ends of lines, as numbers.
+
+    Lines that begin or end between the same two events have an order if they are among those that
+    the scale was made with. If one line ends when another begins, both have the same place.
 
     Args:
         times: The times of the events in ns, ascending.
-        begins: The begins of some lines in ns; at equal times before an event, after an end.
-        ends: The ends of some lines; at equal times after an event.
+        begins: When some lines begin, in ns.
+        ends: When some lines end, in ns.
 
     Attributes:
-        events: The place of each event, and the one after all places.
-        begins: The place of each begin of a line.
-        ends: The place of each end of a line.
-        count: How many places there are, with the one after all.
+        events: The place of each event, and one after all.
+        count: More than any place.
     """
 
     def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
         import numpy as np
 
-        events = len(times)
-        between = np.concatenate(
-            [
-                2 * np.arange(events) + 1,
-                2 * np.searchsorted(times, begins),
-                2 * np.searchsorted(times, ends, side="right"),
-            ]
+        self._times, self._begins, self._ends = times, _distinct(begins), _distinct(ends)
+        self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
+        events = 2 * np.arange(len(times)) + 1
+        events += np.searchsorted(self._begins, times, side="right")
+        events += np.searchsorted(self._ends, times)
+        self.events = np.append(events, self.count - 1)
+
+    def before(self, time: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of lines that begin at some times; an event then is in the line."""
+        return self._at(time, before=True)
+
+    def after(self, time: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of lines that end at some times; an event then is in the line."""
+        return self._at(time, before=False)
+
+    def _at(self, time: "NDArray[Any]", *, before: bool) -> "NDArray[Any]":
+        import numpy as np
+
+        first = np.searchsorted(self._times, time)
+        after_last = np.searchsorted(self._times, time, side="right")
+        # With an event at this time, lines end after it and begin before it.
+        is_at_event = first < after_last
+        begins, ends = (
+            (np.searchsorted(each, time), np.searchsorted(each, time, side="right"))
+            for each in (self._begins, self._ends)
         )
-        is_begin = np.repeat([False, True, False], [events, len(begins), len(ends)])
-        order = np.lexsort((is_begin, np.concatenate([times, begins, ends]), between))
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        events_, self.begins, self.ends = np.split(places, [events, events + len(begins)])
-        self.events = np.append(events_, len(order))
-        self.count = len(order) + 1
+        place: NDArray[Any] = 2 * (first if before else after_last)
+        place = place + np.where(is_at_event & (not before), begins[1], begins[0])
+        return place + np.where(is_at_event & before, ends[0], ends[1])
+
+
+def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":
+    """Return distinct times, ascending; `numpy.unique` is slow for many that are nearly sorted."""
+    import numpy as np
+
+    ascending = np.sort(times, kind="stable")
+    kept = np.ones(len(times), bool)
+    kept[1:] = ascending[1:] != ascending[:-1]
+    distinct: NDArray[Any] = ascending[kept]
+    return distinct
 
 
 def needed_touches(recording: "Recording", used: Touches) -> Touches:
@@ -312,14 +401,14 @@ def changes_by_line(
             yield np.flatnonzero(idle & (device.site == site)), change, saved
 
 
-def device_blocks(recording: "Recording") -> "list[DeviceBlocks]":
+def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "list[DeviceBlocks]":
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []
     used = touches(recording)
     if used is None:
         return []
-    devices = [DeviceBlocks(recording, device, used) for device in recording.devices]
+    devices = [DeviceBlocks(recording, device, used, schedule) for device in recording.devices]
     return [device for device in devices if device.is_consistent and device.peak.bytes]
 
 

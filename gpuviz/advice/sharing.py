@@ -5,7 +5,6 @@ from weakref import WeakKeyDictionary
 
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.touches import touches
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.tables import DICTIONARIES
 
@@ -119,11 +118,15 @@ class Sharing:
         activity = used.activity[seen]
         stream = np.searchsorted(self.streams, plain(tables["activities"]["stream"])[activity])
         epoch = np.searchsorted(self._ends, times[used.call[seen]])
-        group = epoch.astype(np.int64) * len(used.blocks) + used.block[seen]
+        group = used.block[seen]
+        if len(self._ends):
+            keys = epoch.astype(np.int64) * len(used.blocks) + group
+            group = np.unique(keys, return_inverse=True)[1]
         writes = used.mode[seen] != _READ
         for one in range(len(self.streams)):
-            written = np.unique(group[writes & (stream == one)])
-            common = np.isin(group, written)
+            written = np.zeros(group.max(initial=0) + 1, bool)
+            written[group[writes & (stream == one)]] = True
+            common = written[group]
             self._shared[epoch[common], one, stream[common]] = True
             self._shared[epoch[common], stream[common], one] = True
         everyone = np.arange(len(self.streams))
@@ -161,7 +164,6 @@ def sharing(schedule: "Schedule", *, is_epochal: bool = True) -> Sharing | None:
     """
     known = _known.setdefault(schedule, {})
     if is_epochal not in known:
-        recording = schedule.recording
-        used = None if recording.dropped else touches(recording)
+        used = schedule.touches
         known[is_epochal] = None if used is None else Sharing(schedule, used, is_epochal=is_epochal)
     return known[is_epochal]

@@ -38,6 +38,13 @@ def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str
     return f" (after those above: {text(further) if further > 0 else 'nothing'})"
 
 
+def short_saving(finding: "Finding") -> str:
+    """Return what a finding saves in a word or two: the bytes, else the time."""
+    if finding.saved_bytes:
+        return format_bytes(finding.saved_bytes)
+    return format_duration(finding.saved_ns) if finding.saved_ns else ""
+
+
 def findings_text(recording: "Recording", found: "Sequence[Finding]", most: int | None) -> str:
     """Return findings as text, most saving first, and what could not be looked at.
 

@@ -1,11 +1,13 @@
 """The calls and the GPU work of a recording, in columns."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows
+from gpuviz.analysis.touches import Touches, touches
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -72,6 +74,11 @@ class Trace:
         self.called = np.clip(plain(calls["time"]), -_LIMIT, _LIMIT)
         self.returned = np.maximum(self.called + durations(calls), self.called + 1)
         self.relevant_ns = LEAST_SHARE * recording.covered_ns
+
+    @cached_property
+    def touches(self) -> Touches | None:
+        """Which work used which blocks; None if that was not recorded, or not completely."""
+        return None if self.recording.dropped else touches(self.recording)
 
     def launch_begin(self) -> "NDArray[Any]":
         """Return when the call that launched each activity began; undefined without a call."""

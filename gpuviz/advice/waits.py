@@ -38,7 +38,8 @@ class Waits:
         end: When the GPU had done the earlier work, in ns.
         transfer_ns: The part of all of the line's waits that transfers data.
         is_copy: Whether some of the calls are copies.
-        is_event: Whether some of the calls wait for an event.
+        only_synchronizes: Whether the line waits only by synchronizing streams or the device, and
+            copies nothing.
         stack: One of the line's call stacks.
         work: All activities but the line's own copies.
     """
@@ -49,7 +50,7 @@ class Waits:
     end: "NDArray[Any]"
     transfer_ns: int
     is_copy: bool
-    is_event: bool
+    only_synchronizes: bool
     stack: int
     work: "NDArray[Any]"
 
@@ -149,7 +150,8 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
     end = begin + plain(pc.fill_null(table["waiting_ns"], 0))
     transfer = plain(pc.fill_null(table["transfer_ns"], 0))
     kinds = codes(table["kind"], _KINDS)
-    is_copy, is_event = kinds >= _KINDS.index("memcpy"), kinds == _KINDS.index("event_synchronize")
+    is_copy = kinds >= _KINDS.index("memcpy")
+    is_other = is_copy | (kinds == _KINDS.index("event_synchronize"))
     launched = stacks_of(recording.tables, schedule.call)
     numbers = line_numbers(recording, np.concatenate([stacks, launched]))
     lines, of_work = numbers[: len(stacks)], numbers[len(stacks) :]
@@ -163,6 +165,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
     totals = np.bincount(lines, weights=worked)
     for line in np.argsort(-totals, kind="stable")[:_MOST_LINES].tolist():
         rows = np.flatnonzero((lines == line) & (worked > 0))
+        copies = (of_work == line) & (schedule.kind == COPY)
         if rows.size:
             yield Waits(
                 calls[(lines == line) & useful],
@@ -171,7 +174,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
                 end[rows],
                 int(transfer[lines == line].sum()),
                 bool(is_copy[rows].any()),
-                bool(is_event[rows].any()),
+                not (is_other[lines == line].any() or copies.any()),
                 int(stacks[rows[0]]),
                 np.flatnonzero((schedule.kind != COPY) | (of_work != line)),
             )

@@ -77,6 +77,16 @@ def kernels(
     return table.sort_by([*order, ("stack", "ascending")])
 
 
+def short_name(name: str) -> str:
+    """Return the last word of a demangled name without arguments and scopes, as the browser."""
+    depth, kept = 0, ""
+    for sign in name:
+        depth += (sign in "<(") - (sign in ">)" and depth > 0)
+        kept += sign if depth == 0 and sign not in ">)" else ""
+    words = kept.rpartition("::")[2].split()
+    return words[-1] if words else name
+
+
 def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the time from a call's return to the kernel's start; undefined without a call."""
     import numpy as np

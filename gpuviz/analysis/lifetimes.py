@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.tables import ACTIONS
+from gpuviz import _core
+from gpuviz.analysis.columns import plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,33 +48,23 @@ class Lifetimes:
 def lifetimes(recording: "Recording") -> Lifetimes:
     """Return the lifetime of every block, initial ones too.
 
-    A free of an address without a block is ignored. A block whose free was lost lives until the
-    next allocation at its address.
+    An event that contradicts an earlier block ends it. Blocks that end within the initial events
+    are left out.
     """
     import numpy as np
 
     events = recording.tables["memory_events"]
-    action = codes(events["action"], ACTIONS)
-    kinds = [ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed")]
-    rows = np.flatnonzero(np.isin(action, kinds))
-    address, device, time = (plain(events[name]) for name in ("address", "device", "time"))
-    # By block, then in the order of events.
-    rows = rows[np.lexsort((rows, address[rows], device[rows]))]
-    starts = action[rows] == kinds[0]
-    follows = np.zeros(len(rows), bool)
-    follows[:-1] = (address[rows][1:] == address[rows][:-1]) & (
-        device[rows][1:] == device[rows][:-1]
+    initial = recording.manifest.initial_events
+    found = [
+        _core.lifetimes(recording.memory_columns, initial, device) for device in recording.devices
+    ]
+    nothing = np.zeros(0, np.int64)
+    alloc, free = (
+        np.concatenate([nothing, *(each[name] for each in found)]) for name in ("begin", "free")
     )
-    places = np.flatnonzero(starts)
-    free = np.full(len(places), len(action))
-    ended = follows[places]
-    free[ended] = rows[places[ended] + 1]
-    alloc = rows[places]
     order = np.argsort(alloc)
     alloc, free = alloc[order], free[order]
-    end = np.full(len(free), -1, np.int64)
-    known = free < len(action)
-    end[known] = time[free[known]]
+    times = plain(events["time"])
     columns = {name: plain(events[name])[alloc] for name in ("address", "size", "device")}
     return Lifetimes(
         alloc=alloc,
@@ -83,6 +73,6 @@ def lifetimes(recording: "Recording") -> Lifetimes:
         requested=plain(events["requested_size"])[alloc],
         stream=plain(events["stream"])[alloc],
         stack=plain(events["stack"])[alloc],
-        begin=time[alloc],
-        end=end,
+        begin=times[alloc],
+        end=np.append(times, -1)[free],
     )

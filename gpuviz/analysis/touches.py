@@ -1,7 +1,7 @@
 """The work of the GPU that used each block."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ class Touches:
         blocks: The lifetimes.
         block: For each touch, an index of ``blocks``; touches are in the order of their calls.
         call: For each touch, the row of ``api_calls``.
+        address: For each touch, the address that the call received, which is in the block.
         mode: For each touch, ``mode`` of ``launch_blocks`` as a code.
         activity: For each touch, the first row of ``activities`` with the call's correlation, or
             -1.
@@ -49,11 +50,18 @@ class Touches:
     blocks: Lifetimes
     block: "NDArray[Any]"
     call: "NDArray[Any]"
+    address: "NDArray[Any]"
     mode: "NDArray[Any]"
     activity: "NDArray[Any]"
     opaque: "NDArray[Any]"
     first: "NDArray[Any]"
     last: "NDArray[Any]"
+
+    @cached_property
+    def at_begin(self) -> "NDArray[Any]":
+        """For each touch, whether the call received the first address of the block."""
+        at_begin: NDArray[Any] = self.address == self.blocks.address[self.block]
+        return at_begin
 
     @cached_property
     def used(self) -> "NDArray[Any]":
@@ -82,13 +90,14 @@ def touches(recording: "Recording") -> Touches | None:
     order = np.argsort(times[call[known]], kind="stable")
     known, block = known[order], block[order]
     call = call[known]
+    address = plain(launched["address"])[known]
     mode = codes(launched["mode"], DICTIONARIES["launch_blocks", "mode"])[known]
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
     first, last = _ends(blocks, times, block, call, opaque)
-    return Touches(blocks, block, call, mode, activity, opaque, first, last)
+    return Touches(blocks, block, call, address, mode, activity, opaque, first, last)
 
 
 def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any]") -> Touches:
@@ -97,8 +106,16 @@ def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any
     times = plain(recording.tables["api_calls"]["time"])
     block, call = used.block[kept], used.call[kept]
     first, last = _ends(used.blocks, times, block, call, used.opaque)
-    mode, activity = used.mode[kept], used.activity[kept]
-    return Touches(used.blocks, block, call, mode, activity, used.opaque, first, last)
+    return replace(
+        used,
+        block=block,
+        call=call,
+        address=used.address[kept],
+        mode=used.mode[kept],
+        activity=used.activity[kept],
+        first=first,
+        last=last,
+    )
 
 
 def _alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":

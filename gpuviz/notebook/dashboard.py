@@ -1,4 +1,4 @@
-"""`gpuviz.dashboard`: the live view, its buttons, numbers and charts."""
+"""`gpuviz.dashboard`: the live view, its buttons, numbers, findings and charts."""
 
 import sys
 import threading
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 
 from gpuviz.errors import GpuvizError
-from gpuviz.notebook.cells import running_cell
+from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.charts import Charts
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.control import Control, shared_control
+from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
@@ -47,7 +48,7 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
 
 
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
-    """The timeline of a recorder, with buttons, headline numbers and charts.
+    """The timeline of a recorder, with buttons, headline numbers, findings and charts.
 
     Args:
         control: Starts and stops recorders.
@@ -66,6 +67,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._followed: Recorder | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._message = ipywidgets.HTML()
+        self._findings = Findings(self._recording)
         self._charts = Charts(self._recording)
         self._buttons = self._make_buttons()
         # A separate box: replacing a child makes the page set up all later children again.
@@ -73,7 +75,9 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         row = ipywidgets.HBox(list(self._buttons.values()))
         self._refresher = Refresher(self._tick)
         self._static_output = StaticOutput(lambda: self.recorder)
-        super().__init__([row, self._message, self._numbers, self._place, self._charts])
+        super().__init__(
+            [row, self._message, self._numbers, self._findings, self._place, self._charts]
+        )
         self.add_class(self._static_output.live_class)
         self.refresh()
         self._refresher.start()
@@ -91,6 +95,8 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         with self._lock:
             self._show()
             self._charts.refresh()
+        self._findings.request(at_once=True)
+        self._refresher.wake()
 
     def _show(self) -> None:
         self._show_recorder()
@@ -120,6 +126,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def close(self) -> None:
         """Remove the view from the notebook; a recording in progress continues."""
+        on_cell_end(self._cell_ended, wanted=False)
         self._refresher.stop()
         self._follow(None)
         self._static_output.close()
@@ -135,6 +142,8 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             sys.stdout.write("This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n")
             return
         self._control.add_view(self, running_cell()[0])
+        on_cell_end(self._cell_ended, wanted=False)
+        on_cell_end(self._cell_ended, wanted=True)
         self._static_output.display(self)
 
     def _recording(self) -> "Recording | None":
@@ -150,7 +159,16 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             if has_changed or is_watched:
                 self._show()
                 self._charts.refresh_if_due(at_once=has_changed)
+        if has_changed:
+            self._findings.request(at_once=True)
+        self._findings.refresh_if_due()
         return True
+
+    def _cell_ended(self, *_: object) -> None:
+        recorder = self.recorder
+        if recorder is not None and recorder.is_recording:
+            self._findings.request()
+            self._refresher.wake()
 
     def _follow(self, recorder: "Recorder | Finished | None") -> None:
         """Let new statistics of this recorder, and only this one, wake the refresher."""

@@ -6,6 +6,7 @@ from html import escape
 
 # All but the last two parts of a path, in `function (file:line)`.
 _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
+_CODE = re.compile("`([^`]+)`")
 
 
 def section(title: str, body: str, *, slug: str) -> str:
@@ -30,6 +31,11 @@ def code_and_site(source: str, site: str) -> str:
     code = f'<code class="gpuviz-code">{escape(text)}</code> ' if text else ""
     short = escape(_FOLDERS.sub("", site))
     return f'<span>{code}<span class="gpuviz-place" title="{escape(site)}">{short}</span></span>'
+
+
+def with_code(text: str) -> str:
+    """Return text as HTML, with what is between backquotes as code."""
+    return _CODE.sub(r'<code class="gpuviz-code">\1</code>', escape(text))
 
 
 def table(label: str, head: str, rows: str) -> str:

@@ -1,6 +1,5 @@
 """What a report says about a device: failures, findings and other facts."""
 
-import re
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
-from gpuviz.report.markup import code_and_site, items
+from gpuviz.report.markup import code_and_site, items, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
 _MOST_VISIBLE = MOST_SHOWN
-_CODE = re.compile("`([^`]+)`")
 _AROUND = 0.02
 
 
@@ -103,16 +101,11 @@ def _item(notice: Notice) -> str:
         ),
         "gpuviz-finding__lines",
     )
-    details = "".join(f"<div>{_with_code(line)}</div>" for line in notice.detail.splitlines())
+    details = "".join(f"<div>{with_code(line)}</div>" for line in notice.detail.splitlines())
     return (
-        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{_with_code(notice.title)}'
+        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{with_code(notice.title)}'
         f"</strong>{shown}{details}{lines}</div>"
     )
-
-
-def _with_code(text: str) -> str:
-    """Return text as HTML, with what is between backquotes as code."""
-    return _CODE.sub(r'<code class="gpuviz-code">\1</code>', escape(text))
 
 
 def _of_finding(finding: "Finding") -> Notice:

@@ -1,4 +1,4 @@
-"""R03: arrays of several lines are allocated for longer than they are used."""
+"""R01 and R03: arrays are not used at all, or allocated for longer than they are used."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,8 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
     copy from the host and a memset do not count as a first use, because the program can make them
     later. Blocks that only copies and memsets write are not needed at all. The lines are found
     where the peak is: the one with the most unused bytes there is trimmed first, until a peak has
-    none; what adds less than 2 % of the saving is dropped.
+    none; what adds less than 2 % of the saving is dropped. If nothing reads any of the blocks, this
+    is R01.
 
     The saving is the decrease of the peak if every block of these lines had these lifetimes. It is
     ``possible`` if the arrays are filled later, because the host's array may change until then.
@@ -124,9 +125,12 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
     ]
     size = format_bytes(int(device.size[change.blocks].sum()))
     which = "one line" if len(trims) == 1 else f"{format_count(len(trims))} lines"
+    is_unread = bool(device.is_unread[change.blocks].all())
     return Finding(
-        rule="R03",
-        title=f"{size} from {which} is allocated for longer than it is used.",
+        rule="R01" if is_unread else "R03",
+        title=f"{size} from {which} is allocated, but nothing reads it."
+        if is_unread
+        else f"{size} from {which} is allocated for longer than it is used.",
         reason=(
             f"At most {format_bytes(device.peak.bytes - saved)} would be allocated at once, "
             f"instead of {format_bytes(device.peak.bytes)}."

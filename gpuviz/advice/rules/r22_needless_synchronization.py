@@ -60,7 +60,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 def is_needless(schedule: "Schedule", waits: Waits) -> bool:
     """Return whether the waits of a line can be deleted without a conflict."""
-    if waits.is_copy or waits.is_event or _shares_with_host(schedule):
+    if not waits.only_synchronizes or _shares_with_host(schedule):
         return False
     shared = sharing(schedule, is_epochal=False)
     return shared is not None and not shared.is_any

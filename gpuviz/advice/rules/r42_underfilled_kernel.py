@@ -9,6 +9,7 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of, text_numbers, texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
 
@@ -113,7 +114,7 @@ def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, devi
     shorter[work] = np.maximum(schedule.duration[work] - idle_ns, _EMPTY_NS)
     change = ScheduleChange(duration=shorter)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
-    name = _short(texts(recording.tables, names)[0]) or "A kernel"
+    name = short_name(texts(recording.tables, names)[0]) or "A kernel"
     stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
     line = line_of(recording, stack, format_duration(total_ns))
     rows = schedule.rows[work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]]
@@ -140,16 +141,6 @@ def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, devi
             (int(schedule.begin[work].min()), int(schedule.end[work].max())),
         ),
     )
-
-
-def _short(name: str) -> str:
-    """Return the last word of a demangled name without arguments and scopes, as the browser."""
-    depth, kept = 0, ""
-    for sign in name:
-        depth += (sign in "<(") - (sign in ">)" and depth > 0)
-        kept += sign if depth == 0 and sign not in ">)" else ""
-    words = kept.rpartition("::")[2].split()
-    return words[-1] if words else name
 
 
 def _width(kernels: _Kernels) -> str:

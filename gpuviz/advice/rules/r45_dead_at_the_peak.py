@@ -18,12 +18,12 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: blocks that one line allocated are allocated at the peak, their last use is before it,
     and they are freed after it. The saving is the decrease of the peak if every block of that line
     were freed right after its last use. Blocks that the recording does not free are not counted: a
-    later cell may use them.
+    later cell may use them. Neither are those that nothing reads, which R01 finds.
     """
     import numpy as np
 
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
-    dead = device.at_peak & (end <= device.peak_place)
+    dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread
     for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
         yield _finding(device, blocks, change, saved)
 

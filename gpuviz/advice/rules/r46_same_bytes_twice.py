@@ -47,7 +47,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             blocks = np.append(of_site, target)
             begin = np.append(device.begin[of_site], device.begin[of_site].min())
             end = np.append(device.begin[of_site], device.end[target])
-            change = Change(blocks, begin, end)
+            change = Change(blocks, begin, end, group=np.zeros(len(blocks), np.int64))
             saved = device.saving(change)
             if saved:
                 yield _finding(device, target, of_site, change, saved)

@@ -190,6 +190,7 @@ Columns lifetimes_of(const EventColumns& events, std::size_t initial_events, std
     }
     Columns columns;
     columns["begin"] = to_numpy(std::move(found.begin));
+    columns["free"] = to_numpy(std::move(found.free));
     columns["end"] = to_numpy(std::move(found.end));
     return columns;
 }
@@ -288,11 +289,11 @@ void bind_memory_state(nb::module_& m) {
         .def_prop_ro("anomalies", &state::MemoryState::anomalies,
                      "Events that contradict those before them.");
 
-    m.def(
-        "lifetimes", &lifetimes_of, "events"_a, "initial_events"_a, "device"_a,
-        "Return the rows in which each block of a device begins and ends to be active, as columns "
-        "in the order of allocation. `end` is the number of rows for blocks that do not end; "
-        "blocks that end within the initial events are left out.");
+    m.def("lifetimes", &lifetimes_of, "events"_a, "initial_events"_a, "device"_a,
+          "Return the rows in which each block of a device begins to be active, its free is "
+          "requested, and it ends, as columns in the order of allocation. `free` and `end` are the "
+          "number of rows for blocks that are not freed; blocks that end within the initial events "
+          "are left out.");
 }
 
 }  // namespace gpuviz::bindings

@@ -207,6 +207,7 @@ void DeviceMemory::add_outside(const DeviceEvent& event) {
 
 void DeviceMemory::request_free(Blocks::iterator block) {
     Block& freed = block->second;
+    if (requested_ != nullptr) requested_->push_back(freed.time_ns);
     freed.state = BlockState::active_pending_free;
     totals_.change(Quantity::allocation, freed.pool, -1);
     totals_.change(Quantity::allocated_bytes, freed.pool, -bytes(freed.size));
@@ -218,7 +219,7 @@ void DeviceMemory::complete_free(Blocks::iterator block) {
         request_free(block);
     }
     Block& freed = block->second;
-    if (ends_ != nullptr) ends_->push_back(freed.time_ns);
+    if (completed_ != nullptr) completed_->push_back(freed.time_ns);
     totals_.change(Quantity::active, freed.pool, -1);
     totals_.change(Quantity::active_bytes, freed.pool, -bytes(freed.size));
     totals_.change(Quantity::requested_bytes, freed.pool, -bytes(freed.requested_size));

@@ -82,9 +82,13 @@ class DeviceMemory {
 
     void apply(const DeviceEvent& event);
     void forget_the_past() noexcept { totals_.forget_the_past(); }
-    // Appends the time of each block that ends, which is that of its allocation, to `times_ns`,
-    // which must outlive this. Copies do not.
-    void report_ends(std::vector<std::int64_t>& times_ns) noexcept { ends_ = &times_ns; }
+    // Appends the allocation times of blocks whose frees are requested and completed, in ns, to
+    // vectors which must outlive this. Copies do not.
+    void report_frees(std::vector<std::int64_t>& requested,
+                      std::vector<std::int64_t>& completed) noexcept {
+        requested_ = &requested;
+        completed_ = &completed;
+    }
 
     [[nodiscard]] const MemoryTotals& totals() const noexcept { return totals_; }
     [[nodiscard]] const Blocks& blocks() const noexcept { return blocks_; }
@@ -147,7 +151,8 @@ class DeviceMemory {
     std::int64_t outside_bytes_ = 0;
     bool seen_outside_ = false;
     bool seen_segment_ = false;
-    std::vector<std::int64_t>* ends_ = nullptr;
+    std::vector<std::int64_t>* requested_ = nullptr;
+    std::vector<std::int64_t>* completed_ = nullptr;
 };
 
 }  // namespace gpuviz::state

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+import pyarrow as pa
+
 import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings
 from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 
 MIB = 1 << 20
 
@@ -29,3 +32,43 @@ def saved(
 ) -> int:
     """Return by how many bytes the second program's peak is lower than the first's."""
     return recorded(before).peak().bytes - recorded(after).peak().bytes
+
+
+def threads(elements: int) -> dict[str, tuple[int, ...]]:
+    """Return the launch parameters of CuPy's elementwise kernels: a thread for each element."""
+    return {"grid": (-(-elements // 128),), "block": (128,)}
+
+
+def within(recording: Recording, filename: str) -> Recording:
+    """Return the recording as if a function of a library made every call for the program."""
+    frames, stacks = recording.tables["frames"], recording.tables["stacks"]
+    inner = {
+        "id": 1 + max(frames["id"].to_pylist()),
+        "name": "library",
+        "filename": filename,
+        "line": 1,
+        "cell": 0,
+        "source": "",
+        "installed": 1,
+    }
+    rows = [
+        {**row, "frames": [inner["id"], *row["frames"]]} if row["frames"] else row
+        for row in stacks.to_pylist()
+    ]
+    changed = {
+        "frames": pa.Table.from_pylist([*frames.to_pylist(), inner], schemas()["frames"]),
+        "stacks": pa.Table.from_pylist(rows, schemas()["stacks"]),
+    }
+    return Recording({**recording.tables, **changed}, recording.manifest)
+
+
+def without_frames(recording: Recording, function: str) -> Recording:
+    """Return the recording as if a function had no frames, such as CuPy's in Cython."""
+    frames, stacks = recording.tables["frames"], recording.tables["stacks"]
+    names = dict(zip(frames["id"].to_pylist(), frames["name"].to_pylist(), strict=True))
+    rows = []
+    for row in stacks.to_pylist():
+        kept = [frame for frame in row["frames"] if names.get(frame) != function]
+        rows.append({**row, "frames": kept, "user_frame": next(iter(kept), 0)})
+    changed = {"stacks": pa.Table.from_pylist(rows, schemas()["stacks"])}
+    return Recording({**recording.tables, **changed}, recording.manifest)

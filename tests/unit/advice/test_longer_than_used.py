@@ -130,7 +130,7 @@ def test_an_array_that_is_zeroed_long_before_it_is_used_is_found():
 
 
 def test_an_array_that_is_only_written_is_found():
-    (finding,) = found(backs_up, "R03")
+    (finding,) = found(backs_up, "R01")
 
     assert finding.saved_bytes == saved(backs_up, does_not_back_up) == ARRAY
     assert finding.change == "Remove `backup = gpu.empty(ARRAY)`: nothing reads it."

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.advice.programs import MIB, found, saved
+from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import MIB, found, recorded, saved, within
 
 SQUARE = "cupy_square__float32_float32"
 
@@ -50,6 +51,7 @@ def test_a_new_array_is_found_and_overwriting_the_input_saves_what_was_predicted
         "Let `square` overwrite its input, with `out=` or an operator such as `+=`, if both have "
         "the same shape."
     )
+    assert finding.certainty == "likely"
     assert found(in_place, "R07") == []
 
 
@@ -60,11 +62,52 @@ def test_a_new_array_is_found_and_overwriting_the_input_saves_what_was_predicted
         pytest.param(with_kernel(SQUARE, size=16 * MIB), id="another size"),
         pytest.param(with_kernel("cupy_copy__float32_float32"), id="a copy"),
         pytest.param(with_kernel("cupy_less__int64_int64_bool"), id="another type"),
+        pytest.param(with_kernel("cupy_floor__int32_float32"), id="another type of that size"),
         pytest.param(with_kernel("square"), id="an unknown kernel"),
     ],
 )
 def test_what_looks_alike_is_no_finding(program):
     assert found(program, "R07") == []
+
+
+def test_one_of_several_inputs_could_be_transposed():
+    def program(gpu):
+        left, right = gpu.empty(32 * MIB), gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[left, right])
+        total = gpu.empty(32 * MIB)
+        add = {"reads": [left, right], "writes": [total]}
+        gpu.launch("cupy_add__float32_float32_float32", duration=1e-4, **add)
+        gpu.launch("read", duration=1e-4, reads=[total, right])
+
+    (finding,) = found(program, "R07")
+
+    assert finding.change == (
+        "Let `add` overwrite its input, with `out=` or an operator such as `+=`, if both have the "
+        "same shape and none of its inputs is transposed."
+    )
+    assert finding.certainty == "possible"
+
+
+def test_after_the_input_is_deleted_overwriting_it_is_not_counted_again():
+    def program(gpu):
+        wasteful(gpu)
+        differences = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[differences])
+        squares = gpu.empty(32 * MIB)
+        gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[squares])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[squares], writes=[large])
+
+    found = {each.rule: each for each in findings(recorded(program), small=True)}
+
+    assert found["R45"].further_bytes == found["R07"].saved_bytes == 32 * MIB
+    assert found["R07"].further_bytes == 0
+
+
+def test_an_operation_within_a_library_is_not_the_program_s_to_change():
+    scipy = within(recorded(wasteful), "/python3.12/site-packages/cupyx/scipy/ndimage/_filters.py")
+
+    assert [each for each in findings(scipy, small=True) if each.rule == "R07"] == []
 
 
 def test_an_input_that_is_read_twice_may_be_read_in_two_orders():

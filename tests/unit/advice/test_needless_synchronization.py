@@ -71,6 +71,14 @@ def waits_for_an_event(gpu):
         gpu.work_on_host(400e-6)
 
 
+def copies_on_the_same_line(gpu):
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=1e-3, writes=[x])
+        _ = gpu.synchronize(), gpu.copy_to_host(x)
+        gpu.work_on_host(400e-6)
+
+
 def uses_unknown_arrays_on_two_streams(gpu):
     first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
     for _ in range(STEPS):
@@ -124,6 +132,7 @@ def test_the_finding_explains_why_nothing_needs_it():
         hands_an_array_to_another_stream,
         reads_pinned_memory,
         waits_for_an_event,
+        copies_on_the_same_line,
         uses_unknown_arrays_on_two_streams,
     ],
 )

@@ -9,7 +9,10 @@ import ipywidgets
 import pytest
 
 import gpuviz
+from gpuviz.advice.finding import Finding
 from gpuviz.notebook.charts import CHARTS
+from gpuviz.notebook.control import shared_control
+from gpuviz.notebook.findings import Findings, findings_html
 from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.recorder.recorder import Recorder
@@ -175,6 +178,79 @@ def test_the_charts_are_one_widget_that_is_made_when_asked_for(shell, dashboard)
     assert len(set(titles)) == len(CHARTS)
     assert charts._widget is widget
     assert charts.children == (charts.opener,)
+
+
+KEEPS = """
+image = gpu.empty(32 << 20)
+gpu.launch("make", duration=1e-4, writes=[image])
+flat = gpu.empty(16 << 20)
+gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+large = gpu.empty(64 << 20)
+gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+del image, flat, large
+gpu.synchronize()
+"""
+
+
+def wait_until(has_happened):
+    until = time.monotonic() + 20
+    while not has_happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_findings_follow_each_cell(shell, dashboard):
+    found = dashboard._findings
+    shell.run("%gpuviz start --simulated gpu\nboard")
+    shell.run("x = gpu.empty(1 << 20)\ndel x")
+    wait_until(lambda: "Nothing was found" in found.value)
+    shell.run(KEEPS)
+    wait_until(lambda: "is still allocated at the peak" in found.value)
+    first = re.search(r'__saving">([^<]*)</span>(.*?)</summary>', found.value)
+
+    assert first[1] == "32.0 MiB"
+    assert first[2] == (
+        '32.0 MiB from <code class="gpuviz-code">image = gpu.empty(32 &lt;&lt; 20)</code> is still '
+        "allocated at the peak, where nothing uses it any more."
+    )
+    assert "Delete it" in found.value
+
+
+def test_findings_of_a_finished_recording_are_shown(shell):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(KEEPS)
+    shell.run("%gpuviz stop")
+    dashboard = gpuviz.dashboard(shared_control().recording)
+    wait_until(lambda: "is still allocated at the peak" in dashboard._findings.value)
+    dashboard.close()
+
+
+def test_long_lists_of_findings_are_folded():
+    one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
+    few = findings_html([one] * 3, [])
+    many = findings_html([one] * 5, ["Unknown."])
+
+    assert "more findings" not in few
+    assert "<summary>2 more findings</summary>" in many
+    assert "<div>Unknown.</div>" in many
+    assert "<b>" not in many
+
+
+def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
+    computed = []
+    recording = SimpleNamespace(devices=(0,), findings=lambda: computed.append(1) or ())
+    shown = Findings(lambda: recording)
+    monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
+    monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)
+    monkeypatch.setattr("gpuviz.notebook.findings.MOST_OF_TIME", 1e-9)
+    for _ in range(4):
+        shown.request()
+        shown.refresh_if_due()
+    before = len(computed)
+    shown.request(at_once=True)
+    shown.refresh_if_due()
+
+    assert (before, len(computed)) == (2, 3)
 
 
 def test_closing_leaves_no_thread_and_no_callback(shell):

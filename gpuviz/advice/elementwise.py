@@ -1,0 +1,206 @@
+"""The launches of CuPy's elementwise functions, and the arrays that they read and write."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.touches import Touches
+    from gpuviz.recording.recording import Recording
+
+# CuPy names the kernels of its universal functions after them and the types of their arguments:
+# `cupy_square__float32_float32` reads one array and writes another of the same type.
+_UFUNC = re.compile(r"cupy_(?P<function>\w+?)__(?P<types>\w+)$")
+_TWO_OUTPUTS = ("divmod", "frexp", "modf")
+# Of Python; other types are those of arrays and of NumPy's scalars.
+SCALARS = ("int", "float", "complex")
+_BYTES = {
+    **dict.fromkeys(("bool", "int8", "uint8"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
+TYPES = tuple(_BYTES)
+# The threads of a block in CuPy's elementwise kernels, one for each element, unless there are fewer
+# elements.
+_BLOCK = 128
+_MODES = DICTIONARIES["launch_blocks", "mode"]
+READ, WRITE = _MODES.index("read"), _MODES.index("write")
+WRITES = (WRITE, _MODES.index("read_write"))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An elementwise function with the types of its arguments.
+
+    Attributes:
+        name: CuPy's name, such as ``multiply``; ``copy`` is ``astype`` and assignments too.
+        inputs: The types of its inputs, those of Python's scalars too.
+        output: The type of its output.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its inputs and of its output."""
+        return (*self.inputs, self.output)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The types of the inputs that are arrays, or scalars of NumPy."""
+        return tuple(each for each in self.inputs if each not in SCALARS)
+
+
+def function_of(kernel: str) -> Function | None:
+    """Return the elementwise function with one output that a kernel is named after."""
+    match = _UFUNC.match(kernel)
+    if match is None or match["function"] in _TWO_OUTPUTS:
+        return None
+    *inputs, output = match["types"].split("_")
+    known = output in TYPES and all(each in TYPES or each in SCALARS for each in inputs)
+    return Function(match["function"], tuple(inputs), output) if known else None
+
+
+def type_bytes() -> "NDArray[Any]":
+    """Return the bytes of an element of each of `TYPES`."""
+    import numpy as np
+
+    return np.array(list(_BYTES.values()), np.int64)
+
+
+class Elementwise:
+    """The launches of elementwise functions whose arrays gpuviz knows, in the order of their calls.
+
+    Args:
+        recording: The recording.
+        used: Which work used the recording's blocks.
+
+    Attributes:
+        functions: The functions.
+        call: For each launch, the row of ``api_calls``, ascending in time.
+        function: For each launch, an index of ``functions``.
+        activity: For each launch, the row of ``activities``.
+        target: For each launch, the block that it writes, an index of ``used.blocks``.
+        is_whole: For each launch, whether it writes as many elements as fit into that block, from
+            its beginning; fewer than 128 at the end may be missing.
+        output: For each launch, the type of its output, an index of `TYPES`.
+        elements: For each launch, how many elements the block of the output has.
+        launch: For each array that is read, an index of the launches, ascending.
+        source: For each array that is read, its block.
+        at_begin: For each array that is read, whether its first element is the block's first.
+        source_elements: For each array that is read, how many elements its block has; 0 if unknown.
+        kind: For each array that is read, its type as an index of `TYPES`; -1 if unknown.
+    """
+
+    def __init__(self, recording: "Recording", used: "Touches") -> None:
+        import numpy as np
+
+        tables = recording.tables
+        names = plain(tables["activities"]["name"])
+        touched = np.flatnonzero(used.activity >= 0)
+        name = names[used.activity[touched]]
+        distinct = np.unique(name)
+        found = [function_of(text) for text in texts(tables, distinct)]
+        self.functions = [each for each in found if each is not None]
+        number = np.cumsum([each is not None for each in found], dtype=np.int64) - 1
+        number[[each is None for each in found]] = -1
+        number = number[np.searchsorted(distinct, name)]
+        touched, number = touched[number >= 0], number[number >= 0]
+        writes = used.mode[touched] == WRITE
+        targets = touched[writes]
+        calls, at, count = np.unique(used.call[targets], return_index=True, return_counts=True)
+        at, calls = at[count == 1], calls[count == 1]
+        order = np.argsort(targets[at], kind="stable")
+        at, targets = at[order], targets[at[order]]
+        self.call = calls[order]
+        self.function = number[writes][at]
+        self.activity = used.activity[targets]
+        self.target = used.block[targets]
+        outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
+        self.output = outputs[self.function]
+        self.elements = used.blocks.requested[self.target] // type_bytes()[self.output]
+        threads = _threads(recording, self.activity)
+        self.is_whole = used.at_begin[targets] & (threads - self.elements >= 0)
+        self.is_whole &= threads - self.elements < _BLOCK
+
+        reads = touched[~writes]
+        place = first_rows(self.call + 1, used.call[reads] + 1)
+        reads, place = reads[place >= 0], place[place >= 0]
+        order = np.argsort(place, kind="stable")
+        self.launch, reads = place[order], reads[order]
+        self.source = used.block[reads]
+        self.at_begin = used.at_begin[reads]
+        self.kind = self._kinds()
+        elements = used.blocks.requested[self.source] // type_bytes()[self.kind]
+        self.source_elements = np.where(self.kind >= 0, elements, 0)
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    @cached_property
+    def reads(self) -> "NDArray[Any]":
+        """How many arrays each launch reads."""
+        import numpy as np
+
+        counts: NDArray[Any] = np.bincount(self.launch, minlength=len(self))
+        return counts
+
+    def where(self, accepts: "Callable[[Function], bool]") -> "NDArray[Any]":
+        """Return which launches are of functions that a condition accepts."""
+        import numpy as np
+
+        accepted = np.array([accepts(each) for each in self.functions], bool)
+        found: NDArray[Any] = accepted[self.function]
+        return found
+
+    def _kinds(self) -> "NDArray[Any]":
+        """Return the type of each array that is read.
+
+        The kernel's arguments are in the order of the types in its name. If some of them are not
+        arrays but NumPy's scalars, it is unknown which.
+        """
+        import numpy as np
+
+        most = max((len(each.arrays) for each in self.functions), default=0) + 1
+        kinds = np.full((len(self.functions), most), -1)
+        for row, each in zip(kinds, self.functions, strict=True):
+            row[: len(each.arrays)] = [TYPES.index(kind) for kind in each.arrays]
+        function = self.function[self.launch]
+        first = np.searchsorted(self.launch, self.launch)
+        place = np.minimum(np.arange(len(self.launch)) - first, most - 1)
+        inputs = np.count_nonzero(kinds >= 0, axis=1)[function]
+        found: NDArray[Any] = np.where(
+            self.reads[self.launch] == inputs, kinds[function, place], -1
+        )
+        return found
+
+    def name(self, launch: int) -> str:
+        """Return the name of the function of a launch."""
+        return self.functions[int(self.function[launch])].name
+
+
+def _threads(recording: "Recording", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many threads each kernel has; 0 if unknown."""
+    import numpy as np
+
+    table = recording.tables["launch_configurations"]
+    sides = [f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"]
+    # A product of damaged numbers is wrong, but does not fail.
+    threads = np.prod([plain(table[side]).astype(np.int64) for side in sides], axis=0)
+    launch = plain(recording.tables["activities"]["launch"])[activities]
+    rows = first_rows(plain(table["id"]), launch)
+    found: NDArray[Any] = np.append(threads, 0)[rows]
+    return found

@@ -1,0 +1,34 @@
+"""Which calls a line of the program makes itself."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+# Of CuPy: functions that create arrays, such as `zeros`, which do what their caller asks for.
+_CREATES = re.compile(r"cupy[/\\]_creation[/\\]\w+\.py$")
+
+
+def is_own(recording: "Recording", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether the program itself makes the call with each stack, and so can change it.
+
+    What a function of a library does is not the program's to change, nor is what has no call stack.
+    """
+    import numpy as np
+
+    distinct, place = np.unique(stacks, return_inverse=True)
+    own = np.array([_is_own(recording, stack) for stack in distinct.tolist()], bool)
+    found: NDArray[Any] = own[place]
+    return found
+
+
+def _is_own(recording: "Recording", stack: int) -> bool:
+    for frame in recording.call_stacks.frames(stack):
+        if not frame.is_installed:
+            return True
+        if not _CREATES.search(frame.filename):
+            return False
+    return False

@@ -1,0 +1,146 @@
+"""R05: arrays stay on the GPU at the peak although nothing uses them for a long time."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.scale import LEAST_BYTES
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+# Of a copy from or to pinned memory, in bytes per second: PCIe 4 with 16 lanes.
+_RATE = 25e9
+# For the calls of both copies, and for what they wait for.
+_SPARE_NS = 1_000_000
+# Of the peak; less is not worth two copies, and neither is what no finding is shown for.
+_LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Pauses:
+    """Long times without a use of a block, in columns; a block occurs at most once.
+
+    Attributes:
+        block: Indices of the device's blocks.
+        before: Rows of ``api_calls`` of the uses before them.
+        after: Rows of ``api_calls`` of the uses after them.
+        begin: The places after the lines of the uses before.
+        end: The places before the lines of the uses after.
+        length: Their lengths on the GPU, in ns.
+    """
+
+    block: "NDArray[Any]"
+    before: "NDArray[Any]"
+    after: "NDArray[Any]"
+    begin: "NDArray[Any]"
+    end: "NDArray[Any]"
+    length: "NDArray[Any]"
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find the lines whose arrays could be on the host at the peak.
+
+    Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
+    lines. On the GPU, these are apart for at least the time of a copy to the host and back at 25
+    GB/s and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
+    each block of that line with such a pause were freed meanwhile: its pause at the peak, else its
+    longest.
+
+    A copy to the host and back is the program's decision: ``possible``.
+    """
+    import numpy as np
+
+    pauses = _pauses(device)
+    place = device.peak_place
+    at_peak = (pauses.begin <= place) & (pauses.end > place)
+    sites = device.site[pauses.block]
+    for site in np.unique(sites[at_peak]).tolist():
+        chosen = np.flatnonzero(sites == site)
+        change = _change(device, pauses, chosen)
+        saved = device.saving(change)
+        if saved >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
+            yield _finding(device, pauses, chosen[at_peak[chosen]], change, saved)
+
+
+def _pauses(device: DeviceBlocks) -> _Pauses:
+    import numpy as np
+
+    used, schedule, tables = device.used, device.schedule, device.recording.tables
+    # By block, then in the order of the calls.
+    order = np.argsort(used.block, kind="stable")
+    order = order[device.place[used.block[order]] >= 0]
+    first, second = order[:-1], order[1:]
+    known = (used.activity[first] >= 0) & (used.activity[second] >= 0)
+    known &= (used.block[first] == used.block[second]) & (used.call[first] != used.call[second])
+    first, second = first[known], second[known]
+    block, before, after = device.place[used.block[first]], used.call[first], used.call[second]
+    work = [np.searchsorted(schedule.rows, used.activity[each]) for each in (first, second)]
+    length = schedule.begin[work[1]] - schedule.end[work[0]]
+    is_long = length >= 2e9 * device.size[block] / _RATE + _SPARE_NS
+    times = plain(tables["api_calls"]["time"])
+    unknown = times[used.opaque]
+    is_long &= np.searchsorted(unknown, times[before]) == np.searchsorted(
+        unknown, times[after], side="right"
+    )
+    is_long &= ~device.is_shared[block]
+    is_long &= (stacks_of(tables, before) != 0) & (stacks_of(tables, after) != 0)
+    begin, end = device.after_lines(before), device.before_lines(after)
+    rows = np.flatnonzero(is_long & (begin < end))
+    # The pause at the peak, else the longest one.
+    at_peak = (begin[rows] <= device.peak_place) & (end[rows] > device.peak_place)
+    rows = rows[np.lexsort((-length[rows], ~at_peak, block[rows]))]
+    _, once = np.unique(block[rows], return_index=True)
+    rows = rows[once]
+    block = block[rows]
+    begin, end = (
+        np.clip(each[rows], device.begin[block], device.end[block]) for each in (begin, end)
+    )
+    return _Pauses(block, before[rows], after[rows], begin, end, length[rows])
+
+
+def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Change:
+    """Return the lifetimes of blocks that are freed during their pauses."""
+    import numpy as np
+
+    blocks = pauses.block[chosen]
+    return Change(
+        np.concatenate([blocks, blocks]),
+        np.concatenate([device.begin[blocks], pauses.end[chosen]]),
+        np.concatenate([pauses.begin[chosen], device.end[blocks]]),
+    )
+
+
+def _finding(
+    device: DeviceBlocks, pauses: _Pauses, shown: "NDArray[Any]", change: Change, saved: int
+) -> Finding:
+    blocks = pauses.block[shown]
+    line = device.line_of(blocks)
+    before, after = (
+        named(*device.site_of_call(int(calls[shown][0]))) for calls in (pauses.before, pauses.after)
+    )
+    size = int(device.size[blocks].sum())
+    length = format_duration(int(pauses.length[shown].min()))
+    them = "it" if len(blocks) == 1 else "them"
+    return Finding(
+        rule="R05",
+        title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
+        f"peak, but nothing uses {them} for {length}.",
+        reason=f"{before} uses {them} before and {after} afterwards. Meanwhile the peak is reached "
+        f"by {named(*device.site_of(device.peak_stack))}. A copy to pinned memory of the host and "
+        f"back takes about {format_duration(int(2e9 * size / _RATE))} (at 25 GB/s).",
+        change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
+        f"before {after}.",
+        certainty="possible",
+        device=device.device,
+        saved_bytes=saved,
+        lines=(line,),
+        evidence=device.evidence(blocks),
+        lifetimes=change,
+    )

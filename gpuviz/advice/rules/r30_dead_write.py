@@ -1,0 +1,178 @@
+"""R30 and R31: what a call writes is overwritten before anything reads it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.elementwise import WRITE
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.trace import COPY, KINDS
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_bytes, format_counted, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+_MEMSET = KINDS.index("memset")
+# With the longest writes.
+_MOST_LINES = 8
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Writes:
+    """Calls that write into one block and do nothing else, in columns.
+
+    Attributes:
+        work: The indices of their activities in the schedule.
+        block: The block, an index of the device's blocks.
+        overwritten_by: The row of ``api_calls`` that overwrites it; -1 if something may read it.
+    """
+
+    work: "NDArray[Any]"
+    block: "NDArray[Any]"
+    overwritten_by: "NDArray[Any]"
+
+
+def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Find the lines whose writes something always overwrites before anything reads them.
+
+    Trigger: a line makes memsets (R31), or copies or elementwise operations (R30). The next use of
+    each block that they write overwrites all of it and does not read it: a memset or a copy of as
+    many bytes as the block has, or an elementwise function of CuPy whose output and an input have
+    as many elements as the block, both from its beginning. Nothing may have read it in between, as
+    work whose arrays are unknown may. The line calls CuPy itself.
+
+    An elementwise function has a thread for each element, and thread blocks of 128: it might write
+    up to 127 elements less, which the recording does not tell. Then this is only ``possible``.
+
+    Saving: the recording's `Schedule`, replayed without these calls.
+    """
+    import numpy as np
+
+    writes, schedule = _writes(device), device.schedule
+    calls = schedule.call[writes.work]
+    stacks = stacks_of(device.recording.tables, calls)
+    lines = line_numbers(device.recording, stacks)
+    own = is_own(device.recording, stacks)
+    for fills in (True, False):
+        is_fill = (schedule.kind[writes.work] == _MEMSET) == fills
+        needed = lines[is_fill & ((writes.overwritten_by < 0) | ~own)]
+        found = np.flatnonzero(is_fill & ~np.isin(lines, needed))
+        _, number = np.unique(lines[found], return_inverse=True)
+        total = np.bincount(number, schedule.duration[writes.work[found]])
+        for line in np.argsort(-total, kind="stable")[:_MOST_LINES]:
+            chosen = found[number == line]
+            finding = _finding(device, writes, chosen, is_fill=fills)
+            if finding.saved_ns:
+                yield finding
+
+
+def _writes(device: "DeviceBlocks") -> _Writes:
+    import numpy as np
+
+    used, schedule = device.used, device.schedule
+    # By block, then in the order of the calls.
+    order = np.argsort(used.block, kind="stable")
+    order = order[device.place[used.block[order]] >= 0]
+    block, call = used.block[order], used.call[order]
+    work = np.searchsorted(schedule.rows, used.activity[order])
+    changes = np.ones(len(order) + 1, bool)
+    changes[1:-1] = (block[1:] != block[:-1]) | (call[1:] != call[:-1])
+    alone = changes[1:] & changes[:-1]
+    writes = alone & (used.mode[order] == WRITE) & (used.activity[order] >= 0)
+    whole = writes & _overwrites(device, order, work)
+    follows = np.zeros(len(order), bool)
+    follows[:-1] = whole[1:] & (block[1:] == block[:-1])
+    times = plain(device.recording.tables["api_calls"]["time"])
+    unknown = times[used.opaque]
+    after = np.append(call[1:], -1)[: len(call)]
+    first = np.searchsorted(unknown, times[call])
+    follows &= np.searchsorted(unknown, times[after], side="right") == first
+    place = device.place[block]
+    follows &= ~device.is_shared[place]
+    only = writes & _does_nothing_else(device, work, call)
+    return _Writes(work[only], place[only], np.where(follows, after, -1)[only])
+
+
+def _does_nothing_else(
+    device: "DeviceBlocks", work: "NDArray[Any]", call: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which writes are of memsets, copies, or elementwise functions with one output."""
+    import numpy as np
+
+    schedule = device.schedule
+    kinds = schedule.kind[np.minimum(work, len(schedule.kind) - 1)]
+    simple: NDArray[Any] = np.isin(kinds, (COPY, _MEMSET)) | np.isin(call, device.elementwise.call)
+    return simple
+
+
+def _overwrites(
+    device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which of some writes cover their whole block."""
+    import numpy as np
+
+    used, launches, schedule = device.used, device.elementwise, device.schedule
+    work = np.minimum(work, len(schedule.kind) - 1)
+    written = plain(device.recording.tables["activities"]["bytes"])[schedule.rows[work]]
+    requested = used.blocks.requested[used.block[touches]]
+    exact = np.isin(schedule.kind[work], (COPY, _MEMSET)) & (written >= requested)
+    # With `where=`, the last input is a mask.
+    unmasked = launches.where(
+        lambda each: (
+            bool(each.inputs)
+            and (each.name == "copy" or (each.inputs[-1] != "bool" and each.name != "copy_where"))
+        )
+    )
+    like = launches.at_begin & (launches.kind >= 0)
+    like &= launches.source_elements == launches.elements[launches.launch]
+    has_like = np.zeros(len(launches), bool)
+    has_like[launches.launch[like]] = True
+    calls = launches.call[launches.is_whole & unmasked & has_like]
+    covers: NDArray[Any] = used.at_begin[touches] & (exact | np.isin(used.call[touches], calls))
+    return covers
+
+
+def _finding(
+    device: "DeviceBlocks", writes: _Writes, chosen: "NDArray[Any]", *, is_fill: bool
+) -> Finding:
+    import numpy as np
+
+    recording, schedule = device.recording, device.schedule
+    work = writes.work[chosen]
+    calls = schedule.call[work]
+    duration = schedule.duration.copy()
+    duration[work] = 0
+    is_gone = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    is_gone[calls] = True
+    change = ScheduleChange(duration=duration, without_wait=is_gone, instant=is_gone)
+    total_ns = int(schedule.duration[work].sum())
+    stacks = stacks_of(recording.tables, np.array([calls[0], writes.overwritten_by[chosen[0]]]))
+    line = line_of(recording, int(stacks[0]), format_duration(total_ns))
+    after = line_of(recording, int(stacks[1]), "")
+    others = writes.overwritten_by[chosen]
+    size = format_bytes(int(device.requested[writes.block[chosen]].sum()))
+    exact = np.isin(others, schedule.call[np.isin(schedule.kind, (COPY, _MEMSET))])
+    does = "fills" if is_fill else "writes"
+    leave_out = "Leave it out (`cupy.empty` instead of `cupy.zeros`)" if is_fill else "Leave it out"
+    return Finding(
+        rule="R31" if is_fill else "R30",
+        title=f"{text_of(line)} {does} {size} that {text_of(after)} overwrites.",
+        reason=f"Nothing reads the array in between. {format_counted(len(work), 'call')} of the "
+        f"line took {format_duration(total_ns)} on the GPU.",
+        change=f"{leave_out}{'' if exact.all() else f', if {text_of(after)} writes every element'}"
+        ".",
+        certainty="likely" if exact.all() else "possible",
+        device=device.device,
+        saved_ns=schedule.saved_ns(change),
+        lines=(line,),
+        evidence=schedule.evidence(work),
+        schedule=change,
+    )

@@ -1,0 +1,140 @@
+"""R34: a small array is copied to a large one, though a view would do."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.elementwise import READ
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_bytes, format_counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+# A copy that is at least so many times as large as its source repeats it.
+_LEAST_RATIO = 4
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find the lines that copy small arrays to large ones which only elementwise functions read.
+
+    Trigger: a call of the program itself copies block a to the whole of block b, which has at least
+    four times as many elements of the same type, so that elements of a are repeated. Only
+    elementwise functions of CuPy read b afterwards: they accept views that repeat elements. They do
+    not write b; nothing writes a while b is used. The line does this each time, and b is freed in
+    the recording. The saving is the decrease of the peak without b if a stays allocated as long.
+    """
+    import numpy as np
+
+    launches = device.elementwise
+    meets, source = _meets(device)
+    place = device.place
+    sites = device.site[place[launches.target]]
+    copies = launches.where(lambda each: each.name == "copy") & (place[launches.target] >= 0)
+    for site in np.setdiff1d(sites[meets], sites[copies & ~meets]).tolist():
+        chosen = np.flatnonzero(meets & (sites == site))
+        target, small = place[launches.target[chosen]], place[source[chosen]]
+        if device.at_peak[target].any() and device.saving(_change(device, target, small)):
+            yield _finding(device, chosen, target, small)
+
+
+def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return which elementwise launches meet the trigger, and the block that each reads."""
+    import numpy as np
+
+    used, launches, place = device.used, device.elementwise, device.place
+    blocks, target = used.blocks, launches.target
+    copies = launches.where(lambda each: each.name == "copy" and each.inputs == (each.output,))
+    stacks = stacks_of(device.recording.tables, launches.call)
+    copies &= launches.is_whole & (launches.reads == 1) & is_own(device.recording, stacks)
+    source = np.full(len(launches), -1)
+    source[launches.launch] = launches.source
+    copies &= (source >= 0) & (place[target] >= 0) & (place[source] >= 0)
+    copies &= blocks.requested[source] * _LEAST_RATIO <= blocks.requested[target]
+    copies &= (used.first[target] == launches.call) & (blocks.end[target] >= 0)
+    copies &= ~device.is_initial[place[target]] & ~device.is_shared[place[target]]
+    copies &= ~device.is_shared[place[source]] & device.is_seen[place[target]]
+    copies &= _are_only_read(device)[target] & ~_changes_meanwhile(device, source)
+    return copies, source
+
+
+def _are_only_read(device: DeviceBlocks) -> "NDArray[Any]":
+    """Return whether one call writes each block, and then only elementwise functions read it."""
+    import numpy as np
+
+    used = device.used
+    reads = (used.mode == READ) & np.isin(used.call, device.elementwise.call)
+    count = len(used.blocks)
+    others = np.bincount(used.block[~reads], minlength=count)
+    is_read = np.bincount(used.block[reads], minlength=count) > 0
+    found: NDArray[Any] = (others == 1) & is_read
+    return found
+
+
+def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether something may write each launch's source while its result is used."""
+    import numpy as np
+
+    used, launches = device.used, device.elementwise
+    count = len(used.block)
+    first, last = np.zeros((2, len(used.blocks)), np.int64)
+    first[used.block[::-1]] = np.arange(count)[::-1]
+    last[used.block] = np.arange(count)
+    # Touches are in the order of their calls.
+    written = np.flatnonzero(used.mode != READ)
+    keys = np.sort(used.block[written] * count + written)
+    begins, ends = (source * count + each[launches.target] for each in (first, last))
+    found: NDArray[Any] = np.searchsorted(keys, begins) < np.searchsorted(keys, ends)
+    return found
+
+
+def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]") -> Change:
+    """Return the lifetimes if views of small blocks replaced others."""
+    import numpy as np
+
+    end = device.end.copy()
+    np.maximum.at(end, small, device.end[target])
+    end[target] = device.begin[target]
+    blocks = np.union1d(target, small)
+    together = np.zeros(len(blocks), np.int64)
+    return Change(blocks, device.begin[blocks], end[blocks], group=together)
+
+
+def _finding(
+    device: DeviceBlocks, chosen: "NDArray[Any]", target: "NDArray[Any]", small: "NDArray[Any]"
+) -> Finding:
+    import numpy as np
+
+    schedule, launches = device.schedule, device.elementwise
+    is_at_peak = device.at_peak[target]
+    shown, sources = target[is_at_peak], np.unique(small[is_at_peak])
+    calls = launches.call[chosen]
+    duration = schedule.duration.copy()
+    duration[np.searchsorted(schedule.rows, launches.activity[chosen])] = 0
+    is_gone = np.zeros(device.recording.tables["api_calls"].num_rows, bool)
+    is_gone[calls] = True
+    faster = ScheduleChange(duration=duration, instant=is_gone)
+    change = _change(device, target, small)
+    to, of = device.line_of(shown), device.line_of(sources)
+    return Finding(
+        rule="R34",
+        title=f"{named(to.site, to.source)} copies {format_bytes(int(device.size[sources].sum()))} "
+        f"to {format_bytes(int(device.size[shown].sum()))}, where views would do.",
+        reason=f"The elements from {named(of.site, of.source)} are repeated in "
+        f"{format_counted(len(shown), 'array')} at the peak. Only elementwise functions read "
+        f"{'it' if len(shown) == 1 else 'them'}, which accept views that repeat elements.",
+        change="Use such views: an axis of length 1, `cupy.broadcast_to`, or "
+        "`cupy.meshgrid(..., sparse=True)`.",
+        certainty="likely",
+        device=device.device,
+        saved_bytes=device.saving(change),
+        saved_ns=schedule.saved_ns(faster),
+        lines=(to, of),
+        evidence=device.evidence(shown),
+        lifetimes=change,
+        schedule=faster,
+    )

@@ -1,0 +1,157 @@
+"""R08: elementwise operations that one kernel could do."""
+
+from functools import partial
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import MIB, recorded, saved, threads, within, without_frames
+from tests.unit.advice.timed_programs import saved_ns, timed
+
+SIZE = 64 * MIB
+FLOATS = SIZE // 4
+# Of a kernel that waits for memory, in bytes per second.
+RATE = 1.5e12
+
+
+def apply(gpu, function, *reads, size=SIZE):
+    """Return the result of an elementwise function, whose kernel waits for memory."""
+    target = gpu.empty(size)
+    kinds = "_".join(["float32"] * (1 + len(reads)))
+    gpu.launch(
+        f"cupy_{function}__{kinds}" if function else "expression",
+        duration=max(sum(each.nbytes for each in reads) + size, MIB) / RATE,
+        reads=reads,
+        writes=[target],
+        **threads(size // 4),
+    )
+    return target
+
+
+def norm(gpu, a, b, c):
+    return apply(gpu, "sqrt", apply(gpu, "add", apply(gpu, "multiply", a, b), c))
+
+
+def fused(gpu, a, b, c):
+    return apply(gpu, "", a, b, c)
+
+
+def by_lines(gpu, a, b, c):
+    product = apply(gpu, "multiply", a, b)
+    total = apply(gpu, "add", product, c)
+    del product
+    return apply(gpu, "sqrt", total)
+
+
+def with_a_kept_result(gpu, a, b, _):
+    kept = apply(gpu, "multiply", a, b), apply(gpu, "add", a, b)
+    return apply(gpu, "hypot", *kept), apply(gpu, "add", *kept)
+
+
+def broadcasts(gpu, a, b, _):
+    return apply(gpu, "add", apply(gpu, "square", a, size=MIB), b)
+
+
+def with_other_kernels(gpu, a, b, c):
+    return apply(gpu, "", apply(gpu, "", apply(gpu, "", a), b), c)
+
+
+def in_a_loop(gpu, a, b, _):
+    for _ in range(5):
+        a = apply(gpu, "add", a, b)
+    return a
+
+
+def with_an_unknown_kernel(gpu, a, b, _):
+    return apply(gpu, "sqrt", stir(gpu, apply(gpu, "multiply", a, b)))
+
+
+def stir(gpu, array):
+    gpu.launch("by_pointers", duration=5e-5)
+    return array
+
+
+def short(gpu, *_):
+    small = apply(gpu, "", size=512)
+    return apply(gpu, "sqrt", apply(gpu, "square", small, size=512), size=512)
+
+
+def computes(evaluate, *, rounds=10):
+    """Return a program that evaluates an expression."""
+
+    def program(gpu):
+        a, b, c = (gpu.empty(SIZE) for _ in "abc")
+        gpu.launch("make", duration=1e-4, writes=[a, b, c])
+        for _ in range(rounds):
+            result = evaluate(gpu, a, b, c)
+            gpu.launch("reduce", duration=5e-5, reads=[a])
+        del result
+
+    return program
+
+
+def chains(recording):
+    whole = without_frames(recording, "apply")
+    return [each for each in findings(whole, small=True) if each.rule == "R08"]
+
+
+def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
+    before, after = computes(norm), computes(fused)
+    (finding,) = chains(timed(before))
+
+    assert finding.saved_ns == pytest.approx(saved_ns(before, after), rel=0.2)
+    assert finding.saved_bytes == saved(before, after) == 64 * MIB
+    assert finding.title == (
+        '`return apply(gpu, "sqrt", apply(gpu, "add", apply(gpu, "multiply", a, b), c))` writes '
+        "1.25 GiB to temporary arrays and reads them once."
+    )
+    assert finding.reason == (
+        "`multiply`, `add`, `sqrt` take 3.58 ms in 30 launches. 20 arrays of them are only read by "
+        "the next one; one kernel would keep the elements in registers."
+    )
+    assert finding.change == (
+        "Make one kernel of the expression, with `cupy.fuse` or `cupy.ElementwiseKernel`."
+    )
+    assert finding.certainty == "likely"
+    assert chains(timed(after)) == []
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        by_lines,
+        with_a_kept_result,
+        broadcasts,
+        with_other_kernels,
+        in_a_loop,
+        with_an_unknown_kernel,
+    ],
+)
+def test_what_looks_alike_is_no_finding(evaluate):
+    assert chains(recorded(computes(evaluate))) == []
+
+
+def test_short_kernels_do_not_wait_for_memory():
+    (finding,) = chains(timed(computes(short, rounds=1)))
+
+    assert (finding.saved_bytes, finding.saved_ns) == (512, 0)
+    assert finding.reason == (
+        "`square`, `sqrt` take 1.40 µs in 2 launches. 1 array of them is only read by the next "
+        "one; one kernel would keep the elements in registers."
+    )
+
+
+def test_at_most_four_functions_are_named():
+    def long(gpu, a, b, _):
+        f = partial(apply, gpu)
+        return f("exp", f("sin", f("abs", f("sqrt", f("add", a, b)))))
+
+    (finding,) = chains(timed(computes(long)))
+
+    assert finding.reason.startswith("`add`, `sqrt`, `abs`, `sin` and others take ")
+
+
+def test_an_expression_within_a_library_is_not_the_program_s_to_change():
+    scipy = within(timed(computes(norm)), "/python3.12/site-packages/cupyx/scipy/special/_erf.py")
+
+    assert chains(scipy) == []
