@@ -35,8 +35,8 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
 
     Trigger: replayed under another setting, no request fails, and the peak of reserved bytes is at
     least 5 % lower, or requests failed in the recording. Only if it may matter; see
-    `ReservedMemory.is_crowded`. Nothing is said of a CuPy program for which CuPy's own pool, which
-    it uses without gpuviz, needs no more than the best setting. An order of
+    `ReservedMemory.is_crowded`. For a CuPy program, the peak must also be 5 % lower than that of
+    CuPy's own pool, which it uses without gpuviz. An order of
     allocations that begins with the largest is named as an alternative if it helps, too.
     """
     outcomes = [(memory.replayed(each.settings), each) for each in _choices(memory)]
@@ -44,8 +44,13 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
     if not helpful:
         return
     best, choice = min(helpful, key=lambda each: each[0].reserved)
-    if choice.settings != CUPY or memory.failures:
+    if memory.failures or not _uses_cupy(memory) or _is_less_than_cupys(memory, best):
         yield _finding(memory, best, choice)
+
+
+def _is_less_than_cupys(memory: ReservedMemory, outcome: Outcome) -> bool:
+    pool = memory.replayed(CUPY)
+    return pool.failures > 0 or outcome.reserved <= (1 - _LEAST_SHARE) * pool.reserved
 
 
 def _uses_cupy(memory: ReservedMemory) -> bool:

@@ -4,16 +4,20 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
 from gpuviz.advice.text import saving
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.advice.programs import MIB
 from tests.unit.replay.test_what_if import (
     EXPANDABLE,
     large_before_small,
     parts_of_a_segment,
+    random_gpu_program,
     small_before_large,
 )
 
@@ -423,3 +427,29 @@ def test_the_shipped_recordings_use_little_of_their_gpu(name):
     from tests.unit.replay.test_replay import shipped
 
     assert rules(shipped(name)) == []
+
+
+@examples(20)
+@given(
+    seed=st.integers(0, 1 << 32),
+    settings=st.sampled_from(["", EXPANDABLE, "max_split_size_mb:20"]),
+    memory=st.sampled_from([60, 200, 400]),
+    cupy=st.sampled_from(["", "14.2.0"]),
+)
+def test_every_finding_saves_at_most_what_was_reserved_and_points_to_a_request(
+    seed, settings, memory, cupy
+):
+    gpu = gpuviz.SimulatedGPU(memory=memory * MIB, settings=settings, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        random_gpu_program(gpu, seed)
+    recording = of(recorder.recording, cupy=cupy)
+
+    for finding in recording.findings(small=True):
+        if not finding.saved_reserved_bytes:
+            continue
+        row = recording.table("memory_events").slice(finding.evidence.rows[0], 1).to_pylist()[0]
+        assert row["action"] in ("alloc", "oom")
+        assert finding.saved_reserved_bytes <= peak(recording) + row["requested_size"]
+        assert finding.title.endswith(".")
+        assert finding.reason.endswith(".")
+        assert finding.change.endswith(".")

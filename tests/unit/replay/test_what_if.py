@@ -1,7 +1,9 @@
 """`Recording.what_if`: a row for the recording and each setting."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
+from gpuviz import _core
 from gpuviz.analysis.allocator_settings import line_to_use
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from tests.examples import examples
 from tests.unit.advice.programs import recorded
 from tests.unit.replay.test_replay import SHIPPED, record, shipped
 from tests.unit.replay.torch_programs import random_program
@@ -147,6 +151,49 @@ def test_a_row_is_what_the_replay_under_its_settings_shows(
     assert {name: row[name] for name in facts_of(replay)} == facts_of(replay)
 
 
+def random_gpu_program(gpu, seed, *, shares=True):
+    """Allocate, free, share and release at random; what fails is left out."""
+    random, streams, live = Random(seed), [gpu.null_stream, gpu.Stream()], []
+    for _ in range(150):
+        drawn = random.random()
+        if drawn < 0.55 or not live:
+            with suppress(_core.OutOfMemoryError), random.choice(streams):
+                live.append(gpu.empty(random.randrange(1, random.choice([MIB, 30 * MIB]))))
+        elif drawn < 0.9:
+            live.pop(random.randrange(len(live)))
+        elif drawn < 0.97 and shares:
+            gpu.record_stream(random.choice(live), random.choice(streams))
+        else:
+            gpu.empty_cache()
+
+
+# Each request that fails is explained, which takes most of the time.
+@examples(20)
+@given(
+    seed=st.integers(0, 1 << 32),
+    before=st.sampled_from(["", EXPANDABLE, "roundup_power2_divisions:4"]),
+    after=st.sampled_from(["", EXPANDABLE, "max_split_size_mb:20", "large_segment_size_mb:40"]),
+    memory=st.sampled_from([200 * MIB, 4 << 30]),
+)
+def test_a_row_is_what_the_program_needs_under_its_settings(seed, before, after, memory):
+    def ran(settings):
+        gpu = gpuviz.SimulatedGPU(memory=memory, settings=settings, real_time=False)
+        with gpuviz.record(device=gpu, stacks=False) as recorder:
+            # When the work of another stream ends depends on the time that allocations take.
+            random_gpu_program(gpu, seed, shares=False)
+        return recorder.recording
+
+    original, changed = ran(before), ran(after)
+    (row,) = original.what_if(after).slice(1).to_pylist()
+    stats = changed.memory_stats()
+
+    # A program that fails differently frees other blocks.
+    if original.memory_stats()["num_ooms"] == stats["num_ooms"] == 0:
+        assert row["peak_reserved"] == stats["reserved_bytes.all.peak"]
+        assert row["peak_allocated"] == stats["allocated_bytes.all.peak"]
+        assert row["num_alloc_retries"] == stats["num_alloc_retries"]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_under_its_own_settings_a_recording_is_itself(name):
     recording, own = shipped(name).what_if("").to_pylist()
@@ -230,8 +277,6 @@ def test_between_the_bounds_it_is_unknown_whether_requests_fail():
 
 def random_sequence(streams, low, high, seed):
     """Yield what a program did on a real GPU: (block, size, stream), or (block,) for a free."""
-    from random import Random
-
     random, live, count = Random(seed), [], 0
     for _ in range(4000):
         if len(live) >= 60 or (live and random.random() < 0.45):
