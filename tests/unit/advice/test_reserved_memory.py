@@ -13,6 +13,7 @@ from gpuviz.advice.text import saving
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.programs import MIB
+from tests.unit.replay.test_replay import SHIPPED, shipped
 from tests.unit.replay.test_what_if import (
     EXPANDABLE,
     large_before_small,
@@ -422,10 +423,8 @@ def test_arrays_whose_streams_finish_in_time_are_no_finding():
     assert rules(recorded(program)) == []
 
 
-@pytest.mark.parametrize("name", ["conjugate_gradient", "fft_filter", "kmeans", "monte_carlo"])
+@pytest.mark.parametrize("name", SHIPPED)
 def test_the_shipped_recordings_use_little_of_their_gpu(name):
-    from tests.unit.replay.test_replay import shipped
-
     assert rules(shipped(name)) == []
 
 
