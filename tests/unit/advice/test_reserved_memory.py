@@ -111,6 +111,17 @@ def test_a_failed_request_that_would_succeed_is_found():
     assert rules(before) == ["R11"]
 
 
+def test_after_earlier_allocations_a_setting_is_only_likely_to_help():
+    gpu = gpuviz.SimulatedGPU(memory=320 * MIB)
+    earlier = gpu.empty(4 * MIB)
+    with gpuviz.record(device=gpu) as recorder:
+        small_before_large(gpu)
+
+    assert earlier.nbytes == 4 * MIB
+    assert one(recorder.recording, "R11").certainty == "likely"
+    assert one(recorded(small_before_large), "R11").certainty == "certain"
+
+
 def test_another_order_is_named_only_if_it_helps():
     assert one(recorded(parts_of_a_segment), "R11").change == (
         'Call `gpuviz.set_allocator_settings("expandable_segments:True")` before the first '
