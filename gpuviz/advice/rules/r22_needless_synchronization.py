@@ -25,10 +25,10 @@ _MEMORIES = DICTIONARIES["memory_operations", "memory"]
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find synchronizations of streams or devices that can be deleted.
 
-    Trigger: a line waits as `gpuviz.advice.waits.longest_waits` says, only by synchronizing streams
-    or the device, and deleting it creates no conflict: the recording has no copy from or to the
-    host that does not wait itself, no managed memory, and no two streams that share memory; see
-    `gpuviz.advice.sharing.Sharing`.
+    Trigger: a line waits as `gpuviz.advice.waits.longest_waits` says, only because it synchronizes
+    streams or the device itself, and deleting it creates no conflict: the recording has no copy
+    from or to the host that does not wait itself, no managed memory, and no two streams that share
+    memory; see `gpuviz.advice.sharing.Sharing`.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. The host may also
     wait in order to measure time: ``possible``.
