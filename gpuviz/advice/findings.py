@@ -130,8 +130,9 @@ def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterat
     for device in devices:
         of_device = [each for each in found if each.lifetimes and each.device == device.device]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        sequence = list(_in_sequence(device, of_device))
-        ranked += [*sequence, *_of_the_rest(device, sequence)]
+        of_device += _of_the_rest(device, of_device)
+        of_device.sort(key=lambda finding: -finding.saved_bytes)
+        ranked += _in_sequence(device, of_device)
     yield from (each for each in ranked if small or each.further_bytes or each.further_ns)
 
 
@@ -166,11 +167,8 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
 
 
 def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
-    """Yield what several lines together save after the findings about single ones."""
+    """Return what several lines together save after the findings about single ones."""
     from gpuviz.advice.rules import r03_longer_than_used
 
     changes = [each.lifetimes for each in found if each.lifetimes is not None]
-    before = device.peak_after(changes)
-    for finding in r03_longer_than_used.find(device, changes):
-        after = device.peak_after([*changes, *filter(None, [finding.lifetimes])])
-        yield replace(finding, further_bytes=before - after)
+    return r03_longer_than_used.find(device, changes)

@@ -405,7 +405,7 @@ def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []
-    used = touches(recording)
+    used = touches(recording) if schedule is None else schedule.touches
     if used is None:
         return []
     devices = [DeviceBlocks(recording, device, used, schedule) for device in recording.devices]

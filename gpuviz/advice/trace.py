@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
+from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows
 from gpuviz.analysis.touches import Touches, touches
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 KINDS = DICTIONARIES["activities", "kind"]
 KERNEL, COPY = KINDS.index("kernel"), KINDS.index("memcpy")
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_FROM_OR_TO_HOST = [_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host")]
+_MEMORIES = DICTIONARIES["memory_operations", "memory"]
 # More than any GPU runs at once; a product of three damaged numbers could overflow.
 _MOST_BLOCKS = 1 << 31
 # Rows in the evidence of a finding.
@@ -79,6 +83,22 @@ class Trace:
     def touches(self) -> Touches | None:
         """Which work used which blocks; None if that was not recorded, or not completely."""
         return None if self.recording.dropped else touches(self.recording)
+
+    @cached_property
+    def shares_with_host(self) -> bool:
+        """Whether the host may use memory without a call that waits for the GPU's work on it.
+
+        It may if a copy from or to the host does not wait itself, or if memory is managed.
+        """
+        import numpy as np
+
+        tables = self.recording.tables
+        memories = codes(tables["memory_operations"]["memory"], _MEMORIES)
+        kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[self.rows]
+        copies = (self.kind == COPY) & np.isin(kinds, _FROM_OR_TO_HOST)
+        waiting = np.isin(call_kinds(tables), [CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY])
+        waits = np.append(waiting, False)[self.call[copies]]
+        return not waits.all() or bool((memories == _MEMORIES.index("managed")).any())
 
     def launch_begin(self) -> "NDArray[Any]":
         """Return when the call that launched each activity began; undefined without a call."""

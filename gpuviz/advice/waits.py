@@ -8,6 +8,7 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.columns import codes, plain
@@ -38,8 +39,8 @@ class Waits:
         end: When the GPU had done the earlier work, in ns.
         transfer_ns: The part of all of the line's waits that transfers data.
         is_copy: Whether some of the calls are copies.
-        only_synchronizes: Whether the line waits only by synchronizing streams or the device, and
-            copies nothing.
+        only_synchronizes: Whether the program itself synchronizes streams or the device on this
+            line, which waits for nothing else and copies nothing.
         stack: One of the line's call stacks.
         work: All activities but the line's own copies.
     """
@@ -166,6 +167,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
     for line in np.argsort(-totals, kind="stable")[:_MOST_LINES].tolist():
         rows = np.flatnonzero((lines == line) & (worked > 0))
         copies = (of_work == line) & (schedule.kind == COPY)
+        is_synchronization = not (is_other[lines == line].any() or copies.any())
         if rows.size:
             yield Waits(
                 calls[(lines == line) & useful],
@@ -174,7 +176,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
                 end[rows],
                 int(transfer[lines == line].sum()),
                 bool(is_copy[rows].any()),
-                not (is_other[lines == line].any() or copies.any()),
+                is_synchronization and bool(is_own(recording, stacks[lines == line]).all()),
                 int(stacks[rows[0]]),
                 np.flatnonzero((schedule.kind != COPY) | (of_work != line)),
             )

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving
+from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, unknown
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code
+from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.recording.recording import Recording
-    from gpuviz.report.summary import DeviceSummary
 
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
@@ -60,6 +60,19 @@ def notices(
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
     ]
+
+
+def findings_part(recording: "Recording") -> str:
+    """Return what a report says about each device of a recording, as HTML for another page."""
+    found = recording.findings()
+    summaries = [summarize(recording, device) for device in recording.devices]
+    sentences = unknown(recording)
+    parts = []
+    for summary in summaries:
+        if len(summaries) > 1:
+            parts.append(f"<h3>{escape(summary.title)}</h3>")
+        parts.append(notices_list(notices(recording, summary, found), sentences))
+    return "".join(parts)
 
 
 def notices_list(shown: list[Notice], unknown: "Iterable[str]") -> str:

@@ -1,4 +1,4 @@
-"""The Jupyter server extension: it lists GPUs and converts recordings for JupyterLab."""
+"""The Jupyter server extension: GPUs, converted recordings and their findings, for JupyterLab."""
 
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ PATH = "gpuviz/api/devices"
 PAGE_OPTION = "gpuvizDevices"
 RECORDINGS_PATH = "gpuviz/api/recordings"
 RECORDINGS_PAGE_OPTION = "gpuvizRecordings"
+FINDINGS_PATH = "gpuviz/api/findings"
+FINDINGS_PAGE_OPTION = "gpuvizFindings"
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -32,15 +34,25 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     application: Application = serverapp.web_app
     base = application.settings["base_url"]
     reading = {"reading": SharedReading(device_totals)}
-    conversions = {"conversions": Conversions()}
-    converted = url_path_join(base, RECORDINGS_PATH, "(.+)")
+    results = {RECORDINGS_PATH: "recording.gpuviz", FINDINGS_PATH: "findings.html"}
+    conversions = {path: {"conversions": Conversions(file)} for path, file in results.items()}
     application.add_handlers(
         ".*$",
         [
             (url_path_join(base, PATH), DevicesHandler, reading),
-            (url_path_join(base, RECORDINGS_PATH), RecordingsHandler, conversions),
-            (converted, ConvertedHandler, conversions),
+            *[
+                (url_path_join(base, path), RecordingsHandler, made)
+                for path, made in conversions.items()
+            ],
+            *[
+                (url_path_join(base, path, "(.+)"), ConvertedHandler, made)
+                for path, made in conversions.items()
+            ],
         ],
     )
     page = application.settings.setdefault("page_config_data", {})
-    page |= {PAGE_OPTION: PATH, RECORDINGS_PAGE_OPTION: RECORDINGS_PATH}
+    page |= {
+        PAGE_OPTION: PATH,
+        RECORDINGS_PAGE_OPTION: RECORDINGS_PATH,
+        FINDINGS_PAGE_OPTION: FINDINGS_PATH,
+    }

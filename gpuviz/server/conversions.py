@@ -16,7 +16,6 @@ LIMIT_S = 600
 AT_ONCE = 2
 # A proxy in front of the server may abort a request that takes a minute.
 PATIENCE_S = 20.0
-FILE = "recording.gpuviz"
 
 Fetch = Callable[[Path], Awaitable[Path]]
 """Returns the path of the source; it may write the source into the given folder."""
@@ -30,9 +29,13 @@ class Conversions:
     """Converts each version of a file once, and removes the least recently used results.
 
     To be used from one event loop, which is never blocked.
+
+    Args:
+        file: The name of each result, of which `gpuviz.server.convert` takes the format.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: str) -> None:
+        self._file = file
         # Least recently used first.
         self._conversions: dict[Hashable, asyncio.Task[Path]] = {}
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -73,14 +76,14 @@ class Conversions:
             folder.mkdir()
             try:
                 path = await source(folder)
-                await self._run(path, folder / FILE)
+                await self._run(path, folder / self._file)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
             if path.parent == folder:
                 path.unlink()
-        self._discard(KEPT_BYTES - (folder / FILE).stat().st_size)
-        return folder / FILE
+        self._discard(KEPT_BYTES - (folder / self._file).stat().st_size)
+        return folder / self._file
 
     async def _run(self, source: Path, target: Path) -> None:
         # -P: modules beside the notebooks must not shadow the standard library.

@@ -1,4 +1,6 @@
-"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: converts a recording to ``.gpuviz``.
+"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: converts a recording for the browser.
+
+The target is a ``.gpuviz`` file, or the recording's findings as ``.html``.
 
 It is a separate process so that the server can kill it and limit its resources. On failure it
 prints one sentence for the user to stderr.
@@ -17,10 +19,15 @@ def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
     from gpuviz.errors import FormatError
     from gpuviz.recording.recording import load
+    from gpuviz.report.notices import findings_part
 
     memory_bytes = _bound(limit_s)
     try:
-        load(source).save(target)
+        recording = load(source)
+        if target.suffix == ".html":
+            target.write_text(findings_part(recording), encoding="utf-8")
+        else:
+            recording.save(target)
     except FormatError as error:
         problem = _sentence(f"{error.member}: {error.problem}" if error.member else error.problem)
     except FileNotFoundError:

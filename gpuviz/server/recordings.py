@@ -18,7 +18,7 @@ from gpuviz.server.conversions import ConversionError, Conversions, Fetch
 
 
 class RecordingsHandler(APIHandler):
-    """Converts PyTorch snapshots and older recordings to current ``.gpuviz`` files.
+    """Converts PyTorch snapshots and older recordings, or finds what costs memory or time.
 
     Users can convert any file that they can read through the server. The response has ``file``, the
     path of the result for `ConvertedHandler`. Status 202 means that the conversion still runs, and

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def page(chromium: Browser, lab: str) -> Iterator[Page]:
 
     def note(message: ConsoleMessage) -> None:
         # The browser logs an error response that the tab also shows.
-        is_answer = "gpuviz/api/recordings" in message.location.get("url", "")
+        is_answer = "gpuviz/api/" in message.location.get("url", "")
         if message.type in {"error", "warning"} and not is_answer:
             complaints.append(message.text)
 
@@ -122,6 +123,21 @@ def test_a_double_click_shows_a_recording(page):
 
         assert tab(page).get_by_text("Streams over time").count() == 1
         assert tab(page).locator("canvas").count() > 3
+
+
+def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
+    path = next(each for each in RECORDINGS if each.stem == "image_pipeline")
+    first = gpuviz.load(path).findings()[0]
+    file(page, path.name).dblclick()
+    listed = tab(page).locator(".gpuviz-finding")
+    listed.first.wait_for(timeout=SHOWN_MS)
+    shown = tab(page).get_by_text(re.compile("^all .+ shown$"))
+    shown.wait_for(timeout=SHOWN_MS)
+    listed.first.get_by_role("button", name="Show in the timeline").click()
+    shown.wait_for(state="detached")
+
+    assert first.title.split("`")[1] in listed.first.inner_text()
+    assert listed.first.bounding_box()["y"] < tab(page).locator("canvas").first.bounding_box()["y"]
 
 
 def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):

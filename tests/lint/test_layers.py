@@ -74,7 +74,7 @@ PYTHON = {
     "notebook": _READERS
     | {"advice", "recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
     "server": {"recorder.nvml"},
-    "server.convert": {"errors", "recording"},
+    "server.convert": {"errors", "recording", "report"},
     "doctor": _VALUES | {"recorder", "frameworks"},
     "commands": _READERS
     | {

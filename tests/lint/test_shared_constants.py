@@ -102,10 +102,14 @@ def test_no_order_that_a_comment_promises_is_left_out():
 @pytest.mark.parametrize(
     ("file", "name", "value"),
     [
-        ("lab/server_devices.ts", "PATH", server.PAGE_OPTION),
-        ("lab/conversion.ts", "PATH", server.RECORDINGS_PAGE_OPTION),
-        ("lab/panel_comm.ts", "TARGET", panel.TARGET),
+        ("lab/server_devices.ts", "PATH", [server.PAGE_OPTION]),
+        (
+            "lab/conversion.ts",
+            "PATHS",
+            [server.RECORDINGS_PAGE_OPTION, server.FINDINGS_PAGE_OPTION],
+        ),
+        ("lab/panel_comm.ts", "TARGET", [panel.TARGET]),
     ],
 )
 def test_the_page_and_the_server_call_the_same_thing_by_one_name(file, name, value):
-    assert re.findall(r'"(.*?)"', literal(file, name)) == [value]
+    assert re.findall(r'"(.*?)"', literal(file, name)) == value

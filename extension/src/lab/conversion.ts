@@ -2,15 +2,22 @@ import { PageConfig, URLExt } from "@jupyterlab/coreutils";
 import { ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
-/** URL of the server's converter, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
-const PATH = PageConfig.getOption("gpuvizRecordings");
+/** URLs of the server's converters, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
+const PATHS = {
+  recording: PageConfig.getOption("gpuvizRecordings"),
+  findings: PageConfig.getOption("gpuvizFindings"),
+};
 const STILL_CONVERTING = 202;
 
-/** Whether the Jupyter server has the part of gpuviz that converts recordings. */
-export const canConvert = PATH !== "";
+/** What the server makes of a file. */
+export type Converted = keyof typeof PATHS;
 
-/** The URL of a current `.gpuviz` file to which the server converts one of its files. */
+/** Whether the Jupyter server has the part of gpuviz that converts recordings. */
+export const canConvert = PATHS.recording !== "";
+
+/** The URL of what the server makes of one of its files: a current `.gpuviz` file, or HTML. */
 export async function convertedUrl(
+  to: Converted,
   downloadUrl: string,
   server: ServerConnection.ISettings,
   signal: AbortSignal,
@@ -29,7 +36,7 @@ export async function convertedUrl(
       words.__("Only files on the Jupyter server can be converted; copy the file there first."),
     );
   }
-  const ask = URLExt.join(server.baseUrl, PATH) + URLExt.objectToQueryString({ path });
+  const ask = URLExt.join(server.baseUrl, PATHS[to]) + URLExt.objectToQueryString({ path });
   let response: Response;
   do {
     response = await ServerConnection.makeRequest(ask, { signal }, server);
@@ -38,7 +45,7 @@ export async function convertedUrl(
     throw await ServerConnection.ResponseError.create(response);
   }
   const { file } = (await response.json()) as { readonly file: string };
-  return URLExt.join(server.baseUrl, PATH, file);
+  return URLExt.join(server.baseUrl, PATHS[to], file);
 }
 
 /** The path of a file below the server's root; undefined if the server does not have it. */

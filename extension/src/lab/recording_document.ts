@@ -4,13 +4,13 @@ import {
   type DocumentRegistry,
   TextModelFactory,
 } from "@jupyterlab/docregistry";
-import type { Contents, ServerConnection } from "@jupyterlab/services";
+import { type Contents, ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 
 import { Scope } from "../base/scope.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
-import { convertedUrl } from "./conversion.ts";
+import { type Converted, convertedUrl } from "./conversion.ts";
 import { gpuIcon } from "./icon.ts";
 import { openRemote } from "./remote_file.ts";
 import type { Settings } from "./settings.ts";
@@ -90,9 +90,10 @@ class RecordingPanel extends Widget {
       const { signal } = this.#stop;
       const news = waiting.downloading.bind(waiting);
       const source = await openRemote(url, server, signal, news);
+      const made = (to: Converted): Promise<string> => convertedUrl(to, url, server, signal, words);
       const convert = async (): Promise<ByteSource> => {
         waiting.converting();
-        return openRemote(await convertedUrl(url, server, signal, words), server, signal, news);
+        return openRemote(await made("recording"), server, signal, news);
       };
       if (this.isDisposed) {
         return;
@@ -101,6 +102,10 @@ class RecordingPanel extends Widget {
       this.#shown.use(view.scope);
       await view.read(source, convert, waiting.reading.bind(waiting));
       waiting.end();
+      const findings = async (): Promise<string> =>
+        (await ServerConnection.makeRequest(await made("findings"), { signal }, server)).text();
+      // Nothing of a file that is not on this server.
+      view.showFindings(await findings().catch(() => ""));
     } catch (error) {
       this.#shown.dispose();
       if (!this.isDisposed) {

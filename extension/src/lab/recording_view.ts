@@ -30,6 +30,7 @@ export class RecordingView {
   readonly #root = element("div", "gpuviz-theme gpuviz-widget");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   readonly #head = element("header", "gpuviz-recording__head");
+  readonly #findings = element("div", "gpuviz-recording__findings");
   readonly #devices = element("select", "gpuviz-select");
   readonly #charts = element("div", "gpuviz-recording__charts");
   #recording = new GrowingRecording();
@@ -44,7 +45,7 @@ export class RecordingView {
     this.#keysFrom = parent;
     this.#devices.setAttribute("aria-label", words.__("Device"));
     this.#devices.hidden = true;
-    this.#root.append(this.#head, this.#devices, this.#charts);
+    this.#root.append(this.#head, this.#findings, this.#devices, this.#charts);
     parent.append(this.#root);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
@@ -75,6 +76,16 @@ export class RecordingView {
       formatCount(gpu.activities.count),
     );
     this.#head.append(element("p", "gpuviz-recording__counts", counts));
+  }
+
+  /** Shows the findings as HTML, in which gpuviz's server has escaped the recording's texts. */
+  showFindings(html: string): void {
+    this.#findings.innerHTML = html;
+    for (const each of this.#findings.querySelectorAll<HTMLElement>("[data-show]")) {
+      const [start = 0, end = 1] = (each.dataset["show"] ?? "").split("-").map(Number);
+      each.hidden = false;
+      this.scope.listen(each, "click", () => this.#view?.window.show(start, end));
+    }
   }
 
   #update(): void {

@@ -5,30 +5,22 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.sharing import sharing
-from gpuviz.advice.trace import COPY
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
-from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes
 from gpuviz.quantities import format_duration
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.schedule import Schedule
 
-_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_FROM_OR_TO_HOST = [_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host")]
-_MEMORIES = DICTIONARIES["memory_operations", "memory"]
-
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find synchronizations of streams or devices that can be deleted.
 
-    Trigger: a line waits as `gpuviz.advice.waits.longest_waits` says, only by synchronizing streams
-    or the device, and deleting it creates no conflict: the recording has no copy from or to the
-    host that does not wait itself, no managed memory, and no two streams that share memory; see
-    `gpuviz.advice.sharing.Sharing`.
+    Trigger: a line waits as `gpuviz.advice.waits.longest_waits` says, only because it synchronizes
+    streams or the device itself, and deleting it creates no conflict: the recording has no copy
+    from or to the host that does not wait itself, no managed memory, and no two streams that share
+    memory; see `gpuviz.advice.sharing.Sharing`.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. The host may also
     wait in order to measure time: ``possible``.
@@ -60,22 +52,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 def is_needless(schedule: "Schedule", waits: Waits) -> bool:
     """Return whether the waits of a line can be deleted without a conflict."""
-    if not waits.only_synchronizes or _shares_with_host(schedule):
+    if not waits.only_synchronizes or schedule.shares_with_host:
         return False
     shared = sharing(schedule, is_epochal=False)
     return shared is not None and not shared.is_any
-
-
-def _shares_with_host(schedule: "Schedule") -> bool:
-    """Return whether the host may use memory without another wait."""
-    import numpy as np
-
-    tables = schedule.recording.tables
-    memories = codes(tables["memory_operations"]["memory"], _MEMORIES)
-    kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[schedule.rows]
-    copies = (schedule.kind == COPY) & np.isin(kinds, _FROM_OR_TO_HOST)
-    waiting = np.append(
-        np.isin(call_kinds(tables), [CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY]), False
-    )
-    is_managed = bool((memories == _MEMORIES.index("managed")).any())
-    return is_managed or bool((~waiting[schedule.call[copies]]).any())

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
+from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.columns import plain
@@ -32,9 +33,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find small kernels that follow each other and do not depend on each other.
 
     Trigger: at least eight kernels of one name, below 10 µs each, by one line and thread, less than
-    100 µs apart on the host, without other work of the GPU between them. None receives an address
-    that another one in the row writes to, so that all could run at once; at least 1 % of the
-    recording is saved.
+    100 µs apart on the host, without other work of the GPU between them. The line launches them
+    itself, not a function of a library, which may do so many times in one call. None receives an
+    address that another one in the row writes to, so that all could run at once; at least 1 % of
+    the recording is saved.
 
     Saving: the recording's `Schedule`, replayed with one kernel for each row: of the others only
     what exceeds 2 µs remains, and their calls and those between them take no time. The program may
@@ -49,7 +51,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     kinds = text_numbers(recording.tables, names)
     for device in recording.devices:
         for runs in runs_of(schedule, device, is_small, kinds):
-            independent = runs.chosen(_are_independent(schedule, used, runs))
+            stacks = stacks_of(recording.tables, schedule.call[runs.first])
+            chosen = is_own(recording, stacks) & _are_independent(schedule, used, runs)
+            independent = runs.chosen(chosen)
             if len(independent.first):
                 yield from _finding(schedule, independent)
 

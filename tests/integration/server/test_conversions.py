@@ -19,7 +19,7 @@ async def snapshot(_folder: Path) -> Path:
 
 @pytest.fixture
 def conversions() -> Iterator[Conversions]:
-    conversions = Conversions()
+    conversions = Conversions("recording.gpuviz")
     yield conversions
     shutil.rmtree(conversions.folder)
 

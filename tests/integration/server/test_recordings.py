@@ -1,5 +1,6 @@
 """Recordings that a real Jupyter server converts for the browser."""
 
+import html
 import json
 import os
 import pickle
@@ -13,8 +14,10 @@ import pytest
 
 import gpuviz
 from tests.integration.server.running_server import Answer, Server, running_server
+from tests.unit.recording.from_activities import Timeline
 
 PATH = "gpuviz/api/recordings"
+FINDINGS = "gpuviz/api/findings"
 SNAPSHOT = Path(__file__).parents[2] / "unit" / "formats" / "data" / "pipeline.pickle"
 RECORDING = next(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 MIB = 1 << 20
@@ -66,19 +69,19 @@ def server(folder: Path) -> Iterator[Server]:
         yield server
 
 
-def asked(path: str) -> str:
-    return f"{PATH}?path={quote(path)}"
+def asked(path: str, to: str = PATH) -> str:
+    return f"{to}?path={quote(path)}"
 
 
-def asked_until_done(server: Server, path: str) -> Answer:
-    answer = server.ask(asked(path))
+def asked_until_done(server: Server, path: str, to: str = PATH) -> Answer:
+    answer = server.ask(asked(path, to))
     while answer.status == 202:
-        answer = server.ask(asked(path))
+        answer = server.ask(asked(path, to))
     return answer
 
 
-def converted(server: Server, path: str) -> bytes:
-    return server.fetch(f"{PATH}/{asked_until_done(server, path).content['file']}")[1]
+def converted(server: Server, path: str, to: str = PATH) -> bytes:
+    return server.fetch(f"{to}/{asked_until_done(server, path, to).content['file']}")[1]
 
 
 def same_tables(found: gpuviz.Recording, expected: gpuviz.Recording) -> bool:
@@ -105,6 +108,22 @@ def test_recordings_and_reports_are_written_anew(server, folder, tmp_path):
         got.write_bytes(converted(server, name))
 
         assert same_tables(gpuviz.load(got), recording)
+
+
+def test_findings_are_those_of_the_recording(server, folder):
+    shutil.copy(RECORDING, folder / "run.gpuviz")
+    page = converted(server, "run.gpuviz", FINDINGS).decode()
+    found = gpuviz.load(RECORDING).findings()
+
+    assert found
+    assert page.count('<div class="gpuviz-finding gpuviz-finding--note">') >= len(found)
+    assert all(html.escape(each.change.split("`")[0]) in page for each in found)
+
+
+def test_a_recording_without_a_device_has_no_findings(server, folder):
+    Timeline().recording().save(folder / "empty.gpuviz")
+
+    assert converted(server, "empty.gpuviz", FINDINGS) == b""
 
 
 def test_a_part_of_a_converted_file_can_be_had(server):

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import within
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
 STEPS = 20
 
@@ -98,9 +100,9 @@ def uses_unknown_arrays_on_two_streams(gpu):
     ],
 )
 def test_a_needless_synchronization_saves_what_was_predicted(program, after):
-    findings = found(program, "R22")
+    needless = found(program, "R22")
 
-    assert sum(each.further_ns for each in findings) == pytest.approx(
+    assert sum(each.further_ns for each in needless) == pytest.approx(
         saved_ns(program, after), rel=0.2
     )
     assert small(program, "R41") == []
@@ -138,3 +140,11 @@ def test_the_finding_explains_why_nothing_needs_it():
 )
 def test_a_synchronization_that_may_be_needed_is_no_finding(program):
     assert small(program, "R22") == []
+
+
+def test_what_a_library_waits_for_is_not_the_program_s_to_change():
+    recording = within(timed(synchronizes_after_each_kernel), "/x/site-packages/library.py")
+
+    rules = {each.rule for each in findings(recording, small=True)}
+
+    assert rules & {"R22", "R41"} == {"R41"}

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import within
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
 PARTS = 400
 KERNEL_S = 3e-6
@@ -90,7 +92,21 @@ def test_small_kernels_in_a_row_are_found_and_one_saves_what_was_predicted():
 
 @pytest.mark.parametrize(
     "program",
-    [scales_all, steps_in_time, accumulates, two_kernels_in_turn, by_pointers, a_few, long_kernels],
+    [
+        scales_all,
+        steps_in_time,
+        accumulates,
+        two_kernels_in_turn,
+        by_pointers,
+        a_few,
+        long_kernels,
+    ],
 )
 def test_kernels_that_depend_on_each_other_or_are_long_are_no_finding(program):
     assert small(program, "R29") == []
+
+
+def test_a_function_of_a_library_may_launch_many_kernels_in_one_call():
+    recording = within(timed(scales_parts), "/x/site-packages/library.py")
+
+    assert [each for each in findings(recording, small=True) if each.rule == "R29"] == []
