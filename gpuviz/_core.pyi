@@ -327,7 +327,23 @@ class AllocatorSettings:
     def roundup_power2_divisions(self) -> dict[str, int]:
         """Divisions by interval, as torch prints them: {'1': 0, '2': 0, ...}."""
 
-class CachingAllocator:
+class Allocator:
+    """An allocator that can be replayed."""
+
+    def memory_stats(self) -> dict[str, int]:
+        """Return every value of torch.cuda.memory_stats, by its key."""
+
+    def attach(self, sink: MemoryEventSink) -> None:
+        """Push every event to `sink` from now on."""
+
+    def detach(self) -> None: ...
+
+class CupyPool(Allocator):
+    """A model of CuPy's memory pool for one device."""
+
+    def __init__(self, device: Device) -> None: ...
+
+class CachingAllocator(Allocator):
     """torch's CUDA caching allocator for one device."""
 
     @overload
@@ -386,9 +402,6 @@ class CachingAllocator:
     def release_pool(self, pool: int) -> None:
         """Release the pool's memory to the device as its blocks become free."""
 
-    def memory_stats(self) -> dict[str, int]:
-        """Return every value of torch.cuda.memory_stats, by its key."""
-
     def memory_snapshot(self) -> list[dict[str, Any]]:
         """
         Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.
@@ -423,11 +436,6 @@ class CachingAllocator:
         """
         Return the allocated block that starts at an address; {} when there is none.
         """
-
-    def attach(self, sink: MemoryEventSink) -> None:
-        """Push every event to `sink` from now on."""
-
-    def detach(self) -> None: ...
 
     def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
         """Push the events that recreate the current state."""
@@ -630,7 +638,59 @@ class RecordedEvents:
         native/replay/recorded_operations.hpp.
         """
 
-class ReplayLog(MemoryEventSink):
+class ReplaySink(MemoryEventSink):
+    """Receives the events of a replay."""
+
+class ReplayOutcome(ReplaySink):
+    """What a replay led to; see native/replay/replay_outcome.hpp."""
+
+    def __init__(self, *, initial_events: int, large_page: int) -> None: ...
+
+    def finish(self) -> None:
+        """To be called after the replay."""
+
+    @property
+    def peak_allocated(self) -> int: ...
+
+    @property
+    def active_at_peak(self) -> int: ...
+
+    @property
+    def reserved_at_peak(self) -> int: ...
+
+    @property
+    def peak_reserved(self) -> int: ...
+
+    @property
+    def peak_reserved_origin(self) -> int:
+        """The row of the recording that led to the peak of reserved bytes."""
+
+    @property
+    def first_failure(self) -> int:
+        """The row of the recording whose request failed first; -1 if none did."""
+
+    @property
+    def failures(self) -> int: ...
+
+    @property
+    def segments_made(self) -> int: ...
+
+    @property
+    def bytes_made(self) -> int: ...
+
+    @property
+    def segments_released(self) -> int: ...
+
+    @property
+    def bytes_released(self) -> int: ...
+
+    @property
+    def pages_mapped(self) -> int: ...
+
+    @property
+    def pages_unmapped(self) -> int: ...
+
+class ReplayLog(ReplaySink):
     """Keeps the events of a replay with the times of the recording."""
 
     def __init__(self, events: RecordedEvents, operations: RecordedOperations) -> None: ...
@@ -641,7 +701,7 @@ class ReplayLog(MemoryEventSink):
 class Replayer:
     """Runs a program on an allocator, once."""
 
-    def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: CachingAllocator, log: ReplayLog | None = None) -> None: ...
+    def __init__(self, program: ReplayProgram, device: OfflineDevice, allocator: Allocator, sink: ReplaySink | None = None) -> None: ...
 
     def run(self, speed: float = 0.0) -> dict[str, Any]:
         """

@@ -56,6 +56,9 @@ class Finding:
             decides.
         device: Ordinal.
         saved_bytes: Predicted decrease of the peak of allocated bytes if this alone is changed.
+        saved_reserved_bytes: Predicted decrease of the peak of reserved bytes if this alone is
+            changed, where that is what a change of the allocator or of streams saves. If requests
+            failed, compared with what would have been reserved if the first had succeeded.
         saved_ns: Predicted decrease of the time if this alone is changed, in ns. An upper bound
             unless ``certain``.
         lines: The lines of the program behind it, largest share first.
@@ -81,6 +84,7 @@ class Finding:
     evidence: Evidence | None = None
     lifetimes: "Change | None" = field(default=None, repr=False, compare=False)
     further_bytes: int = 0
+    saved_reserved_bytes: int = 0
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
 

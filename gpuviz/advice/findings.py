@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
+    from gpuviz.advice.reserved_memory import ReservedMemory
     from gpuviz.advice.schedule import Schedule
     from gpuviz.recording.recording import Recording
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
+    AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -51,6 +53,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 def time_rules() -> "tuple[TimeRule, ...]":
     """Return the rules about the time of a recording, each in the file named after it."""
     from gpuviz.advice.rules import (
+        r10_emptied_caches,
         r17_pageable_copies,
         r21_tiny_transfers,
         r22_needless_synchronization,
@@ -66,6 +69,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     )
 
     return (
+        r10_emptied_caches.find,
         r17_pageable_copies.find,
         r21_tiny_transfers.find,
         r22_needless_synchronization.find,
@@ -81,6 +85,21 @@ def time_rules() -> "tuple[TimeRule, ...]":
     )
 
 
+def allocator_rules() -> "tuple[AllocatorRule, ...]":
+    """Return the rules about what the allocator reserves, each in the file named after it."""
+    from gpuviz.advice.rules import (
+        r11_allocator_settings,
+        r15_stranded_on_streams,
+        r16_parked_by_record_stream,
+    )
+
+    return (
+        r11_allocator_settings.find,
+        r15_stranded_on_streams.find,
+        r16_parked_by_record_stream.find,
+    )
+
+
 def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, ...]":
     """Return what costs memory or time in a recording, and what to change; most saving first.
 
@@ -89,11 +108,19 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
+    scale = Scale(recording)
+    found = [*_about_work(recording, scale, small=small), *_about_reserved_memory(recording)]
+    shown = (each for each in found if small or scale.is_relevant(each))
+    return tuple(sorted(shown, key=scale.share, reverse=True))
+
+
+def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+    """Yield the findings about time and arrays with what each saves after the ones before it."""
     from gpuviz.advice.schedule import Schedule
 
     if not recording.tables["activities"].num_rows:
-        return ()
-    scale, schedule = Scale(recording), Schedule(recording)
+        return
+    schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
     found += [each for device in devices for rule in memory_rules() for each in rule(device)]
@@ -106,12 +133,7 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         of_device += _of_the_rest(device, of_device)
         of_device.sort(key=lambda finding: -finding.saved_bytes)
         ranked += _in_sequence(device, of_device)
-    shown = (
-        each
-        for each in ranked
-        if small or (scale.is_relevant(each) and (each.further_bytes or each.further_ns))
-    )
-    return tuple(sorted(shown, key=scale.share, reverse=True))
+    yield from (each for each in ranked if small or each.further_bytes or each.further_ns)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
@@ -124,6 +146,14 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
         replace(each, further_ns=further.get(number, each.saved_ns), schedule=None)
         for number, each in enumerate(found)
     ]
+
+
+def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
+    from gpuviz.advice.reserved_memory import reserved_memory
+
+    for device in reserved_memory(recording):
+        for rule in allocator_rules():
+            yield from rule(device)
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":

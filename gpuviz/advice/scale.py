@@ -16,15 +16,22 @@ class Scale:
 
     def __init__(self, recording: "Recording") -> None:
         self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
+        self._reserved = {
+            device: recording.memory_stats(device)["reserved_bytes.all.peak"]
+            for device in recording.devices
+        }
         self._duration_ns = max(recording.covered_ns, 1)
 
     def is_relevant(self, finding: "Finding") -> bool:
         """Return whether a finding saves enough to be shown."""
         enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
         is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
-        return finding.saved_bytes >= enough or is_long
+        reserved = max(LEAST_SHARE * self._reserved.get(finding.device, 0), LEAST_BYTES)
+        is_large = finding.saved_bytes >= enough or finding.saved_reserved_bytes >= reserved
+        return is_large or is_long
 
     def share(self, finding: "Finding") -> float:
-        """Return the larger of the shares of the peak and of the duration that it saves."""
+        """Return the largest of the shares of the peaks and of the duration that it saves."""
         of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
-        return max(of_bytes, finding.saved_ns / self._duration_ns)
+        of_reserved = finding.saved_reserved_bytes / max(self._reserved.get(finding.device, 0), 1)
+        return max(of_bytes, of_reserved, finding.saved_ns / self._duration_ns)

@@ -15,7 +15,7 @@ MOST_SHOWN = 5
 
 
 def saving(finding: "Finding") -> str:
-    """Return what a finding saves: bytes of the peak, time, or both.
+    """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
 
     A saving after the findings before it is given if it differs.
     """
@@ -23,6 +23,8 @@ def saving(finding: "Finding") -> str:
     if finding.saved_bytes:
         size = f"{format_bytes(finding.saved_bytes)} of the peak"
         parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
+    if finding.saved_reserved_bytes:
+        parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
     if finding.saved_ns:
         bound = "" if finding.certainty == "certain" else "at most "
         time = f"{bound}{format_duration(finding.saved_ns)}"

@@ -1,4 +1,4 @@
-"""Settings of a recording's allocator."""
+"""Settings of a recording's allocator, and the lines that choose others."""
 
 import re
 from contextlib import suppress
@@ -9,6 +9,11 @@ from gpuviz import _core
 if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
+TORCH_ALLOCATOR = "PyTorch's caching allocator"
+# In place of settings: CuPy's own pool, and the driver's allocator.
+CUPY = "cupy"
+ASYNC = "cudaMallocAsync"
+EXPANDABLE = "expandable_segments"
 # A comma outside the brackets of a list.
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
@@ -26,3 +31,25 @@ def known_settings(recording: "Recording") -> list[str]:
 def allocator_settings(recording: "Recording") -> _core.AllocatorSettings:
     """Return the allocator's settings, without those that gpuviz does not know."""
     return _core.AllocatorSettings.parse(",".join(known_settings(recording)))
+
+
+def line_to_use(recording: "Recording", settings: str) -> str:
+    """Return what to write at the start of the recorded program to get an allocator.
+
+    Args:
+        recording: The recording, which tells which library allocates.
+        settings: Those of torch's allocator, or `CUPY` or `ASYNC`.
+    """
+    manifest = recording.manifest
+    is_torch = manifest.allocator_name == TORCH_ALLOCATOR
+    if is_torch and settings != CUPY:
+        backend = f"backend:{ASYNC}"
+        return f"PYTORCH_CUDA_ALLOC_CONF={backend if settings == ASYNC else settings}"
+    if settings in (CUPY, ASYNC):
+        pool = "MemoryPool" if settings == CUPY else "MemoryAsyncPool"
+        return f"cupy.cuda.set_allocator(cupy.cuda.{pool}().malloc)"
+    chosen = f'gpuviz.set_allocator_settings("{settings}")'
+    if manifest.allocator == "caching":
+        return chosen
+    installed = "cupy.cuda.set_allocator(gpuviz.malloc)"
+    return f"{chosen}; {installed}" if settings else installed

@@ -133,6 +133,32 @@ def findings(*, file: Path, as_json: bool, everything: bool) -> None:
     command.run(file, as_json=as_json, everything=everything)
 
 
+@commands.command("what-if")
+@click.argument("file", type=FILE)
+@click.argument("settings", nargs=-1)
+@click.option("--capacity", metavar="SIZE", help="Memory of the GPU, as in 24GiB.")
+@click.option("--device", type=int, help="Ordinal; the recording's first device by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("-o", "--output", type=FILE, help="Write the recording of one SETTING here.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples(
+    "gpuviz what-if run.gpuviz",
+    "gpuviz what-if run.gpuviz expandable_segments:True cupy --capacity 24GiB",
+    "gpuviz what-if run.gpuviz expandable_segments:True -o expandable.gpuviz",
+)
+def what_if(*, file: Path, capacity: str | None, **options: Any) -> None:
+    """Print the memory of a recorded program under other settings of the allocator.
+
+    SETTINGS are those of PyTorch's allocator, such as max_split_size_mb:128, or cupy for CuPy's
+    pool, or cudaMallocAsync; by default, those that matter.
+    """
+    from gpuviz.commands import what_if as command
+    from gpuviz.commands.report import parse_size
+
+    room = None if capacity is None else parse_size(capacity, "--capacity")
+    command.run(file, capacity=room, **options)
+
+
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -69,7 +69,7 @@ def parse_range(text: str) -> tuple[int, int]:
     return bounds[0], bounds[1]
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, option: str = "--max-size") -> int:
     """Return a size such as ``20MB`` or ``1.5GiB`` in bytes; a number without a unit is in bytes.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_size(text: str) -> int:
     """
     size = _quantity(text, _UNITS_BYTES, "b")
     if not size:
-        raise GpuvizError(f"--max-size {text} is not a size, as in 5000000, 20MB or 1.5GiB.")
+        raise GpuvizError(f"{option} {text} is not a size, as in 5000000, 20MB or 1.5GiB.")
     return size
 
 

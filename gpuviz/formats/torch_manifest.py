@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.allocator_settings import TORCH_ALLOCATOR
 from gpuviz.recording.manifest import Manifest, by_device
 from gpuviz.recording.tables import ACTIONS
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from gpuviz.formats.torch_tables import SnapshotTables
 
 EXTRA = "torch_snapshot"
-ALLOCATOR_NAME = "PyTorch's caching allocator"
 # Fields of a recording's manifest that are stored in gpuviz's own key of a snapshot.
 KEPT = (
     "gpuviz_version",
@@ -54,7 +54,7 @@ def manifest_of(
         "start_unix_ns": times.start_unix_ns,
         "duration_ns": times.end,
         "allocator": "observe",
-        "allocator_name": ALLOCATOR_NAME,
+        "allocator_name": TORCH_ALLOCATOR,
         "settings": configuration if isinstance(configuration, str) else "",
         "simulated": recorder.get("simulated") is True,
         "initial_events": tables.before,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.allocator_settings import known_settings
+from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.errors import GpuvizError
 from gpuviz.recording.tables import ACTIONS, schemas
@@ -21,7 +21,6 @@ _EVENTS = "memory_events"
 _NOT_REPEATED = "memory_limit"
 _FRACTION = "per_process_memory_fraction"
 _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
-_EXPANDABLE = "expandable_segments"
 # A trial repeats all operations before the failure, which takes time.
 MOST_EVENTS = 1_000_000
 _MOST_PLACES = 3
@@ -83,10 +82,10 @@ class Trials:
 
     def with_expandable_segments(self) -> bool:
         """Return whether it succeeds with expandable segments from the start."""
-        if any(item.replace(" ", "") == f"{_EXPANDABLE}:True" for item in self._items):
+        if any(item.replace(" ", "") == f"{EXPANDABLE}:True" for item in self._items):
             return False
-        items = [item for item in self._items if not item.startswith(_EXPANDABLE)]
-        return self._succeeds(items=[*items, f"{_EXPANDABLE}:True"])
+        items = [item for item in self._items if not item.startswith(EXPANDABLE)]
+        return self._succeeds(items=[*items, f"{EXPANDABLE}:True"])
 
     def after_empty_cache(self) -> bool:
         """Return whether it succeeds after a call of ``empty_cache`` outside private pools."""

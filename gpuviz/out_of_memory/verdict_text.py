@@ -2,6 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.allocator_settings import (
+    EXPANDABLE,
+    TORCH_ALLOCATOR,
+    known_settings,
+    line_to_use,
+)
 from gpuviz.out_of_memory.trials import Trials
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -10,7 +16,6 @@ if TYPE_CHECKING:
 
     from gpuviz.out_of_memory.failures import OutOfMemory
 
-_TORCH = "PyTorch's caching allocator"
 
 TITLES = {
     "too_large": "Larger than the device",
@@ -62,7 +67,7 @@ def _certain(failed: "OutOfMemory") -> "Iterator[str]":
 def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     """Yield the remedies with which the request succeeds in a replay."""
     manifest = failed.moment.recording.manifest
-    is_torch = manifest.allocator_name == _TORCH
+    is_torch = manifest.allocator_name == TORCH_ALLOCATOR
     module = "torch.cuda" if is_torch else "gpuviz"
     over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
     if (failed.verdict == "capped" and over_limit) or trials.without_limit():
@@ -73,11 +78,9 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     if trials.with_free_splits():
         yield "Without the setting max_split_size_mb the request would have succeeded."
     if trials.with_expandable_segments():
-        how = (
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-            if is_torch
-            else 'gpuviz.set_allocator_settings("expandable_segments:True")'
-        )
+        recording = failed.moment.recording
+        kept = [each for each in known_settings(recording) if not each.startswith(EXPANDABLE)]
+        how = line_to_use(recording, ",".join([*kept, f"{EXPANDABLE}:True"]))
         yield f"With {how} at the start of the program the request would have succeeded."
     if trials.after_empty_cache():
         yield (

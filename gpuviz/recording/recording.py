@@ -11,7 +11,7 @@ from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.validation import check_references, conform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
@@ -251,6 +251,38 @@ class Recording:
         from gpuviz.analysis.packing import packing
 
         return packing(self, device, seconds=seconds, seed=seed)
+
+    def what_if(
+        self,
+        settings: "str | Iterable[str] | None" = None,
+        *,
+        capacity: int | None = None,
+        device: int | None = None,
+    ) -> "pa.Table":
+        """Return the memory of this program under other settings of the allocator.
+
+        One row for the recording itself (``recorded``), and one for each setting, computed by a
+        replay. ``gpuviz.replay(recording, settings=...)`` returns the recording of a row.
+
+        Columns: ``settings``; ``peak_allocated``, ``peak_reserved``, ``peak_reserved_lower`` (bytes
+        at their peaks; the last differs only where the peak is not known exactly);
+        ``num_alloc_retries``, ``num_ooms`` (failed requests); ``first_failure`` (row of
+        ``memory_events`` whose request failed first; null if none), ``first_failure_ns`` (its
+        time); ``segments`` (most at once); ``fragmentation`` (share of reserved bytes that is not
+        in use at the peak of allocated bytes); ``driver_calls``, ``driver_ns`` (calls that allocate
+        or release memory, and their estimated time without waiting for the GPU). What is unknown is
+        null.
+
+        Args:
+            settings: As for `gpuviz.set_allocator_settings`; the empty string has torch's defaults.
+                ``cupy`` is CuPy's own memory pool. ``cudaMallocAsync`` gives bounds of the peak,
+                because the driver's rules are not public. By default, those that matter.
+            capacity: Memory of the device in bytes; by default that of the recorded one.
+            device: Ordinal; the recording's first device if None.
+        """
+        from gpuviz.analysis.what_if import what_if
+
+        return what_if(self, settings, capacity=capacity, device=device)
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
         """Return the failed requests for memory, with the reason and the state of memory."""

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.allocator_settings import allocator_settings
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.allocator_settings import CUPY
+from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.analysis.notes import noted
 from gpuviz.quantities import format_bytes
 from gpuviz.recorder.environment import environment_fields, iso_time
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# More than any GPU has; for recordings that do not contain the size of their device.
-UNLIMITED = 1 << 44
+
+CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 
 
 def replay(
@@ -55,7 +55,7 @@ def replay(
         speed: 0 does not wait. At 1 the operations are executed at the recorded times, at 2 twice
             as fast, so that live views can follow.
         settings: As for `gpuviz.set_allocator_settings`; by default the recording's own, without
-            those that gpuviz does not know.
+            those that gpuviz does not know. ``cupy`` is CuPy's own memory pool.
         capacity: Memory of each device in bytes; by default that of the recorded device. If this is
             unknown, memory is unlimited, or limited to what failed requests imply, and a note
             states it.
@@ -79,15 +79,23 @@ def replay(
 
 
 class _Program:
-    """The operations of a recording, with an allocator and a simulated device per device."""
+    """The operations of a recording, with an allocator and a simulated device per device.
+
+    Attributes:
+        allocator: As in the manifest of the new recording.
+        allocator_name: As in the manifest of the new recording.
+    """
 
     def __init__(self, recording: Recording, settings: str | None, capacity: int | None) -> None:
         self.recording = recording
         own = recording.manifest.settings
         self.settings = own if settings is None else settings
+        self.is_cupy = settings == CUPY
+        self.allocator = "observe" if self.is_cupy else "caching"
+        self.allocator_name = CUPY_POOL if self.is_cupy else "gpuviz caching allocator"
         _check_references(recording)
         self.devices = {
-            row["id"]: _DeviceReplay(recording, row, settings, capacity)
+            row["id"]: _LoggedReplay(recording, row["id"], settings, capacity)
             for row in recording.table("devices").to_pylist()
         }
 
@@ -115,7 +123,7 @@ class _Program:
         """Return the settings, the allocators' statistics, and what was replayed."""
         origin = self.recording.manifest
         return {
-            "settings": self.settings,
+            "settings": "" if self.is_cupy else self.settings,
             "memory_stats": {
                 device: one.allocator.memory_stats() for device, one in self.devices.items()
             },
@@ -170,89 +178,34 @@ def _check_references(recording: Recording) -> None:
             )
 
 
-class _DeviceReplay:
-    """The operations of one device, with its allocator and simulated device."""
+class _LoggedReplay(DeviceReplay):
+    """A replay of one device whose events are kept."""
 
     def __init__(
         self,
         recording: Recording,
-        row: Mapping[str, Any],
+        device: int,
         settings: str | None,
         capacity: int | None,
     ) -> None:
-        manifest = recording.manifest
-        recorded = allocator_settings(recording)
-        own = recorded if settings is None else _core.AllocatorSettings.parse(settings)
-        known = row["total_memory"] if capacity is None else capacity
-        self.capacity = known
-        self.device = _core.SimulatedDevice(known or UNLIMITED, ordinal=row["id"])
-        self.allocator = _core.CachingAllocator(self.device, own)
-        events = _recorded_events(recording, row["id"])
-        of_gpuviz = manifest.allocator == "caching"
-        filters = _core.CachingAllocator.PoolFilter
-        self.operations = events.operations(
-            settings=recorded if own.per_process_memory_fraction is None else own,
-            initial_events=manifest.initial_events,
-            capacity=known,
-            lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
-            keeps_settings=_are_alike(own, recorded),
-            keeps_limits=settings is None or own.per_process_memory_fraction is None,
-            pool_filter=filters.this_thread if of_gpuviz else filters.everything,
-        )
-        self.program = self.operations.program
-        self.log = _core.ReplayLog(events, self.operations)
-        self.replayer = _core.Replayer(self.program, self.device, self.allocator, self.log)
-
-    def asked(self) -> Asked:
-        """Return the rows of the recording that the operations on blocks repeat."""
-        import numpy as np
-
-        names = ("malloc", "free", "free_pending", "record_stream")
-        operations = self.program.operation
-        of_block = np.isin(operations, [_core.Operation[name].value for name in names])
-        return Asked(
-            rows=self.program.origin[of_block],
-            blocks=self.program.id[of_block].astype(np.int64),
-            allocates=operations[of_block] == _core.Operation.malloc.value,
-        )
+        super().__init__(recording, device, settings, capacity)
+        program = self.operations.program
+        self.log = _core.ReplayLog(self.events, self.operations)
+        self.replayer = _core.Replayer(program, self.device, self.allocator, self.log)
 
 
-def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) -> bool:
-    """Return whether two settings differ at most in the fraction of memory."""
-    compared = (
-        "max_split_size",
-        "max_non_split_rounding_size",
-        "large_segment_size",
-        "garbage_collection_threshold",
-        "expandable_segments",
-        "roundup_power2_divisions",
-    )
-    return all(getattr(first, name) == getattr(second, name) for name in compared)
-
-
-def _has_empty_cache(recording: Recording) -> bool:
+def _asked(replayed: DeviceReplay) -> Asked:
+    """Return the rows of the recording that the operations on blocks repeat."""
     import numpy as np
 
-    actions = codes(recording.table("memory_events")["action"], ACTIONS)
-    return bool(np.any(actions == ACTIONS.index("empty_cache")))
-
-
-def _recorded_events(recording: Recording, device: int) -> _core.RecordedEvents:
-    import numpy as np
-
-    table = recording.table("memory_events")
-    columns = {
-        field.name: codes(table["action"], ACTIONS)
-        if field.name == "action"
-        else plain(table[field.name])
-        for field in schemas()["memory_events"]
-    }
-    streams = recording.table("streams")
-    return _core.RecordedEvents(
-        {name: np.ascontiguousarray(values) for name, values in columns.items()},
-        device,
-        np.ascontiguousarray(plain(streams["id"])),
-        np.ascontiguousarray(plain(streams["handle"])),
+    names = ("malloc", "free", "free_pending", "record_stream")
+    program = replayed.operations.program
+    operations = program.operation
+    of_block = np.isin(operations, [_core.Operation[name].value for name in names])
+    return Asked(
+        rows=program.origin[of_block],
+        blocks=program.id[of_block].astype(np.int64),
+        allocates=operations[of_block] == _core.Operation.malloc.value,
     )
 
 
@@ -283,8 +236,8 @@ def _replay_at_once(program: _Program) -> Recording:
             "created": iso_time(start_unix_ns),
             "start_unix_ns": start_unix_ns,
             "duration_ns": recording.manifest.duration_ns,
-            "allocator": _ReplaySource.allocator,
-            "allocator_name": _ReplaySource.allocator_name,
+            "allocator": program.allocator,
+            "allocator_name": program.allocator_name,
             "events": len(events["time"]),
             "notes": tuple(program.notes()),
         }
@@ -334,7 +287,7 @@ def _device_memory(events: "Mapping[str, NDArray[Any]]") -> "pa.Table":
 def _with_activities_at(replayed: Recording, program: _Program, speed: float) -> Recording:
     """Return a paced replay with the recording's activities, or a note if they do not match."""
     if speed == 1:
-        asked = {device: one.asked() for device, one in program.devices.items()}
+        asked = {device: _asked(one) for device, one in program.devices.items()}
         return with_activities(replayed, program.recording, asked)
     if has_activities(program.recording):
         return noted(replayed, AT_OTHER_SPEED)
@@ -347,13 +300,13 @@ class _ReplaySource:
     See `gpuviz.recorder.source.Source`.
     """
 
-    allocator = "caching"
-    allocator_name = "gpuviz caching allocator"
     framework = ""
     memory = "device"
 
     def __init__(self, program: _Program) -> None:
         self._program = program
+        self.allocator = program.allocator
+        self.allocator_name = program.allocator_name
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return the recording's own stacks, frames and threads."""

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/address_map.hpp"
+#include "allocator/allocator.hpp"
 #include "allocator/block.hpp"
 #include "allocator/block_pool.hpp"
 #include "allocator/event_queue.hpp"
@@ -25,14 +26,6 @@
 
 namespace gpuviz::allocator {
 
-// The allocations that a pool serves between begin_pool() and end_pool().
-enum class PoolFilter : std::uint8_t {
-    this_thread,  // those of the calling thread; nothing else changes
-    // All, as in a use_mem_pool block of torch 2.11: until the end no event is processed, frees of
-    // blocks used by other streams wait, and neither empty_cache nor a retry releases the cache.
-    everything,
-};
-
 struct BlockDetails {
     device::Address address;
     std::uint64_t size;
@@ -45,12 +38,10 @@ struct BlockDetails {
 // torch's CUDA caching allocator for one device. Thread-safe: one mutex serializes all calls, also
 // those of the device. The device must outlive the allocator, whose destructor returns all
 // segments.
-class CachingAllocator {
+class CachingAllocator final : public Allocator {
   public:
     CachingAllocator(device::Device& device, const Settings& settings);
-    CachingAllocator(const CachingAllocator&) = delete;
-    CachingAllocator& operator=(const CachingAllocator&) = delete;
-    ~CachingAllocator() { release_everything(); }
+    ~CachingAllocator() override { release_everything(); }
 
     // An address from the cache; nothing on a miss, or if another thread holds the allocator. Never
     // waits; its only calls of the device are queries of events.
@@ -61,7 +52,7 @@ class CachingAllocator {
     // Throws OutOfMemory, or DeviceError when a driver call failed for another reason.
     [[nodiscard]] device::Address allocate(std::uint64_t size, device::StreamHandle stream,
                                            const record::CallSite& site,
-                                           bool already_searched = false);
+                                           bool already_searched = false) override;
     // Both callbacks run without the lock and must not allocate; they return whether something was
     // freed, so that the request is retried. Null removes them. The first runs whenever the cache
     // has no block for allocate(), as torch's; the second as the last resort before a request
@@ -71,34 +62,35 @@ class CachingAllocator {
     // False: another thread holds the allocator and nothing was done.
     // Both throw std::invalid_argument for an address that is not an allocated block's.
     [[nodiscard]] bool try_free(device::Address address, const record::CallSite& site);
-    void free(device::Address address, const record::CallSite& site);
+    void free(device::Address address, const record::CallSite& site) override;
 
     // Delays the reuse of the block until `stream` has finished the work queued before its free.
     void record_stream(device::Address address, device::StreamHandle stream,
-                       const record::CallSite& site);
+                       const record::CallSite& site) override;
     // The same, without an event.
-    void add_stream_use(device::Address address, device::StreamHandle stream);
-    void empty_cache(const record::CallSite& site);
+    void add_stream_use(device::Address address, device::StreamHandle stream) override;
+    void empty_cache(const record::CallSite& site) override;
 
     // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
     // does not exist or is in the wrong state.
-    [[nodiscard]] std::uint64_t create_pool(bool use_on_oom = false, bool no_split = false);
-    void begin_pool(std::uint64_t pool, PoolFilter filter);
-    void end_pool(std::uint64_t pool);
+    [[nodiscard]] std::uint64_t create_pool(bool use_on_oom = false,
+                                            bool no_split = false) override;
+    void begin_pool(std::uint64_t pool, PoolFilter filter) override;
+    void end_pool(std::uint64_t pool) override;
     // Returns the pool's memory to the device as its blocks become free.
-    void release_pool(std::uint64_t pool, const record::CallSite& site);
+    void release_pool(std::uint64_t pool, const record::CallSite& site) override;
 
     // Limits the reserved bytes; 1 removes the limit. Throws std::invalid_argument outside [0, 1].
     void set_memory_fraction(double fraction, const record::CallSite& site = {});
     // The same in bytes; at least the device's memory removes the limit.
-    void set_memory_limit(std::uint64_t bytes, const record::CallSite& site = {});
+    void set_memory_limit(std::uint64_t bytes, const record::CallSite& site = {}) override;
     [[nodiscard]] double memory_fraction() const;
-    void apply_settings(const Settings& settings);
-    [[nodiscard]] Settings settings() const;
+    void apply_settings(const Settings& settings) override;
+    [[nodiscard]] Settings settings() const override;
     // Sets torch's id of a stream, which determines the order of completed frees.
     void identify_stream(device::StreamHandle stream, std::uint64_t id);
 
-    [[nodiscard]] Statistics statistics() const;
+    [[nodiscard]] Statistics statistics() const override;
     void reset_peak_stats();
     void reset_accumulated_stats();
     [[nodiscard]] Snapshot snapshot();
@@ -106,20 +98,21 @@ class CachingAllocator {
     [[nodiscard]] std::optional<BlockDetails> block_at(device::Address address) const;
 
     // Sends events to `sink`, which must outlive its use; null ends this.
-    void set_event_sink(record::MemoryEventSink* sink);
+    void set_event_sink(record::MemoryEventSink* sink) override;
     // Pushes events that recreate the current state, so that a recording can start at any time.
     void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
     // Recreates a state: a segment of the default pool (0) or of a private one, and then its
     // blocks, each after a free gap. They return 0 if the device or the segment has no room.
     device::Address restore_segment(std::uint64_t size, device::StreamHandle stream,
                                     std::uint64_t pool, bool is_small,
-                                    const record::CallSite& site);
+                                    const record::CallSite& site) override;
     // The same for pages of an expandable segment; a new one begins where the device places it.
     device::Address restore_pages(device::Address address, std::uint64_t size,
                                   device::StreamHandle stream, std::uint64_t pool, bool is_small,
-                                  const record::CallSite& site);
+                                  const record::CallSite& site) override;
     device::Address restore_block(std::uint64_t gap, std::uint64_t size,
-                                  std::uint64_t requested_size, const record::CallSite& site);
+                                  std::uint64_t requested_size,
+                                  const record::CallSite& site) override;
 
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
 

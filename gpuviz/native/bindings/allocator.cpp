@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "allocator/caching_allocator.hpp"
+#include "allocator/cupy_pool.hpp"
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
 #include "record/thread_id.hpp"
@@ -17,6 +18,7 @@ using namespace nb::literals;
 
 namespace gpuviz::bindings {
 
+using allocator::Allocator;
 using allocator::CachingAllocator;
 using allocator::PoolFilter;
 using allocator::Settings;
@@ -72,13 +74,13 @@ std::function<bool()> native_callback(nb::object callback) {
 // stay.
 constexpr const char* held_sink = "_sink";
 
-void attach(nb::handle_t<CachingAllocator> self, nb::handle_t<record::MemoryEventSink> sink) {
-    nb::cast<CachingAllocator&>(self).set_event_sink(nb::cast<record::MemoryEventSink*>(sink));
+void attach(nb::handle_t<Allocator> self, nb::handle_t<record::MemoryEventSink> sink) {
+    nb::cast<Allocator&>(self).set_event_sink(nb::cast<record::MemoryEventSink*>(sink));
     self.attr(held_sink) = sink;
 }
 
-void detach(nb::handle_t<CachingAllocator> self) {
-    nb::cast<CachingAllocator&>(self).set_event_sink(nullptr);
+void detach(nb::handle_t<Allocator> self) {
+    nb::cast<Allocator&>(self).set_event_sink(nullptr);
     self.attr(held_sink) = nb::none();
 }
 
@@ -147,7 +149,7 @@ void bind_settings(nb::module_& m) {
                      "Divisions by interval, as torch prints them: {'1': 0, '2': 0, ...}.");
 }
 
-void bind_pools(nb::class_<CachingAllocator>& allocator) {
+void bind_pools(nb::class_<CachingAllocator, Allocator>& allocator) {
     nb::enum_<PoolFilter>(allocator, "PoolFilter")
         .value("this_thread", PoolFilter::this_thread)
         .value("everything", PoolFilter::everything);
@@ -164,11 +166,12 @@ void bind_pools(nb::class_<CachingAllocator>& allocator) {
             "Release the pool's memory to the device as its blocks become free.");
 }
 
-void bind_state(nb::class_<CachingAllocator>& allocator) {
-    allocator
+// What allocators share.
+void bind_base(nb::module_& m) {
+    nb::class_<Allocator>(m, "Allocator", nb::dynamic_attr(), "An allocator that can be replayed.")
         .def(
             "memory_stats",
-            [](const CachingAllocator& self) {
+            [](const Allocator& self) {
                 // Who holds the lock may wait for a callback of CUDA's that needs the GIL.
                 const auto statistics = [&] {
                     const GilRelease unlocked;
@@ -178,6 +181,15 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
             },
             nb::sig("def memory_stats(self) -> dict[str, int]"),
             "Return every value of torch.cuda.memory_stats, by its key.")
+        .def("attach", &attach, "sink"_a, "Push every event to `sink` from now on.")
+        .def("detach", &detach);
+    nb::class_<allocator::CupyPool, Allocator>(m, "CupyPool",
+                                               "A model of CuPy's memory pool for one device.")
+        .def(nb::init<device::Device&>(), "device"_a, nb::keep_alive<1, 2>());
+}
+
+void bind_state(nb::class_<CachingAllocator, Allocator>& allocator) {
+    allocator
         .def(
             "memory_snapshot",
             [](CachingAllocator& self) {
@@ -218,8 +230,6 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
         .def("block_at", &block_at, "address"_a,
              nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
              "Return the allocated block that starts at an address; {} when there is none.")
-        .def("attach", &attach, "sink"_a, "Push every event to `sink` from now on.")
-        .def("detach", &detach)
         .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
              "Push the events that recreate the current state.");
 }
@@ -229,8 +239,9 @@ void bind_state(nb::class_<CachingAllocator>& allocator) {
 void bind_allocator(nb::module_& m) {
     bind_out_of_memory(m);
     bind_settings(m);
-    nb::class_<CachingAllocator> allocator(m, "CachingAllocator", nb::dynamic_attr(),
-                                           "torch's CUDA caching allocator for one device.");
+    bind_base(m);
+    nb::class_<CachingAllocator, Allocator> allocator(
+        m, "CachingAllocator", "torch's CUDA caching allocator for one device.");
     allocator
         .def(nb::init<device::Device&, const Settings&>(), "device"_a, "settings"_a,
              nb::keep_alive<1, 2>())

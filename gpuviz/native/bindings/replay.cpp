@@ -15,6 +15,7 @@
 #include "replay/event_log.hpp"
 #include "replay/recorded_operations.hpp"
 #include "replay/replay_log.hpp"
+#include "replay/replay_outcome.hpp"
 #include "replay/replay_program.hpp"
 #include "replay/replayer.hpp"
 
@@ -156,7 +157,29 @@ void bind_recorded(nb::module_& m) {
              "capacity"_a, "lacks_calls"_a, "keeps_settings"_a, "keeps_limits"_a, "pool_filter"_a,
              "Return the operations that the events repeat; see RecordedProgram in\n"
              "native/replay/recorded_operations.hpp.");
-    nb::class_<replay::ReplayLog, record::MemoryEventSink>(
+    nb::class_<replay::ReplaySink, record::MemoryEventSink>(m, "ReplaySink",
+                                                            "Receives the events of a replay.");
+    nb::class_<replay::ReplayOutcome, replay::ReplaySink>(
+        m, "ReplayOutcome", "What a replay led to; see native/replay/replay_outcome.hpp.")
+        .def(nb::init<std::int64_t, std::uint64_t>(), nb::kw_only(), "initial_events"_a,
+             "large_page"_a)
+        .def("finish", &replay::ReplayOutcome::finish, "To be called after the replay.")
+        .def_ro("peak_allocated", &replay::ReplayOutcome::peak_allocated)
+        .def_ro("active_at_peak", &replay::ReplayOutcome::active_at_peak)
+        .def_ro("reserved_at_peak", &replay::ReplayOutcome::reserved_at_peak)
+        .def_ro("peak_reserved", &replay::ReplayOutcome::peak_reserved)
+        .def_ro("peak_reserved_origin", &replay::ReplayOutcome::peak_reserved_origin,
+                "The row of the recording that led to the peak of reserved bytes.")
+        .def_ro("first_failure", &replay::ReplayOutcome::first_failure,
+                "The row of the recording whose request failed first; -1 if none did.")
+        .def_ro("failures", &replay::ReplayOutcome::failures)
+        .def_ro("segments_made", &replay::ReplayOutcome::segments_made)
+        .def_ro("bytes_made", &replay::ReplayOutcome::bytes_made)
+        .def_ro("segments_released", &replay::ReplayOutcome::segments_released)
+        .def_ro("bytes_released", &replay::ReplayOutcome::bytes_released)
+        .def_ro("pages_mapped", &replay::ReplayOutcome::pages_mapped)
+        .def_ro("pages_unmapped", &replay::ReplayOutcome::pages_unmapped);
+    nb::class_<replay::ReplayLog, replay::ReplaySink>(
         m, "ReplayLog", "Keeps the events of a replay with the times of the recording.")
         .def(
             "__init__",
@@ -237,9 +260,9 @@ void bind_replay(nb::module_& m) {
             "The row of the recording that each operation repeats.");
     bind_recorded(m);
     nb::class_<Replayer>(m, "Replayer", "Runs a program on an allocator, once.")
-        .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::CachingAllocator&,
-                      replay::ReplayLog*>(),
-             "program"_a, "device"_a, "allocator"_a, "log"_a = nb::none(), nb::keep_alive<1, 2>(),
+        .def(nb::init<const ReplayProgram&, device::OfflineDevice&, allocator::Allocator&,
+                      replay::ReplaySink*>(),
+             "program"_a, "device"_a, "allocator"_a, "sink"_a = nb::none(), nb::keep_alive<1, 2>(),
              nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
         .def("run", &run, "speed"_a = 0.0,
              nb::sig("def run(self, speed: float = 0.0) -> dict[str, typing.Any]"),

@@ -9,16 +9,23 @@
 
 namespace gpuviz::replay {
 
+// Receives the events of a replay.
+class ReplaySink : public record::MemoryEventSink {
+  public:
+    // Events from now on repeat this row of the recording.
+    virtual void begin(std::int64_t origin) noexcept = 0;
+};
+
 // Columns of the table `memory_events` of a replay, which has the times, ranges and streams of the
 // recording. Must not be read during a push.
-class ReplayLog final : public record::MemoryEventSink {
+class ReplayLog final : public ReplaySink {
   public:
     // `events` must outlive the replay of `operations`.
     ReplayLog(const RecordedEvents& events, const StreamHandles& streams,
               const RecordedOperations& operations);
 
-    // Events from now on have the time and range of this row of the recording.
-    void begin(std::int64_t origin) noexcept;
+    // The events have the time and range of the row.
+    void begin(std::int64_t origin) noexcept override;
     // Terminates the process if out of memory, because a log with missing events would be wrong.
     void push(const record::MemoryEvent& event) noexcept override;
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "allocator/caching_allocator.hpp"
+#include "allocator/allocator.hpp"
 #include "device/device.hpp"
 
 namespace gpuviz::replay {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "allocator/out_of_memory.hpp"
 #include "record/clock.hpp"
 
 namespace gpuviz::replay {
@@ -17,12 +18,12 @@ constexpr device::StreamHandle unknown_streams = device::StreamHandle{1} << 47;
 }  // namespace
 
 Replayer::Replayer(const ReplayProgram& program, device::OfflineDevice& device,
-                   allocator::CachingAllocator& allocator, ReplayLog* log)
+                   allocator::Allocator& allocator, ReplaySink* sink)
     : program_(program),
       device_(device),
       allocator_(allocator),
       simulated_(dynamic_cast<device::SimulatedDevice*>(&device)),
-      log_(log),
+      sink_(sink),
       blocks_(program.block_count(), 0) {
     for (std::uint64_t pool = 0; pool < program.pool_count(); ++pool) {
         pools_.push_back(allocator.create_pool());
@@ -43,8 +44,8 @@ ReplayResult Replayer::run(double speed) {
                 break;
             }
         }
-        if (log_ != nullptr) {
-            log_->begin(program_.origin[row]);
+        if (sink_ != nullptr) {
+            sink_->begin(program_.origin[row]);
         }
         carry_out(row, result);
         ++result.operations;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "allocator/caching_allocator.hpp"
+#include "allocator/allocator.hpp"
 #include "device/offline_device.hpp"
 #include "device/simulated_device.hpp"
 #include "replay/replay_log.hpp"
@@ -27,9 +27,9 @@ struct ReplayResult {
 class Replayer {
   public:
     // The program must be valid, and all arguments must outlive the replayer. Creates the pools.
-    // `log`, if given, gets the row of the recording that each operation repeats.
+    // `sink`, if given, gets the row of the recording that each operation repeats.
     Replayer(const ReplayProgram& program, device::OfflineDevice& device,
-             allocator::CachingAllocator& allocator, ReplayLog* log = nullptr);
+             allocator::Allocator& allocator, ReplaySink* sink = nullptr);
 
     // `speed` 1 keeps the program's times, 2 halves the pauses; 0 removes them. A program without
     // times has no pauses.
@@ -50,9 +50,9 @@ class Replayer {
 
     const ReplayProgram& program_;
     device::OfflineDevice& device_;
-    allocator::CachingAllocator& allocator_;
+    allocator::Allocator& allocator_;
     device::SimulatedDevice* simulated_;  // the device, if it is one
-    ReplayLog* log_;
+    ReplaySink* sink_;
     device::StreamHandle restored_stream_ = 0;  // of the segment that is being restored
     std::uint64_t gap_ = 0;                     // before its next block
     device::Address place_ = 0;                 // of the last `place`

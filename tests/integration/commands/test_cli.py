@@ -38,7 +38,7 @@ def test_help_names_every_command(gpuviz_command):
     code, out, _ = gpuviz_command("--help")
 
     assert code == 0
-    listed = re.findall(r"^│ ([a-z]+) ", out.split("Commands")[1], re.MULTILINE)
+    listed = re.findall(r"^│ ([a-z-]+) ", out.split("Commands")[1], re.MULTILINE)
     assert listed == [
         "convert",
         "demo",
@@ -50,6 +50,7 @@ def test_help_names_every_command(gpuviz_command):
         "run",
         "stats",
         "view",
+        "what-if",
     ]
 
 

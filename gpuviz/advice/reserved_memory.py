@@ -1,0 +1,244 @@
+"""The memory that an allocator reserves on a device, and what it would reserve otherwise."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.host_lines import line_of
+from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.device_replay import Change, DeviceReplay, parsed, total_memory
+from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
+from gpuviz.analysis.state import initial_state
+from gpuviz.quantities import format_bytes
+from gpuviz.recording.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_CUPY_POOL = "cupy.cuda.memory.MemoryPool"
+# Of a device that is emptier than this, no program needs less memory.
+_CROWDED = 0.5
+# Half of the window that shows a moment, as a share of the recording, and the least ns.
+_AROUND, _LEAST_NS = 0.02, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a replay led to, in bytes.
+
+    Attributes:
+        reserved: The peak of reserved bytes.
+        row: The event of the recording that led to it, which requested memory; -1 if there is none.
+        failures: Requests that failed.
+    """
+
+    reserved: int
+    row: int
+    failures: int
+
+
+class ReservedMemory:
+    """What the allocator reserved on a device, and replays under other circumstances.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+
+    Attributes:
+        own: The settings of the recorded allocator, or ``cupy``; None if it cannot be replayed.
+    """
+
+    def __init__(self, recording: "Recording", device: int) -> None:
+        self.recording, self.device = recording, device
+        manifest = recording.manifest
+        self.own: str | None = None
+        if manifest.allocator == "caching" or manifest.allocator_name == TORCH_ALLOCATOR:
+            self.own = ",".join(known_settings(recording))
+        elif manifest.allocator_name == _CUPY_POOL:
+            self.own = CUPY
+        self._known: dict[tuple[str, Change], Outcome] = {}
+
+    @cached_property
+    def peak(self) -> int:
+        """The recorded peak of reserved bytes."""
+        return self.recording.memory_stats(self.device)["reserved_bytes.all.peak"]
+
+    @cached_property
+    def failure(self) -> int:
+        """The event of the first request that failed; -1 if none did."""
+        import numpy as np
+
+        failed = np.flatnonzero(self._of_device & (self._actions == ACTIONS.index("oom")))
+        return int(failed[0]) if len(failed) else -1
+
+    @cached_property
+    def failures(self) -> int:
+        """The number of requests that failed."""
+        return int((self._of_device & (self._actions == ACTIONS.index("oom"))).sum())
+
+    @cached_property
+    def room(self) -> int:
+        """The memory that the allocator could reserve, in bytes; 0 if unknown.
+
+        If a request failed, what was reserved and free then: other programs and libraries may have
+        used the rest of the device. Observers of CuPy's pool do not record what was free.
+        """
+        total = total_memory(self.recording, self.device)
+        if self.failure < 0 or self.own in (None, CUPY):
+            return total
+        free = int(plain(self.recording.tables["memory_events"]["address"])[self.failure])
+        reachable = self._memory_before(self.failure).reserved + free
+        return min(reachable, total) if total else reachable
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether it may matter how much is reserved.
+
+        A request failed or released the cache, or half of the device was reserved, or it is unknown
+        how large the device is.
+        """
+        stats = self.recording.memory_stats(self.device)
+        is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
+        return is_full or not self.room or self.peak >= _CROWDED * self.room
+
+    @cached_property
+    def is_reproduced(self) -> bool:
+        """Whether a replay under the program's own settings reserves what was recorded."""
+        import numpy as np
+
+        if self.own is None or not self.peak:
+            return False
+        maps = bool(np.any(self._of_device & (self._actions == ACTIONS.index("segment_map"))))
+        # Recordings of torch lack changes of the settings.
+        if self.own != CUPY and maps != parsed(self.recording, self.own).expandable_segments:
+            return False
+        known = self.recording.tables["streams"]["id"].to_pylist()
+        used = self.recording.tables["memory_events"]["stream"].unique().to_pylist()
+        if not {0, *known}.issuperset(used):
+            return False
+        again = self.replayed(self.own)
+        return again.reserved == self.peak and again.failures == self.failures
+
+    def replayed(self, settings: str, change: Change = "") -> Outcome:
+        """Return what the recorded requests would lead to.
+
+        Args:
+            settings: Of torch's allocator, or ``cupy``.
+            change: As for `DeviceReplay`.
+        """
+        if (settings, change) not in self._known:
+            self._known[settings, change] = self._replayed(settings, change)
+        return self._known[settings, change]
+
+    def _replayed(self, settings: str, change: Change) -> Outcome:
+        capacity = self.room if self.failures and self.room else None
+        found = DeviceReplay(self.recording, self.device, settings, capacity, change).outcome()
+        return Outcome(
+            reserved=found.peak_reserved,
+            row=found.peak_reserved_origin,
+            failures=found.failures,
+        )
+
+    @property
+    def moment(self) -> int:
+        """The event that shows the problem: the first failure, else what led to the peak.
+
+        It is a request, and only valid if the recording is reproduced.
+        """
+        return self.failure if self.failures else self.replayed(self.own or "").row
+
+    @cached_property
+    def at_moment(self) -> Fragmentation:
+        """The reserved memory when the request was made, or when it failed after all."""
+        row = self.moment
+        if not self.failures:
+            changes = [ACTIONS.index(name) for name in ACTIONS if name.startswith("segment_")]
+            while row > 0 and self._of_device[row - 1] and self._actions[row - 1] in changes:
+                row -= 1
+        return self._memory_before(row)
+
+    def saved(self, outcome: Outcome) -> int:
+        """Return how many bytes less would be reserved; 0 if that would not help.
+
+        A request that failed counts as if it had been served by a new segment.
+        """
+        if outcome.failures:
+            return 0
+        if not self.failures:
+            return max(self.peak - outcome.reserved, 0)
+        return max(self.at_moment.reserved + self.requested - outcome.reserved, 0)
+
+    def is_relevant(self, outcome: Outcome, least_share: float) -> bool:
+        """Return whether requests that failed would not, or enough less would be reserved."""
+        saved = self.saved(outcome)
+        return saved > 0 and (self.failures > 0 or saved >= least_share * self.peak)
+
+    def effect(self, outcome: Outcome) -> str:
+        """Return what an outcome means, after a condition: ``the allocator would ...``."""
+        if not self.failures:
+            reserved = f"{format_bytes(outcome.reserved)} instead of {format_bytes(self.peak)}"
+            return f"the allocator would reserve {reserved}"
+        if self.failures == 1:
+            return "the request that failed would have succeeded"
+        return f"none of the {self.failures} requests that failed would have failed"
+
+    def _memory_before(self, row: int) -> Fragmentation:
+        state = initial_state(self.recording)
+        first = self.recording.manifest.initial_events
+        state.apply(self.recording.memory_columns, first, max(row, first))
+        return fragmentation_of(state, self.device)
+
+    @property
+    def requested(self) -> int:
+        """The bytes of the request."""
+        return int(self._event["requested_size"])
+
+    @property
+    def stream(self) -> int:
+        """The id of the stream of the request."""
+        return int(self._event["stream"])
+
+    @property
+    def line(self) -> Line:
+        """The line that made the request, with the bytes."""
+        return line_of(self.recording, self._event["stack"], format_bytes(self.requested))
+
+    @property
+    def evidence(self) -> Evidence:
+        """The request, and a window in ns that shows it."""
+        start, end = self.recording.time_range
+        half = max(int((end - start) * _AROUND), _LEAST_NS)
+        time = self._event["time"]
+        window = (max(time - half, start), time + half)
+        return Evidence("memory_events", (self.moment,), window)
+
+    @cached_property
+    def _event(self) -> dict[str, Any]:
+        row: dict[str, Any] = (
+            self.recording.tables["memory_events"].slice(self.moment, 1).to_pylist()[0]
+        )
+        return row
+
+    @cached_property
+    def _actions(self) -> "NDArray[Any]":
+        return codes(self.recording.tables["memory_events"]["action"], ACTIONS)
+
+    @cached_property
+    def _of_device(self) -> "NDArray[Any]":
+        there: NDArray[Any] = plain(self.recording.tables["memory_events"]["device"]) == self.device
+        return there
+
+
+def reserved_memory(recording: "Recording") -> "list[ReservedMemory]":
+    """Return the devices whose reserved memory matters and can be predicted."""
+    if recording.dropped:
+        return []
+    devices = [ReservedMemory(recording, device) for device in recording.devices]
+    first = recording.manifest.initial_events
+    found = [each for each in devices if each.peak and each.is_crowded and each.is_reproduced]
+    # What led to a peak before the recording is unknown.
+    return [each for each in found if each.moment >= first]

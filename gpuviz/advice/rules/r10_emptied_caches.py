@@ -1,0 +1,187 @@
+"""R10: the program releases the allocator's cache, and allocates the same memory again."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.reserved_memory import ReservedMemory
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.device_replay import DeviceReplay
+from gpuviz.analysis.launches import durations
+from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.recording.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.schedule import Schedule
+
+# Fewer calls than these may be deliberate: before another library starts, or at the end.
+_LEAST_CALLS = 4
+_MOST_SHOWN = 20
+_ALLOC, _FREE = "cuMemAlloc_v2", "cuMemFree_v2"
+
+
+def find(schedule: "Schedule") -> "Iterator[Finding]":
+    """Find lines that release the cache of the allocator again and again.
+
+    Trigger: ``empty_cache`` releases segments at least four times, and a replay without these calls
+    makes fewer segments, and lets no other request fail. Only where the replay with them reserves
+    what was recorded, and each of these segments has its call of the driver.
+
+    Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
+    made. Other libraries or processes may need the memory: ``possible``.
+    """
+    recording = schedule.recording
+    if recording.dropped:
+        return
+    for device in recording.devices:
+        memory = ReservedMemory(recording, device)
+        emptied = _Emptied(memory)
+        if emptied.count < _LEAST_CALLS or not memory.is_reproduced:
+            continue
+        without = memory.replayed(memory.own or "", "no_empty_cache")
+        found = emptied.calls(schedule)
+        if found is not None and without.failures <= memory.failures:
+            yield _finding(schedule, memory, emptied, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calls:
+    """Rows of ``api_calls`` that are not made without ``empty_cache``.
+
+    Attributes:
+        made: Those that allocate segments.
+        released: Those that release segments.
+        stacks: The call stack of the call of ``empty_cache`` behind each of the latter.
+    """
+
+    made: "NDArray[Any]"
+    released: "NDArray[Any]"
+    stacks: "NDArray[Any]"
+
+
+class _Emptied:
+    """The calls of ``empty_cache`` on a device that released segments, and what they caused."""
+
+    def __init__(self, memory: ReservedMemory) -> None:
+        import numpy as np
+
+        self._memory = memory
+        self._events = memory.recording.tables["memory_events"]
+        there = plain(self._events["device"]) == memory.device
+        there[: memory.recording.manifest.initial_events] = False
+        self._rows = np.flatnonzero(there)
+        self._actions = codes(self._events["action"], ACTIONS)[self._rows]
+        released = plain(self._events["size"])[self._rows] > 0
+        self._is_call = (self._actions == ACTIONS.index("empty_cache")) & released
+
+    @property
+    def count(self) -> int:
+        """How often the cache was released."""
+        return int(self._is_call.sum())
+
+    def calls(self, schedule: "Schedule") -> _Calls | None:
+        """Return the calls of the driver that they cause; None if there are none, or unknown."""
+        import numpy as np
+
+        made, released = self._avoided_segments(), self._released_segments()
+        times = plain(self._events["time"])[self._rows]
+        driver = schedule.recording.tables["api_calls"]
+        begin, end = plain(driver["time"]), plain(driver["time"]) + durations(driver)
+        # A segment is recorded after it was made, and before it is released.
+        allocs, frees = _named(schedule, _ALLOC), _named(schedule, _FREE)
+        before = np.searchsorted(end[allocs], times[made], side="right") - 1
+        after = np.searchsorted(begin[frees], times[released])
+        is_known = made.size and before.min() >= 0 and after.max(initial=-1) < len(frees)
+        is_distinct = len(np.unique(before)) == len(made) and len(np.unique(after)) == len(released)
+        if not is_known or not is_distinct:
+            return None
+        stacks = plain(self._events["stack"])[self._rows[released]]
+        return _Calls(allocs[before], frees[after], stacks)
+
+    def _released_segments(self) -> "NDArray[Any]":
+        """Return the positions of the segments that the calls released: those right before."""
+        import numpy as np
+
+        released = self._actions == ACTIONS.index("segment_free")
+        others = np.flatnonzero(~released)
+        found = np.flatnonzero(released)
+        following = np.append(others, -1)[np.searchsorted(others, found)]
+        by_call: NDArray[Any] = found[(following >= 0) & self._is_call[following]]
+        return by_call
+
+    def _avoided_segments(self) -> "NDArray[Any]":
+        """Return the positions of the segments that are not made without the calls."""
+        import numpy as np
+
+        memory = self._memory
+        replay = DeviceReplay(memory.recording, memory.device, memory.own, None, "no_empty_cache")
+        log = _core.ReplayLog(replay.events, replay.operations)
+        replay.allocator.attach(log)
+        _core.Replayer(replay.operations.program, replay.device, replay.allocator, log).run()
+        again = log.take()
+        is_made = again["action"] == ACTIONS.index("segment_alloc")
+        needed = replay.rows[again["origin"][is_made]]
+        made = np.flatnonzero(self._actions == ACTIONS.index("segment_alloc"))
+        asked = np.flatnonzero(np.isin(self._actions, list(map(ACTIONS.index, ("alloc", "oom")))))
+        requests = np.append(asked, -1)[np.searchsorted(asked, made)]
+        avoided: NDArray[Any] = made[~np.isin(self._rows[requests], needed)]
+        return avoided
+
+
+def _named(schedule: "Schedule", name: str) -> "NDArray[Any]":
+    """Return the calls with a name, in the order of time."""
+    import numpy as np
+
+    tables = schedule.recording.tables
+    strings = tables["strings"]
+    known = dict(zip(strings["text"].to_pylist(), strings["id"].to_pylist(), strict=True))
+    rows = np.flatnonzero(plain(tables["api_calls"]["name"]) == known.get(name, -1))
+    return rows[np.argsort(plain(tables["api_calls"]["time"])[rows], kind="stable")]
+
+
+def _finding(
+    schedule: "Schedule", memory: ReservedMemory, emptied: _Emptied, calls: _Calls
+) -> Finding:
+    import numpy as np
+
+    recording = schedule.recording
+    driver = recording.tables["api_calls"]
+    rows = np.sort(np.concatenate([calls.made, calls.released]))
+    removed = np.zeros(driver.num_rows, bool)
+    removed[rows] = True
+    change = ScheduleChange(instant=removed, without_wait=removed)
+    lengths = durations(driver)
+    lines = longest_lines(recording, calls.stacks, lengths[calls.released])
+    without = memory.replayed(memory.own or "", "no_empty_cache")
+    begin = plain(driver["time"])[rows]
+    made = format_counted(len(calls.made), "segment is", "segments are")
+    return Finding(
+        rule="R10",
+        title=f"The cache of the allocator is released {emptied.count} times, and {made} "
+        "allocated again.",
+        reason=(
+            f"`cudaMalloc` and `cudaFree` take {format_duration(int(lengths[rows].sum()))} for it; "
+            "`cudaFree` also waits for the GPU. The recorded allocations and frees were repeated "
+            f"without the calls of `empty_cache`: {format_bytes(without.reserved)} would be "
+            f"reserved at the peak instead of {format_bytes(memory.peak)}."
+        ),
+        change=(
+            "Remove the call, or make it after the loop, unless another library or process needs "
+            "the memory meanwhile: the allocator uses what it has cached again."
+        ),
+        certainty="possible",
+        device=memory.device,
+        saved_ns=schedule.saved_alone(change),
+        lines=lines,
+        evidence=Evidence(
+            "api_calls", tuple(rows[:_MOST_SHOWN].tolist()), (int(begin.min()), int(begin.max()))
+        ),
+        schedule=change,
+    )

@@ -1,0 +1,139 @@
+"""R11: a setting of the allocator would reserve less memory, or prevent failed requests."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.reserved_memory import Outcome, ReservedMemory
+from gpuviz.analysis.allocator_settings import (
+    CUPY,
+    EXPANDABLE,
+    TORCH_ALLOCATOR,
+    known_settings,
+    line_to_use,
+)
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What saves a smaller share of the reserved bytes is not worth a setting.
+_LEAST_SHARE = 0.05
+_FRACTION = "per_process_memory_fraction"
+_SPLIT = "max_split_size_mb"
+_OTHER_SPLIT = f"{_SPLIT}:128"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    settings: str
+    condition: str
+
+
+def find(memory: ReservedMemory) -> "Iterator[Finding]":
+    """Find the setting under which the same requests need the least reserved memory.
+
+    Trigger: replayed under another setting, no request fails, and the peak of reserved bytes is at
+    least 5 % lower, or requests failed in the recording. Only if it may matter; see
+    `ReservedMemory.is_crowded`. For a CuPy program, the peak must also be 5 % lower than that of
+    CuPy's own pool, which it uses without gpuviz. An order of
+    allocations that begins with the largest is named as an alternative if it helps, too.
+    """
+    outcomes = [(memory.replayed(each.settings), each) for each in _choices(memory)]
+    helpful = [each for each in outcomes if memory.is_relevant(each[0], _LEAST_SHARE)]
+    if not helpful:
+        return
+    best, choice = min(helpful, key=lambda each: each[0].reserved)
+    if memory.failures or not _uses_cupy(memory) or _is_less_than_cupys(memory, best):
+        yield _finding(memory, best, choice)
+
+
+def _is_less_than_cupys(memory: ReservedMemory, outcome: Outcome) -> bool:
+    pool = memory.replayed(CUPY)
+    return pool.failures > 0 or outcome.reserved <= (1 - _LEAST_SHARE) * pool.reserved
+
+
+def _uses_cupy(memory: ReservedMemory) -> bool:
+    """Return whether the program would use CuPy's pool if it were not recorded."""
+    manifest = memory.recording.manifest
+    return bool(manifest.cupy) and manifest.allocator == "caching"
+
+
+def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
+    """Yield settings to try: each with one change of the program's own."""
+    if memory.own == CUPY:
+        yield _Choice("", "With gpuviz's allocator")
+        yield _Choice(f"{EXPANDABLE}:True", f"With gpuviz's allocator and `{EXPANDABLE}:True`")
+        return
+    if _uses_cupy(memory):
+        yield _Choice(CUPY, "With CuPy's own pool")
+    items = known_settings(memory.recording)
+    for item in items:
+        if not item.startswith(_FRACTION):
+            yield _Choice(",".join(each for each in items if each != item), f"Without `{item}`")
+    for setting, added in ((EXPANDABLE, f"{EXPANDABLE}:True"), (_SPLIT, _OTHER_SPLIT)):
+        others = [each for each in items if not each.startswith(setting)]
+        if len(others) == len(items):
+            yield _Choice(",".join([*items, added]), f"With `{added}`")
+
+
+def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
+    line = memory.line
+    then, size = memory.at_moment, format_bytes(memory.requested)
+    reason = (
+        f"When {named(line.site, line.source)} requested {size}, {format_bytes(then.free)} of "
+        f"{format_bytes(then.reserved)} reserved bytes were free, but no free block could serve "
+        "it. The recorded allocations and frees were repeated under both settings."
+    )
+    if memory.failures:
+        reason += f" The program would reserve at most {format_bytes(best.reserved)}."
+    elif _uses_cupy(memory):
+        reason += (
+            " CuPy's own pool, which the program uses without gpuviz, would reserve "
+            f"{format_bytes(memory.replayed(CUPY).reserved)}."
+        )
+    return Finding(
+        rule="R11",
+        title=f"{choice.condition} {memory.effect(best)}.",
+        reason=reason,
+        change=_change(memory, choice),
+        certainty="certain",
+        device=memory.device,
+        saved_reserved_bytes=memory.saved(best),
+        lines=(line,),
+        evidence=memory.evidence,
+    )
+
+
+def _change(memory: ReservedMemory, choice: _Choice) -> str:
+    return _line(memory, choice) + _other_order(memory)
+
+
+def _other_order(memory: ReservedMemory) -> str:
+    """Return what another order of allocations would achieve, if it helps."""
+    ordered = memory.replayed(memory.own or "", "largest_first")
+    if not memory.is_relevant(ordered, _LEAST_SHARE):
+        return ""
+    if _uses_cupy(memory):
+        pool = memory.replayed(CUPY, "largest_first").reserved
+        if pool > (1 - _LEAST_SHARE) * memory.replayed(CUPY).reserved:
+            return ""
+    return (
+        " Or, with the allocator as it is, allocate the arrays of that time once at the start, "
+        f"largest first, and delete them: then {memory.effect(ordered)}."
+    )
+
+
+def _line(memory: ReservedMemory, choice: _Choice) -> str:
+    manifest = memory.recording.manifest
+    line = line_to_use(memory.recording, choice.settings)
+    if choice.settings == CUPY:
+        return 'Keep CuPy\'s own pool: `gpuviz.record(allocator="observe")`.'
+    if manifest.allocator_name == TORCH_ALLOCATOR:
+        return f"Set the environment variable `{line}`."
+    if _uses_cupy(memory):
+        return (
+            f"Call `{line}` before the first allocation, and `cupy.cuda.set_allocator"
+            "(gpuviz.malloc)` where the program is not recorded."
+        )
+    return f"Call `{line}` before the first allocation."

@@ -1,0 +1,51 @@
+"""R16: freed arrays wait for another stream while requests need new memory."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.advice.reserved_memory import ReservedMemory
+
+_LEAST_SHARE = 0.05
+
+
+def find(memory: "ReservedMemory") -> "Iterator[Finding]":
+    """Find memory that cannot be reused because ``record_stream`` keeps it for another stream.
+
+    Trigger: when the peak of reserved bytes is reached, or a request fails, at least 5 % of the
+    reserved bytes were freed but wait for another stream; and if frees did not wait, the peak would
+    be at least 5 % lower, or no request would fail.
+    """
+    then = memory.at_moment
+    if then.pending_free < _LEAST_SHARE * then.reserved or memory.own is None:
+        return
+    at_once = memory.replayed(memory.own, "no_stream_uses")
+    if not then.pending_free or not memory.is_relevant(at_once, _LEAST_SHARE):
+        return
+    line = memory.line
+    yield Finding(
+        rule="R16",
+        title=f"{format_bytes(then.pending_free)} of freed arrays wait for other streams while "
+        f"{named(line.site, line.source)} needs new memory: without the wait, "
+        f"{memory.effect(at_once)}.",
+        reason=(
+            f"{format_bytes(then.reserved)} were reserved when {format_bytes(memory.requested)} "
+            "were requested. After `record_stream`, an array's memory is not reused until the "
+            "other stream has finished the work queued before the free. The recorded allocations "
+            "and frees were repeated without this."
+        ),
+        change=(
+            "Instead of `record_stream`, let the stream that allocated an array wait for the other "
+            "stream (`wait_event`) before you delete the array: then its memory is reused at once. "
+            "The wait may cost time."
+        ),
+        certainty="possible",
+        device=memory.device,
+        saved_reserved_bytes=memory.saved(at_once),
+        lines=(line,),
+        evidence=memory.evidence,
+    )

@@ -1,0 +1,215 @@
+"""The memory operations of one device of a recording, ready to be repeated by an allocator."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz import _core
+from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.recording.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+Change = Literal["", "one_stream", "no_stream_uses", "no_empty_cache", "largest_first"]
+"""What a replay does otherwise: all blocks on one stream, frees that wait for no other stream, no
+calls of ``empty_cache``, or first the blocks of the peak, largest first, all freed again."""
+# More than any GPU has; for recordings that do not contain the size of their device.
+UNLIMITED = 1 << 44
+# Above all addresses.
+_ELSEWHERE = 1 << 62
+
+
+class DeviceReplay:
+    """The operations of one device, with an allocator and a simulated device.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+        settings: The allocator's settings, or ``cupy`` for CuPy's own pool; by default those of the
+            recording.
+        capacity: Memory of the device in bytes; by default that of the recorded device.
+        change: What is done otherwise.
+
+    Attributes:
+        capacity: Memory of the device in bytes; 0 if unknown, and then unlimited.
+        device: The simulated device.
+        allocator: The allocator that repeats the operations.
+        events: The recorded events.
+        initial_events: The number of events that describe what existed before the recording.
+        operations: What they repeat.
+        rows: For each of the events, its row of the recording.
+
+    Raises:
+        ValueError: ``settings`` has an unknown key or a bad value.
+    """
+
+    def __init__(
+        self,
+        recording: "Recording",
+        device: int,
+        settings: str | None,
+        capacity: int | None,
+        change: Change = "",
+    ) -> None:
+        import numpy as np
+
+        self.capacity = total_memory(recording, device) if capacity is None else capacity
+        self.rows, actions = _changed(recording, device, change)
+        initial = recording.manifest.initial_events
+        self.initial_events = int(np.argmax(np.append(self.rows, initial) >= initial))
+        self.events = _recorded_events(recording, device, self.rows, actions, change)
+        self.operations = self._operations(recording, settings)
+        limit = self.operations.inferred_limit
+        if settings == CUPY and limit is not None:
+            # A limit of CuPy's pool has another effect than a full device, which it was.
+            self.capacity = limit
+            self.operations = self._operations(recording, settings)
+        self._settings = parsed(recording, settings)
+        self.device = _core.SimulatedDevice(self.capacity or UNLIMITED, ordinal=device)
+        self.allocator: _core.Allocator
+        if settings == CUPY:
+            self.allocator = _core.CupyPool(self.device)
+        else:
+            self.allocator = _core.CachingAllocator(self.device, self._settings)
+
+    def outcome(self) -> _core.ReplayOutcome:
+        """Repeat the operations, once, and return what they led to."""
+        outcome = _core.ReplayOutcome(
+            initial_events=self.initial_events, large_page=self._settings.large_segment_size
+        )
+        self.allocator.attach(outcome)
+        program = self.operations.program
+        _core.Replayer(program, self.device, self.allocator, outcome).run()
+        self.allocator.detach()
+        outcome.finish()
+        return outcome
+
+    def _operations(self, recording: "Recording", settings: str | None) -> _core.RecordedOperations:
+        manifest = recording.manifest
+        recorded, own = allocator_settings(recording), parsed(recording, settings)
+        of_gpuviz = manifest.allocator == "caching"
+        filters = _core.CachingAllocator.PoolFilter
+        return self.events.operations(
+            settings=recorded if own.per_process_memory_fraction is None else own,
+            initial_events=self.initial_events,
+            capacity=self.capacity,
+            lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
+            keeps_settings=settings != CUPY and _are_alike(own, recorded),
+            keeps_limits=settings is None or own.per_process_memory_fraction is None,
+            pool_filter=filters.this_thread if of_gpuviz else filters.everything,
+        )
+
+
+def total_memory(recording: "Recording", device: int) -> int:
+    """Return the memory of a device in bytes; 0 if unknown."""
+    rows = recording.table("devices").to_pylist()
+    return next((int(row["total_memory"]) for row in rows if row["id"] == device), 0)
+
+
+def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:
+    """Return settings of torch's allocator; those of the recording if None."""
+    if settings is None:
+        return allocator_settings(recording)
+    return _core.AllocatorSettings.parse("" if settings == CUPY else settings)
+
+
+def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) -> bool:
+    """Return whether two settings differ at most in the fraction of memory."""
+    compared = (
+        "max_split_size",
+        "max_non_split_rounding_size",
+        "large_segment_size",
+        "garbage_collection_threshold",
+        "expandable_segments",
+        "roundup_power2_divisions",
+    )
+    return all(getattr(first, name) == getattr(second, name) for name in compared)
+
+
+def _has_empty_cache(recording: "Recording") -> bool:
+    import numpy as np
+
+    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    return bool(np.any(actions == ACTIONS.index("empty_cache")))
+
+
+def _changed(
+    recording: "Recording", device: int, change: Change
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the rows of the recording that are repeated, and the action of each."""
+    import numpy as np
+
+    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    rows = np.arange(len(actions))
+    requested, completed = map(ACTIONS.index, ("free_requested", "free_completed"))
+    if change == "no_empty_cache":
+        rows = rows[actions != ACTIONS.index("empty_cache")]
+    elif change == "no_stream_uses":
+        rows = rows[~np.isin(actions, [completed, ACTIONS.index("record_stream")])]
+        rows = np.repeat(rows, np.where(actions[rows] == requested, 2, 1))
+        twice = np.diff(rows, prepend=-1) == 0
+        return rows, np.where(twice, completed, actions[rows]).astype(actions.dtype)
+    elif change == "largest_first":
+        initial = recording.manifest.initial_events
+        blocks = _largest_first(recording, device)
+        frees = np.tile(np.array([requested, completed], actions.dtype), len(blocks))
+        rows = np.concatenate([rows[:initial], blocks, np.repeat(blocks, 2), rows[initial:]])
+        return rows, np.concatenate([actions[:initial], actions[blocks], frees, actions[initial:]])
+    return rows, actions[rows]
+
+
+def _largest_first(recording: "Recording", device: int) -> "NDArray[Any]":
+    """Return the allocations of the blocks that exist at the peak of reserved bytes, largest first.
+
+    The block whose request led to the peak is one of them.
+    """
+    import numpy as np
+
+    initial = recording.manifest.initial_events
+    events = recording.table("memory_events")
+    actions, size = codes(events["action"], ACTIONS), plain(events["size"])
+    there = plain(events["device"]) == device
+    made, released = (
+        there & np.isin(actions, list(map(ACTIONS.index, names)))
+        for names in (("segment_alloc", "segment_map"), ("segment_free", "segment_unmap"))
+    )
+    reserved = np.cumsum(np.where(made, size, 0) - np.where(released, size, 0))
+    peak = initial + int(np.argmax(reserved[initial:])) if len(reserved) > initial else initial
+    blocks = _core.lifetimes(recording.memory_columns, initial, device)
+    begin, end = blocks["begin"], blocks["end"]
+    request = begin[np.searchsorted(begin, peak)] if peak <= begin.max(initial=-1) else peak
+    exist = (begin >= initial) & (begin <= request) & (end > request)
+    allocations: NDArray[Any] = begin[exist]
+    return allocations[np.argsort(-size[allocations], kind="stable")]
+
+
+def _recorded_events(
+    recording: "Recording",
+    device: int,
+    rows: "NDArray[Any]",
+    actions: "NDArray[Any]",
+    change: Change,
+) -> _core.RecordedEvents:
+    import numpy as np
+
+    table = recording.table("memory_events")
+    names = [field.name for field in schemas()["memory_events"] if field.name != "action"]
+    columns = {name: plain(table[name]) for name in names}
+    if change:
+        columns = {name: values[rows] for name, values in columns.items()}
+    if change == "largest_first":
+        # At addresses of their own, as they are freed before they are allocated as recorded.
+        begin = recording.manifest.initial_events
+        end = begin + len(rows) - table.num_rows
+        columns["address"][begin:end] += _ELSEWHERE
+    columns["action"] = actions
+    known = recording.table("streams")
+    handles = plain(known["handle"])
+    return _core.RecordedEvents(
+        {name: np.ascontiguousarray(values) for name, values in columns.items()},
+        device,
+        np.ascontiguousarray(plain(known["id"])),
+        np.ascontiguousarray(np.zeros_like(handles) if change == "one_stream" else handles),
+    )

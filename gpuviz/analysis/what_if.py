@@ -1,0 +1,253 @@
+"""A recording's memory under other settings of the allocator, and under other allocators."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.device_replay import DeviceReplay, parsed, total_memory
+from gpuviz.recording.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from gpuviz.recording.recording import Recording
+
+RECORDED = "recorded"
+# The settings of torch that change what a program needs, most often helpful first.
+SETTINGS_THAT_MATTER = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:32",
+    "max_split_size_mb:128",
+    "roundup_power2_divisions:8",
+    "expandable_segments:True,roundup_power2_divisions:8",
+)
+_MIB = 1 << 20
+# The driver reserves memory for cudaMallocAsync in these units on an H200, and maps nothing below
+# the other.
+_ASYNC_UNIT = 32 * _MIB
+_PAGE = 2 * _MIB
+_LEAST_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCalls:
+    """Calls of the driver that change reserved memory, with the bytes of segments.
+
+    Pages are those of expandable segments.
+    """
+
+    segments_made: int
+    bytes_made: int
+    segments_released: int
+    bytes_released: int
+    pages_mapped: int
+    pages_unmapped: int
+
+    @classmethod
+    def of(cls, outcome: _core.ReplayOutcome) -> "DriverCalls":
+        """Return the calls of a replay."""
+        return cls(**{each.name: getattr(outcome, each.name) for each in fields(cls)})
+
+    @property
+    def estimated_ns(self) -> float:
+        """The time of these calls in ns, without waiting for work of the GPU.
+
+        From medians of 20 calls each on an idle H200, of 2 MiB to 4 GiB, and of pages of 2 and
+        20 MiB.
+        """
+        return (
+            60_000 * self.segments_made
+            + 50 * self.bytes_made / _MIB
+            + 45_000 * self.segments_released
+            + 620 * self.bytes_released / _MIB
+            + 45_000 * self.pages_mapped
+            + 38_000 * self.pages_unmapped
+        )
+
+    def facts(self) -> dict[str, int]:
+        """Return the columns about these calls."""
+        calls = self.segments_made + self.segments_released
+        calls += self.pages_mapped + self.pages_unmapped
+        return {"driver_calls": calls, "driver_ns": round(self.estimated_ns)}
+
+
+def what_if(
+    recording: "Recording",
+    settings: "str | Iterable[str] | None" = None,
+    *,
+    capacity: int | None = None,
+    device: int | None = None,
+) -> "pa.Table":
+    """Return what the recording's memory would be under other settings of the allocator.
+
+    Raises:
+        ValueError: There is no such device, ``capacity`` is less than 1, a setting has an unknown
+            key or a bad value, or the recording lacks the description of a device or stream.
+    """
+    import pyarrow as pa
+
+    device = recording.device_or_first(device)
+    if capacity is not None and capacity < 1:
+        raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
+    if settings is None:
+        settings = _sweep(recording, is_other_device=capacity is not None)
+    asked = (settings,) if isinstance(settings, str) else tuple(settings)
+    rows = [_recorded(recording, device)]
+    for each in asked:
+        if each.strip() == ASYNC:
+            rows.append(_async(recording, device, capacity))
+        else:
+            rows.append(_replayed(recording, device, each.strip(), capacity))
+    return pa.Table.from_pylist(rows, schema=_schema())
+
+
+def _sweep(recording: "Recording", *, is_other_device: bool) -> list[str]:
+    """Return the settings that matter; the recording's own too if its device is replaced."""
+    own = ",".join(known_settings(recording))
+    others = [each for each in SETTINGS_THAT_MATTER if each != own]
+    return [*([own] if is_other_device else []), *others, CUPY, ASYNC]
+
+
+def _schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    whole, text, share = pa.int64(), pa.string(), pa.float64()
+    return pa.schema(
+        {
+            "settings": text,
+            "peak_allocated": whole,
+            "peak_reserved": whole,
+            "peak_reserved_lower": whole,
+            "num_alloc_retries": whole,
+            "num_ooms": whole,
+            "first_failure": whole,
+            "first_failure_ns": whole,
+            "segments": whole,
+            "fragmentation": share,
+            "driver_calls": whole,
+            "driver_ns": whole,
+        }
+    )
+
+
+def _recorded(recording: "Recording", device: int) -> dict[str, Any]:
+    """Return the row of the recording itself."""
+    import numpy as np
+
+    stats = recording.memory_stats(device)
+    at_peak = recording.fragmentation("peak", device)
+    events = recording.tables["memory_events"]
+    actions = codes(events["action"], ACTIONS)
+    of_device = plain(events["device"]) == device
+    failed = np.flatnonzero(of_device & (actions == ACTIONS.index("oom")))
+    # Without segments (RMM's logs) nothing is known about reserved memory.
+    reserved = stats["reserved_bytes.all.peak"] or None
+    return {
+        "settings": RECORDED,
+        "peak_allocated": recording.peak(device).bytes,
+        "peak_reserved": reserved,
+        "peak_reserved_lower": reserved,
+        "num_alloc_retries": stats["num_alloc_retries"],
+        "num_ooms": len(failed),
+        "segments": stats["segment.all.peak"] if reserved else None,
+        "fragmentation": 1 - at_peak.utilization if reserved else None,
+        **(_recorded_calls(recording, device).facts() if reserved else {}),
+        **_failure(recording, int(failed[0]) if len(failed) else -1),
+    }
+
+
+def _recorded_calls(recording: "Recording", device: int) -> DriverCalls:
+    import numpy as np
+
+    events = recording.tables["memory_events"]
+    actions = codes(events["action"], ACTIONS)
+    sizes, pools = plain(events["size"]), plain(events["pool"])
+    there = plain(events["device"]) == device
+    there[: recording.manifest.initial_events] = False
+    page = np.where(pools % 2 == 1, parsed(recording, None).large_segment_size, _PAGE)
+    pages = -(-sizes // page)
+    rows = {name: there & (actions == ACTIONS.index(name)) for name in ACTIONS}
+    return DriverCalls(
+        segments_made=int(np.count_nonzero(rows["segment_alloc"])),
+        bytes_made=int(sizes[rows["segment_alloc"]].sum()),
+        segments_released=int(np.count_nonzero(rows["segment_free"])),
+        bytes_released=int(sizes[rows["segment_free"]].sum()),
+        pages_mapped=int(pages[rows["segment_map"]].sum()),
+        pages_unmapped=int(pages[rows["segment_unmap"]].sum()),
+    )
+
+
+def _failure(recording: "Recording", row: int) -> dict[str, Any]:
+    times = recording.tables["memory_events"]["time"]
+    return {
+        "first_failure": row if row >= 0 else None,
+        "first_failure_ns": times[row].as_py() if row >= 0 else None,
+    }
+
+
+def _replayed(
+    recording: "Recording", device: int, settings: str, capacity: int | None
+) -> dict[str, Any]:
+    replayed = DeviceReplay(recording, device, settings, capacity)
+    found = replayed.outcome()
+    stats = replayed.allocator.memory_stats()
+    reserved = found.reserved_at_peak
+    return {
+        "settings": settings,
+        "peak_allocated": found.peak_allocated,
+        "peak_reserved": found.peak_reserved,
+        "peak_reserved_lower": found.peak_reserved,
+        "num_alloc_retries": stats["num_alloc_retries"],
+        "num_ooms": found.failures,
+        "segments": stats["segment.all.peak"],
+        "fragmentation": 1 - found.active_at_peak / reserved if reserved else 0.0,
+        **DriverCalls.of(found).facts(),
+        **_failure(recording, found.first_failure),
+    }
+
+
+def _async(recording: "Recording", device: int, capacity: int | None) -> dict[str, Any]:
+    """Return bounds for cudaMallocAsync with a pool that keeps its memory.
+
+    The driver's rules are unknown, and depend on when the GPU has finished. From below: the bytes
+    that the program holds, in pages. From above: no memory is used again by another stream, or for
+    a request of another power of two.
+    """
+    import numpy as np
+
+    initial = recording.manifest.initial_events
+    rows = _core.lifetimes(recording.memory_columns, initial, device)
+    events = recording.tables["memory_events"]
+    allocations = rows["begin"]
+    requested = plain(events["requested_size"])[allocations]
+    size = np.where(requested > 0, requested, plain(events["size"])[allocations])
+    # What begins at a place comes after what ends there.
+    places = np.concatenate([rows["end"], np.maximum(allocations, initial - 1)])
+    order = np.argsort(places, kind="stable")
+    load = int(np.cumsum(np.concatenate([-size, size])[order]).max(initial=0))
+    power = np.ceil(np.log2(np.maximum(size, _LEAST_BLOCK))).astype(np.int64)
+    _, stream = np.unique(plain(events["stream"])[allocations], return_inverse=True)
+    shared = (stream << 6 | power).astype(np.int32)
+    block = order % max(len(size), 1)
+    together = np.argsort(shared[block], kind="stable")
+    order, block = order[together], block[together]
+    # All blocks of a class end, at the latest at the end: its sum begins and ends at 0.
+    held = np.cumsum(np.where(order < len(size), -1, 1) << power[block])
+    first = np.flatnonzero(np.diff(shared[block], prepend=-1))
+    upper = int(np.maximum.reduceat(held, first).sum()) if len(first) else 0
+    upper = -(-upper // _ASYNC_UNIT) * _ASYNC_UNIT
+    lower = -(-load // _PAGE) * _PAGE
+    room = total_memory(recording, device) if capacity is None else capacity
+    return {
+        "settings": ASYNC,
+        "peak_allocated": load,
+        "peak_reserved": upper,
+        "peak_reserved_lower": lower,
+        # Between the bounds it is unknown.
+        "num_ooms": 0 if not room or upper <= room else None,
+    }

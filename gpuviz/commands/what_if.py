@@ -1,0 +1,133 @@
+"""``gpuviz what-if``: a recorded program's memory under other settings of the allocator."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuviz.analysis.allocator_settings import known_settings, line_to_use
+from gpuviz.commands.progress import reading, writing
+from gpuviz.errors import GpuvizError
+from gpuviz.formats.output_path import check_output
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_share,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.recording.recording import Recording
+
+_UNKNOWN = "-"
+_DEFAULT = "PyTorch's defaults"
+_HEADER = ("settings", "reserved", "allocated", "unused", "failed", "retries", "driver calls")
+# A setting is worth a line only if it saves this share of the reserved bytes.
+_LEAST_SHARE = 0.01
+
+
+def run(  # noqa: PLR0913 - a value for each option
+    file: Path,
+    *,
+    settings: tuple[str, ...],
+    capacity: int | None,
+    device: int | None,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Print a row for the recording and each setting, and write the recording of one.
+
+    Raises:
+        GpuvizError: The file cannot be read as a recording, a setting or the device is unknown, or
+            the output cannot be written.
+    """
+    if output is not None:
+        if len(settings) != 1:
+            raise GpuvizError("--output writes the recording of one SETTING; name exactly one.")
+        check_output(output, force=force)
+    recording = reading(file)
+    try:
+        rows = recording.what_if(settings or None, capacity=capacity, device=device).to_pylist()
+        replayed = None if output is None else _replayed(recording, settings[0], capacity)
+    except ValueError as error:
+        raise GpuvizError(str(error)) from None
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        click.echo(
+            "\n".join([*_table(rows), *_conclusions(recording, rows, moved=capacity is not None)])
+        )
+    if output is not None and replayed is not None:
+        with writing(output):
+            replayed.save(output, overwrite=force)
+        click.echo(f"Wrote {output}", err=as_json)
+
+
+def _replayed(recording: "Recording", settings: str, capacity: int | None) -> "Recording":
+    from gpuviz.simulation.replay import replay
+
+    return replay(recording, settings=settings, capacity=capacity)
+
+
+def _table(rows: list[dict[str, Any]]) -> "Iterator[str]":
+    cells = [_HEADER, *(_cells(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        aligned = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *aligned])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    lower, upper = row["peak_reserved_lower"], row["peak_reserved"]
+    reserved = _or_unknown(upper, format_bytes)
+    if lower != upper:
+        reserved = f"{format_bytes(lower)} to {reserved}"
+    calls = _or_unknown(row["driver_calls"], format_count)
+    if row["driver_ns"] is not None:
+        calls += f" ({format_duration(row['driver_ns'])})"
+    return (
+        row["settings"] or _DEFAULT,
+        reserved,
+        format_bytes(row["peak_allocated"]),
+        _or_unknown(row["fragmentation"], format_share),
+        _or_unknown(row["num_ooms"], format_count),
+        _or_unknown(row["num_alloc_retries"], format_count),
+        calls,
+    )
+
+
+def _or_unknown(value: Any, form: Any) -> str:
+    return _UNKNOWN if value is None else str(form(value))
+
+
+def _conclusions(
+    recording: "Recording", rows: list[dict[str, Any]], *, moved: bool
+) -> "Iterator[str]":
+    """Yield when the first request fails, and which setting needs the least memory."""
+    for row in rows:
+        if row["first_failure_ns"] is not None:
+            fails = format_counted(row["num_ooms"], "request fails", "requests fail")
+            first = format_duration(row["first_failure_ns"])
+            yield f"{row['settings'] or _DEFAULT}: {fails}, the first after {first}."
+    own = ",".join(known_settings(recording))
+    others = [row for row in rows[1:] if row["settings"] != own and row["num_ooms"] == 0]
+    # On another device, only the replay of the program's own settings can be compared.
+    before = next((row for row in rows[1:] if row["settings"] == own), None) if moved else rows[0]
+    if before is None or before["peak_reserved"] is None or not others:
+        return
+    best = min(others, key=lambda row: int(row["peak_reserved"]))
+    least, name = best["peak_reserved"], best["settings"] or _DEFAULT
+    bound = "" if best["peak_reserved_lower"] == least else "at most "
+    if before["num_ooms"]:
+        yield f"With {name}, which reserves {bound}{format_bytes(least)}, no request fails:"
+    elif least <= before["peak_reserved"] * (1 - _LEAST_SHARE):
+        instead = format_bytes(before["peak_reserved"])
+        yield f"{name} reserves {bound}{format_bytes(least)} instead of {instead}:"
+    else:
+        return
+    yield f"  {line_to_use(recording, best['settings'])}"

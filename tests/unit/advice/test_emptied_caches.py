@@ -1,0 +1,114 @@
+"""R10: the cache of the allocator is released in a loop."""
+
+from dataclasses import replace
+
+import pytest
+
+import gpuviz
+from gpuviz.recording.recording import Recording
+from tests.unit.advice.programs import MIB
+from tests.unit.advice.timed_programs import small, timed
+
+
+def empties(gpu, *, every=1, on_host=3e-4, sizes=(100, 300)):
+    for number in range(12):
+        arrays = [gpu.empty(size * MIB) for size in sizes]
+        gpu.launch("work", duration=2e-4, writes=arrays)
+        gpu.work_on_host(on_host)
+        del arrays
+        if every and number % every == 0:
+            gpu.empty_cache()
+
+
+def keeps(gpu):
+    empties(gpu, every=0)
+
+
+def waits(gpu):
+    empties(gpu, on_host=1e-9)
+
+
+def keeps_without_waiting(gpu):
+    empties(gpu, every=0, on_host=1e-9)
+
+
+def grows(gpu):
+    """Each round needs a larger segment than any before."""
+    for number in range(12):
+        array = gpu.empty((100 + 20 * number) * MIB)
+        gpu.launch("work", duration=2e-4, writes=[array])
+        del array
+        gpu.empty_cache()
+
+
+def length(program):
+    """Return the ns of a program."""
+    calls = timed(program).table("api_calls")
+    return max(calls["end"].to_pylist()) - min(calls["time"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(empties, keeps), (waits, keeps_without_waiting)], ids=["host", "gpu"]
+)
+def test_a_loop_that_releases_the_cache_is_found_and_saves_what_was_predicted(before, after):
+    (finding,) = small(before, "R10")
+
+    assert finding.saved_ns == pytest.approx(length(before) - length(after), rel=0.2)
+    assert finding.saved_ns > 1_000_000
+    assert small(after, "R10") == []
+
+
+def test_the_finding_says_what_is_allocated_again():
+    (finding,) = small(empties, "R10")
+
+    assert finding.title == (
+        "The cache of the allocator is released 12 times, and 22 segments are allocated again."
+    )
+    assert finding.reason == (
+        "`cudaMalloc` and `cudaFree` take 1.15 ms for it; `cudaFree` also waits for the GPU. The "
+        "recorded allocations and frees were repeated without the calls of `empty_cache`: 400 MiB "
+        "would be reserved at the peak instead of 400 MiB."
+    )
+    assert finding.change == (
+        "Remove the call, or make it after the loop, unless another library or process needs the "
+        "memory meanwhile: the allocator uses what it has cached again."
+    )
+    assert [each.source for each in finding.lines] == ["gpu.empty_cache()"]
+    assert finding.certainty == "possible"
+
+
+def test_a_cache_that_is_released_a_few_times_is_no_finding():
+    assert small(lambda gpu: empties(gpu, every=4), "R10") == []
+
+
+def test_a_cache_that_would_not_be_used_again_is_no_finding():
+    assert small(grows, "R10") == []
+
+
+def test_a_cache_without_which_requests_would_fail_is_no_finding():
+    def program(gpu):
+        parts = []
+        for number in range(12):
+            array = gpu.empty((700 if number % 2 else 600) * MIB)
+            gpu.launch("work", duration=2e-4, writes=[array])
+            del array, parts[:]
+            gpu.empty_cache()
+            # From the cached segment, which can then not be released.
+            parts.append(gpu.empty(20 * MIB))
+
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        program(gpu)
+        gpu.synchronize()
+
+    found = recorder.recording.findings(small=True)
+    assert [each for each in found if each.rule == "R10"] == []
+
+
+def test_calls_of_the_driver_that_were_not_recorded_are_not_guessed():
+    recording = timed(empties)
+    calls = recording.tables["api_calls"]
+    tables = {**recording.tables, "api_calls": calls.slice(0, calls.num_rows // 2)}
+    found = Recording(tables, replace(recording.manifest)).findings(small=True)
+
+    assert [each for each in found if each.rule == "R10"] == []

@@ -1,0 +1,454 @@
+"""R11, R15 and R16: what the allocator reserves, and failed requests."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuviz
+from gpuviz import _core
+from gpuviz.advice.text import saving
+from gpuviz.recording.recording import Recording
+from tests.examples import examples
+from tests.unit.advice.programs import MIB
+from tests.unit.replay.test_replay import SHIPPED, shipped
+from tests.unit.replay.test_what_if import (
+    EXPANDABLE,
+    large_before_small,
+    parts_of_a_segment,
+    random_gpu_program,
+    small_before_large,
+)
+
+
+def recorded(program, *, memory=320, settings=""):
+    """Return the recording of a program on a GPU with this many MiB."""
+    gpu = gpuviz.SimulatedGPU(memory=memory * MIB, settings=settings)
+    with gpuviz.record(device=gpu) as recorder:
+        with suppress(_core.OutOfMemoryError):
+            program(gpu)
+        gpu.synchronize()
+    return recorder.recording
+
+
+def rules(recording):
+    return [each.rule for each in recording.findings(small=True) if each.saved_reserved_bytes]
+
+
+def one(recording, rule):
+    (finding,) = (each for each in recording.findings(small=True) if each.rule == rule)
+    return finding
+
+
+def peak(recording):
+    return recording.memory_stats()["reserved_bytes.all.peak"]
+
+
+def of(recording, **fields):
+    """Return a recording with other facts in its manifest."""
+    return Recording(recording.tables, replace(recording.manifest, **fields))
+
+
+def large_first(gpu):
+    largest = [gpu.empty(32 * MIB) for _ in range(4)]
+    del largest
+    return small_before_large(gpu)
+
+
+def test_a_setting_that_reserves_less_is_found_and_saves_what_was_predicted():
+    before, after = recorded(small_before_large), recorded(small_before_large, settings=EXPANDABLE)
+    finding = one(before, "R11")
+
+    assert finding.saved_reserved_bytes == peak(before) - peak(after) == 116 * MIB
+    assert finding.saved_bytes == finding.saved_ns == 0
+    assert finding.title == (
+        "With `expandable_segments:True` the allocator would reserve 140 MiB instead of 256 MiB."
+    )
+    assert finding.reason == (
+        "When `return [gpu.empty(32 * MIB) for _ in range(4)]` requested 32.0 MiB, 128 MiB of 224 "
+        "MiB reserved bytes were free, but no free block could serve it. The recorded allocations "
+        "and frees were repeated under both settings."
+    )
+    assert finding.change == (
+        'Call `gpuviz.set_allocator_settings("expandable_segments:True")` before the first '
+        "allocation. Or, with the allocator as it is, allocate the arrays of that time once at the "
+        "start, largest first, and delete them: then the allocator would reserve 128 MiB instead "
+        "of 256 MiB."
+    )
+    assert peak(recorded(large_first)) == 128 * MIB
+    assert saving(finding) == "116 MiB of reserved memory"
+    assert [each.amount for each in finding.lines] == ["32.0 MiB"]
+    assert rules(before) == ["R11"]
+    assert rules(after) == []
+
+
+def test_what_reserves_no_less_under_another_setting_is_no_finding():
+    assert rules(recorded(large_before_small, memory=200)) == []
+
+
+def test_on_a_device_that_is_mostly_empty_nothing_is_said():
+    assert rules(recorded(small_before_large, memory=1024)) == []
+
+
+def test_a_failed_request_that_would_succeed_is_found():
+    before = recorded(parts_of_a_segment)
+    after = recorded(parts_of_a_segment, settings=EXPANDABLE)
+    finding = one(before, "R11")
+
+    assert (before.memory_stats()["num_ooms"], after.memory_stats()["num_ooms"]) == (1, 0)
+    # 240 MiB and the request of 100 MiB, instead of the 240 MiB of the other program.
+    assert finding.saved_reserved_bytes == 340 * MIB - peak(after) == 100 * MIB
+    assert finding.title == (
+        "With `expandable_segments:True` the request that failed would have succeeded."
+    )
+    assert finding.reason == (
+        "When `return [*blocks, gpu.empty(100 * MIB)]` requested 100 MiB, 120 MiB of 240 MiB "
+        "reserved bytes were free, but no free block could serve it. The recorded allocations and "
+        "frees were repeated under both settings. The program would reserve at most 240 MiB."
+    )
+    assert rules(before) == ["R11"]
+
+
+def test_another_order_is_named_only_if_it_helps():
+    assert one(recorded(parts_of_a_segment), "R11").change == (
+        'Call `gpuviz.set_allocator_settings("expandable_segments:True")` before the first '
+        "allocation."
+    )
+
+
+def test_several_failed_requests_are_counted():
+    def program(gpu):
+        segment = gpu.empty(240 * MIB)
+        del segment
+        blocks = [gpu.empty(60 * MIB) for _ in range(4)]
+        blocks[0] = blocks[2] = None
+        for _ in range(3):
+            with suppress(_core.OutOfMemoryError):
+                gpu.empty(100 * MIB)
+
+    assert one(recorded(program), "R11").title == (
+        "With `expandable_segments:True` none of the 3 requests that failed would have failed."
+    )
+
+
+def test_a_request_that_fails_under_every_setting_is_no_finding():
+    def program(gpu):
+        blocks = [gpu.empty(60 * MIB) for _ in range(5)]
+        return [*blocks, gpu.empty(60 * MIB)]
+
+    recording = recorded(program)
+
+    assert recording.memory_stats()["num_ooms"] == 1
+    assert rules(recording) == []
+
+
+def reserves_for_larger(gpu):
+    large = gpu.empty(128 * MIB)
+    del large
+    return [gpu.empty(40 * MIB) for _ in range(3)]
+
+
+def test_a_setting_of_the_program_that_costs_memory_is_found():
+    setting = "max_split_size_mb:32"
+    before = recorded(reserves_for_larger, settings=f"{setting},roundup_power2_divisions:4")
+    after = recorded(reserves_for_larger, settings="roundup_power2_divisions:4")
+    finding = one(before, "R11")
+
+    assert finding.title == (
+        "Without `max_split_size_mb:32` the allocator would reserve 128 MiB instead of 248 MiB."
+    )
+    assert finding.saved_reserved_bytes == peak(before) - peak(after) == 120 * MIB
+    assert finding.change == (
+        'Call `gpuviz.set_allocator_settings("roundup_power2_divisions:4")` before the first '
+        "allocation."
+    )
+
+
+def test_a_program_of_torch_gets_its_environment_variable():
+    recording = recorded(small_before_large)
+    finding = one(
+        of(recording, allocator="observe", allocator_name="PyTorch's caching allocator"), "R11"
+    )
+
+    assert finding.change.startswith(
+        "Set the environment variable `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Or"
+    )
+
+
+def test_a_program_of_cupy_is_told_what_its_own_pool_would_reserve():
+    finding = one(of(recorded(small_before_large), cupy="14.2.0"), "R11")
+
+    assert finding.reason.endswith(
+        "CuPy's own pool, which the program uses without gpuviz, would reserve 256 MiB."
+    )
+    assert finding.change.startswith(
+        'Call `gpuviz.set_allocator_settings("expandable_segments:True")` before the first '
+        "allocation, and `cupy.cuda.set_allocator(gpuviz.malloc)` where the program is not "
+        "recorded."
+    )
+
+
+def odd_sizes(gpu):
+    """Requests of 11 MiB for which torch's allocator makes segments of 12 MiB, and CuPy's not."""
+    return [gpu.empty(11 * MIB) for _ in range(20)]
+
+
+def test_what_only_gpuvizs_allocator_reserves_is_no_finding_about_a_program_of_cupy():
+    recording = recorded(odd_sizes)
+
+    assert rules(of(recording, cupy="14.2.0")) == []
+    assert [row["settings"] for row in recording.what_if("cupy").to_pylist()][1:] == ["cupy"]
+
+
+def test_a_request_that_cupys_own_pool_would_serve_is_said():
+    recording = recorded(odd_sizes, memory=230)
+    finding = one(of(recording, cupy="14.2.0"), "R11")
+    pool = gpuviz.replay(recording, settings="cupy")
+
+    assert recording.memory_stats()["num_ooms"] == 1
+    assert pool.memory_stats()["num_ooms"] == 0
+    assert finding.title == "With CuPy's own pool the request that failed would have succeeded."
+    assert finding.change == 'Keep CuPy\'s own pool: `gpuviz.record(allocator="observe")`.'
+    assert finding.saved_reserved_bytes == 239 * MIB - peak(pool)
+
+
+def test_a_program_on_cupys_pool_can_use_gpuvizs():
+    observed = gpuviz.replay(recorded(small_before_large), settings="cupy")
+    finding = one(observed, "R11")
+
+    assert finding.title == (
+        "With gpuviz's allocator and `expandable_segments:True` the allocator would reserve 140 "
+        "MiB instead of 256 MiB."
+    )
+    assert finding.change.startswith(
+        'Call `gpuviz.set_allocator_settings("expandable_segments:True"); '
+        "cupy.cuda.set_allocator(gpuviz.malloc)` before the first allocation."
+    )
+    assert finding.saved_reserved_bytes == 116 * MIB
+
+
+def test_other_allocators_and_incomplete_recordings_are_not_judged():
+    recording = recorded(small_before_large)
+
+    assert rules(of(recording, allocator="observe", allocator_name="RMM")) == []
+    assert rules(of(recording, dropped=1)) == []
+
+
+def test_a_recording_that_a_replay_does_not_reproduce_is_not_judged():
+    assert rules(of(recorded(reserves_for_larger), settings="max_split_size_mb:32")) == []
+    assert rules(of(recorded(small_before_large), settings=EXPANDABLE)) == []
+
+
+def two_phases(gpu):
+    first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    gpuviz.name_stream(first, "first")
+    with first:
+        blocks = [gpu.empty(32 * MIB) for _ in range(4)]
+    del blocks
+    with second:
+        blocks = [gpu.empty(32 * MIB) for _ in range(4)]
+    del blocks
+
+
+def one_stream(gpu):
+    first = gpu.Stream(non_blocking=True)
+    for _ in range(2):
+        with first:
+            blocks = [gpu.empty(32 * MIB) for _ in range(4)]
+        del blocks
+
+
+def both_at_once(gpu):
+    first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    with first:
+        blocks = [gpu.empty(32 * MIB) for _ in range(4)]
+    with second:
+        blocks += [gpu.empty(32 * MIB) for _ in range(4)]
+
+
+def test_memory_cached_for_another_stream_is_found_and_one_stream_saves_what_was_predicted():
+    before, after = recorded(two_phases), recorded(one_stream)
+    finding = one(before, "R15")
+
+    assert finding.saved_reserved_bytes == peak(before) - peak(after) == 128 * MIB
+    assert finding.title == (
+        "128 MiB is cached for `first` while `blocks = [gpu.empty(32 * MIB) for _ in range(4)]` "
+        "needs new memory: on one stream, the allocator would reserve 128 MiB instead of 256 MiB."
+    )
+    assert finding.reason == (
+        "224 MiB were reserved when 32.0 MiB were requested on another stream. The allocator "
+        "reuses memory only on the stream that allocated it. The recorded allocations and frees "
+        "were repeated on one stream."
+    )
+    assert finding.change == (
+        "Allocate the arrays on one stream, and order the streams that use them with events "
+        "(`wait_event`)."
+    )
+    assert finding.certainty == "possible"
+    assert rules(before) == ["R15"]
+    assert rules(after) == []
+
+
+def test_streams_that_need_their_memory_at_once_are_no_finding():
+    assert rules(recorded(both_at_once)) == []
+
+
+def lanes(gpu, *, overlap):
+    streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
+    for number in range(6):
+        with streams[number % 2] as stream:
+            array = gpu.empty(100 * MIB)
+            gpu.launch("work", duration=5e-3, share=0.4, writes=[array])
+            if not overlap:
+                stream.synchronize()
+        del array
+
+
+def test_streams_that_work_at_the_same_time_need_memory_of_their_own():
+    after_each_other = recorded(lambda gpu: lanes(gpu, overlap=False))
+    at_once = recorded(lambda gpu: lanes(gpu, overlap=True))
+
+    assert at_once.overlap().devices[0].concurrency > 1.2
+    assert rules(after_each_other) == ["R15"]
+    assert one(after_each_other, "R15").saved_reserved_bytes == 100 * MIB
+    assert rules(at_once) == []
+
+
+def test_without_recorded_work_a_stream_that_needs_its_memory_again_is_no_finding():
+    def program(gpu):
+        first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+        for stream in (first, second, first):
+            with stream:
+                blocks = [gpu.empty(32 * MIB) for _ in range(4)]
+            del blocks
+
+    assert rules(recorded(program)) == []
+
+
+def test_a_request_that_fails_because_of_another_streams_cache_is_found():
+    def program(gpu):
+        first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+        with first:
+            segment = gpu.empty(240 * MIB)
+            del segment
+            kept, blocks = gpu.empty(20 * MIB), [gpu.empty(100 * MIB) for _ in range(2)]
+            del blocks
+        with second:
+            return [kept, gpu.empty(100 * MIB), gpu.empty(100 * MIB)]
+
+    finding = one(recorded(program), "R15")
+
+    assert finding.title.endswith(
+        "needs new memory: on one stream, the request that failed would have succeeded."
+    )
+    assert finding.saved_reserved_bytes == 100 * MIB
+
+
+def test_several_streams_are_named():
+    def program(gpu):
+        streams = [gpu.Stream(non_blocking=True) for _ in range(3)]
+        for number, stream in enumerate(streams):
+            gpuviz.name_stream(stream, f"phase {number}")
+            with stream:
+                blocks = [gpu.empty(32 * MIB) for _ in range(2)]
+            del blocks
+
+    title = one(recorded(program, memory=200), "R15").title
+
+    assert title.startswith("128 MiB is cached for `phase 0` and `phase 1` while")
+
+
+def parked(gpu):
+    side = gpu.Stream(non_blocking=True)
+    for _ in range(6):
+        array = gpu.empty(32 * MIB)
+        ready = gpu.null_stream.record()
+        side.wait_event(ready)
+        with side:
+            gpu.launch("use", duration=5e-2, reads=[array])
+        gpu.record_stream(array, side)
+        del array
+
+
+def waiting(gpu):
+    side = gpu.Stream(non_blocking=True)
+    for _ in range(6):
+        array = gpu.empty(32 * MIB)
+        ready = gpu.null_stream.record()
+        side.wait_event(ready)
+        with side:
+            gpu.launch("use", duration=5e-2, reads=[array])
+        gpu.null_stream.wait_event(side.record())
+        del array
+
+
+def test_arrays_that_record_stream_keeps_are_found_and_an_event_saves_what_was_predicted():
+    before, after = recorded(parked), recorded(waiting)
+    finding = one(before, "R16")
+
+    assert finding.saved_reserved_bytes == peak(before) - peak(after) == 160 * MIB
+    assert finding.title == (
+        "160 MiB of freed arrays wait for other streams while `array = gpu.empty(32 * MIB)` needs "
+        "new memory: without the wait, the allocator would reserve 32.0 MiB instead of 192 MiB."
+    )
+    assert finding.reason == (
+        "160 MiB were reserved when 32.0 MiB were requested. After `record_stream`, an array's "
+        "memory is not reused until the other stream has finished the work queued before the free. "
+        "The recorded allocations and frees were repeated without this."
+    )
+    assert finding.change == (
+        "Instead of `record_stream`, let the stream that allocated an array wait for the other "
+        "stream (`wait_event`) before you delete the array: then its memory is reused at once. "
+        "The wait may cost time."
+    )
+    assert rules(before) == ["R16"]
+    assert rules(after) == []
+
+
+def test_arrays_whose_streams_finish_in_time_are_no_finding():
+    def program(gpu):
+        side = gpu.Stream(non_blocking=True)
+        keep = [gpu.empty(32 * MIB) for _ in range(6)]
+        for _ in range(6):
+            array = gpu.empty(32 * MIB)
+            with side:
+                gpu.launch("use", duration=1e-4, reads=[array])
+            gpu.record_stream(array, side)
+            del array
+            gpu.synchronize()
+        del keep
+
+    assert rules(recorded(program)) == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_shipped_recordings_use_little_of_their_gpu(name):
+    assert rules(shipped(name)) == []
+
+
+@examples(20)
+@given(
+    seed=st.integers(0, 1 << 32),
+    settings=st.sampled_from(["", EXPANDABLE, "max_split_size_mb:20"]),
+    memory=st.sampled_from([60, 200, 400]),
+    cupy=st.sampled_from(["", "14.2.0"]),
+)
+def test_every_finding_saves_at_most_what_was_reserved_and_points_to_a_request(
+    seed, settings, memory, cupy
+):
+    gpu = gpuviz.SimulatedGPU(memory=memory * MIB, settings=settings, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        random_gpu_program(gpu, seed)
+    recording = of(recorder.recording, cupy=cupy)
+
+    for finding in recording.findings(small=True):
+        if not finding.saved_reserved_bytes:
+            continue
+        row = recording.table("memory_events").slice(finding.evidence.rows[0], 1).to_pylist()[0]
+        assert row["action"] in ("alloc", "oom")
+        assert finding.saved_reserved_bytes <= peak(recording) + row["requested_size"]
+        assert finding.title.endswith(".")
+        assert finding.reason.endswith(".")
+        assert finding.change.endswith(".")
