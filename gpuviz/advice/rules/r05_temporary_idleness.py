@@ -48,7 +48,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines whose arrays could be on the host at the peak.
 
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
-    lines. On the GPU, these are apart for at least the time of a copy to the host and back at 25
+    lines, the first of which does more than fill them (what is only filled could be filled later:
+    R03). On the GPU, these are apart for at least the time of a copy to the host and back at 25
     GB/s and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
     each block of that line with such a pause were freed meanwhile: its pause at the peak, else its
     longest.
@@ -85,6 +86,8 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
     length = schedule.begin[work[1]] - schedule.end[work[0]]
     is_long = length >= 2e9 * device.size[block] / _RATE + _SPARE_NS
     times = plain(tables["api_calls"]["time"])
+    needed = device.needed.first[used.block[first]]
+    is_long &= (needed >= 0) & (times[before] >= times[needed])
     unknown = times[used.opaque]
     is_long &= np.searchsorted(unknown, times[before]) == np.searchsorted(
         unknown, times[after], side="right"

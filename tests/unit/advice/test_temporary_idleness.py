@@ -122,3 +122,13 @@ def test_without_call_stacks_the_lines_are_unknown():
         gpu.synchronize()
 
     assert [each for each in findings(recorder.recording, small=True) if each.rule == "R05"] == []
+
+
+def test_an_array_that_is_only_filled_before_the_peak_could_be_filled_later():
+    def program(gpu):
+        total = gpu.empty(64 * MIB)
+        gpu.fill(total)
+        works(gpu)
+        gpu.launch("add", duration=1e-3, reads=[total], writes=[total])
+
+    assert found(program, "R05") == []
