@@ -104,7 +104,7 @@ def small_beside_the_peak(gpu):
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(keeps(duration=4e-3), id="a short pause"),
+        pytest.param(keeps(duration=1e-4), id="a short pause"),
         used_meanwhile,
         used_by_another_stream,
         with_an_unknown_kernel,
