@@ -1,4 +1,4 @@
-"""Findings of programs as text, in the output of a test run and in ``$OUT``."""
+"""What tests found, as text in the output of a test run and in ``$OUT``."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,11 @@ def show(config: pytest.Config, name: str, recordings: dict[str, Recording]) -> 
         f"\n{findings_text(recording, findings(recording, small=True), None)}"
         for program, recording in recordings.items()
     )
+    tell(config, name, text)
+
+
+def tell(config: pytest.Config, name: str, text: str) -> None:
+    """Write a text to the output, and to a file of that name."""
     config.pluginmanager.get_plugin("terminalreporter").write_line("\n" + text)
     if out := os.environ.get("OUT"):
         Path(out, f"{name}.txt").write_text(text, encoding="utf-8")
