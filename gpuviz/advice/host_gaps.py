@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
 # A launch by CuPy takes 10 to 30 µs of Python, so a longer gap contains other work.
-LONG_NS = 100_000
+LONG_NS = 250_000
 
 
 @dataclass(frozen=True, slots=True)

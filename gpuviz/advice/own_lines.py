@@ -8,8 +8,9 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Of CuPy: functions that create arrays, such as `zeros`, which do what their caller asks for.
-_CREATES = re.compile(r"cupy[/\\]_creation[/\\]\w+\.py$")
+# Functions of CuPy that do what their caller asks for: those that create arrays, such as `zeros`,
+# and `asnumpy`.
+_PASSES_ON = re.compile(r"cupy[/\\](_creation[/\\]\w+|__init__)\.py$")
 
 
 def is_own(recording: "Recording", stacks: "NDArray[Any]") -> "NDArray[Any]":
@@ -29,6 +30,6 @@ def _is_own(recording: "Recording", stack: int) -> bool:
     for frame in recording.call_stacks.frames(stack):
         if not frame.is_installed:
             return True
-        if not _CREATES.search(frame.filename):
+        if not _PASSES_ON.search(frame.filename):
             return False
     return False

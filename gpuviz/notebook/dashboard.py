@@ -81,6 +81,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self.add_class(self._static_output.live_class)
         self.refresh()
         self._refresher.start()
+        self._findings.start()
 
     @property
     def recorder(self) -> "Recorder | Finished | None":
@@ -96,7 +97,6 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             self._show()
             self._charts.refresh()
         self._findings.request(at_once=True)
-        self._refresher.wake()
 
     def _show(self) -> None:
         self._show_recorder()
@@ -130,6 +130,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._refresher.stop()
         self._follow(None)
         self._static_output.close()
+        self._findings.close()
         self._charts.close()
         close_parts(self)
         super().close()
@@ -161,14 +162,12 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
                 self._charts.refresh_if_due(at_once=has_changed)
         if has_changed:
             self._findings.request(at_once=True)
-        self._findings.refresh_if_due()
         return True
 
     def _cell_ended(self, *_: object) -> None:
         recorder = self.recorder
         if recorder is not None and recorder.is_recording:
             self._findings.request()
-            self._refresher.wake()
 
     def _follow(self, recorder: "Recorder | Finished | None") -> None:
         """Let new statistics of this recorder, and only this one, wake the refresher."""

@@ -8,6 +8,7 @@ import ipywidgets
 
 from gpuviz.advice.text import NOTHING_FOUND, short_saving, unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
+from gpuviz.notebook.refresher import Refresher
 from gpuviz.quantities import format_counted
 from gpuviz.report.markup import with_code
 
@@ -34,22 +35,46 @@ font-variant-numeric:tabular-nums}
 class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
     """What would save memory or time in a recording, most saving first.
 
+    A thread of its own computes the findings, so that numbers beside them move meanwhile.
+
     Args:
         recording: Returns the recording, or None.
     """
 
     def __init__(self, recording: "Callable[[], Recording | None]") -> None:
         self._recording = recording
+        self._refresher = Refresher(self._tick)
         self._is_due = True
         self._has_computed = False
         self._not_before_s = 0.0
         super().__init__()
 
+    def start(self) -> None:
+        """Start the thread, which computes the findings now and at each request."""
+        self._refresher.start()
+        self._refresher.wake()
+
     def request(self, *, at_once: bool = False) -> None:
-        """Let the next `refresh_if_due` compute the findings, unless that would take too long."""
-        self._is_due = True
+        """Compute the findings soon, if that does not take too much of the time.
+
+        Args:
+            at_once: Whether the time does not matter.
+        """
         if at_once:
             self._not_before_s = 0.0
+        self._is_due = True
+        self._refresher.wake()
+
+    def close(self) -> None:
+        """Stop the thread, and close the widget."""
+        self._refresher.stop()
+        super().close()
+
+    def _tick(self) -> bool:
+        if self.comm is None:
+            return False
+        self.refresh_if_due()
+        return True
 
     def refresh_if_due(self) -> None:
         """Compute and show the findings if that was requested and is affordable."""

@@ -4,6 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.quantities import format_bytes
+from gpuviz.report.markup import table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,11 +23,9 @@ def waterfall(chain: "pa.Table") -> str:
     if not largest:
         return ""
     body = "\n".join(_row(row, largest) for row in rows)
-    return (
-        '<table class="gpuviz-table gpuviz-waterfall">\n<thead><tr><th>Level</th><th>Bytes</th>'
-        "<th>Added</th><th>By</th><th></th></tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>"
-    )
+    names = ("Level", "Bytes", "Added", "By", "")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f'<div class="gpuviz-waterfall">{table("Peak of memory", head, body)}</div>'
 
 
 def _row(row: dict[str, Any], largest: int) -> str:

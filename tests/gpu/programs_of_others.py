@@ -22,14 +22,14 @@ extern "C" __global__ void multiply(const float* a, const float* b, float* c, in
 )
 _NORM = cp.RawKernel(
     r"""
-extern "C" __global__ void norm(const float* a, float* r, int n, int k, int stride) {
+extern "C" __global__ void column_norm(const float* a, float* r, int n, int k, int stride) {
     if (blockIdx.x || threadIdx.x) return;
     float sum = 0;
     for (int row = 0; row < n; row++) sum += a[row * n + k] * a[row * n + k];
     r[k * stride + k] = sqrtf(sum);
 }
 """,
-    "norm",
+    "column_norm",
 )
 _NORMALIZE = cp.RawKernel(
     r"""

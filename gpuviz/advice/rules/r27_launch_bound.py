@@ -29,7 +29,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
     half of its time, and idle with the cause ``host`` for at least 10 % of it, during calls and in
-    gaps below 100 µs between them. Longer gaps contain other work (R43), and gaps before the first
+    gaps below 250 µs between them. Longer gaps contain other work (R43), and gaps before the first
     launch of a kernel its compilation.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no

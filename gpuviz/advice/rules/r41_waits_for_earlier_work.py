@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22.
+    The program cannot remove a wait inside a function of a library, but can call it later.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -33,7 +36,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             rule="R41",
             title=f"{text_of(removed.lines[0])} waits {waited} for earlier work of the GPU.",
             reason=removed.reason,
-            change=_change(waits),
+            change=_change(schedule, waits),
             certainty="possible",
             device=removed.device,
             saved_ns=removed.saved_ns,
@@ -43,7 +46,18 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         )
 
 
-def _change(waits: Waits) -> str:
+def _is_own(schedule: "Schedule", waits: Waits) -> bool:
+    """Return whether the program itself makes some of the calls."""
+    recording = schedule.recording
+    return bool(is_own(recording, stacks_of(recording.tables, waits.all_calls)).any())
+
+
+def _change(schedule: "Schedule", waits: Waits) -> str:
+    if not _is_own(schedule, waits):
+        return (
+            "A function of a library waits there. Call it after the launch of other work that does "
+            "not need its result, or shorten the work that it waits for."
+        )
     if waits.is_copy:
         return (
             "Keep the value on the GPU and read it when the program needs it: after the loop, or "

@@ -46,7 +46,7 @@ class _Place:
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find places of the program where the host computes while the GPU has nothing to do.
 
-    Trigger: at least three times, two calls of a thread are at least 100 µs apart, more than a
+    Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
     where the call stacks of the calls before and after differ. Time between notebook cells does not

@@ -40,7 +40,7 @@ def few(gpu):
 
 def with_other_work(gpu):
     for _ in range(STEPS):
-        launch_all(gpu, host=150e-6)
+        launch_all(gpu, host=300e-6)
 
 
 def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():

@@ -13,12 +13,12 @@ def works(gpu, *, duration=20e-3):
     gpu.launch("reduce", duration=1e-3, reads=[large])
 
 
-def keeps(*, arrays=1, rounds=1, **options):
-    """Return a program that uses arrays of 64 MiB before and after it needs more memory."""
+def keeps(*, arrays=1, rounds=1, nbytes=64 * MIB, **options):
+    """Return a program that uses arrays before and after it needs more memory."""
 
     def program(gpu):
         for _ in range(rounds):
-            made = [gpu.empty(64 * MIB) for _ in range(arrays)]
+            made = [gpu.empty(nbytes) for _ in range(arrays)]
             gpu.launch("make", duration=1e-3, writes=made)
             works(gpu, **options)
             gpu.launch("compare", duration=1e-3, reads=made)
@@ -44,7 +44,7 @@ def test_an_idle_array_is_found_and_copying_it_to_the_host_saves_what_was_predic
 
     assert finding.saved_bytes == saved(keeps(), offloads) == 64 * MIB
     assert finding.title == (
-        "64.0 MiB from `made = [gpu.empty(64 * MIB) for _ in range(arrays)]` is allocated at the "
+        "64.0 MiB from `made = [gpu.empty(nbytes) for _ in range(arrays)]` is allocated at the "
         "peak, but nothing uses it for 21.0 ms."
     )
     assert finding.reason == (
@@ -104,7 +104,7 @@ def small_beside_the_peak(gpu):
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(keeps(duration=1e-4), id="a short pause"),
+        pytest.param(keeps(nbytes=4096 * MIB), id="a pause shorter than the copies"),
         used_meanwhile,
         used_by_another_stream,
         with_an_unknown_kernel,
