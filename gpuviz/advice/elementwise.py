@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # `cupy_square__float32_float32` reads one array and writes another of the same type.
 _UFUNC = re.compile(r"cupy_(?P<function>\w+?)__(?P<types>\w+)$")
 _TWO_OUTPUTS = ("divmod", "frexp", "modf")
-# Of Python; other types are those of arrays and of NumPy's scalars.
+# The types of scalars, NumPy's too; other types are those of arrays.
 SCALARS = ("int", "float", "complex")
 _BYTES = {
     **dict.fromkeys(("bool", "int8", "uint8"), 1),
@@ -45,7 +45,7 @@ class Function:
 
     Attributes:
         name: CuPy's name, such as ``multiply``; ``copy`` is ``astype`` and assignments too.
-        inputs: The types of its inputs, those of Python's scalars too.
+        inputs: The types of its inputs, scalars too.
         output: The type of its output.
     """
 
@@ -60,7 +60,7 @@ class Function:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """The types of the inputs that are arrays, or scalars of NumPy."""
+        """The types of the inputs that are arrays."""
         return tuple(each for each in self.inputs if each not in SCALARS)
 
 

@@ -61,7 +61,7 @@ def runs_of(
     """Yield the runs of the lines with most activities in runs.
 
     In a run, at least eight activities of one line, thread and kind follow each other on the
-    device, launched less than 100 µs apart.
+    device, launched less than 250 µs apart.
 
     Args:
         schedule: The recording's schedule.

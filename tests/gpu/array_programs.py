@@ -53,18 +53,6 @@ def wide_weights_improved(cp: Any) -> None:
     total.sum()
 
 
-def wide_scalar(cp: Any) -> None:
-    image = cp.ones((SIDE, SIDE), cp.float32)
-    scaled = image * cp.float64(0.5)
-    scaled.sum()
-
-
-def wide_scalar_improved(cp: Any) -> None:
-    image = cp.ones((SIDE, SIDE), cp.float32)
-    scaled = image * 0.5
-    scaled.sum()
-
-
 def copied_coordinates(cp: Any) -> None:
     axis = cp.linspace(-1, 1, SIDE, dtype=cp.float32)
     x, y = cp.meshgrid(axis, axis)
@@ -88,12 +76,12 @@ def temporaries(cp: Any) -> None:
 
 def temporaries_improved(cp: Any) -> None:
     @cp.fuse()
-    def norm(a: Any, b: Any, c: Any) -> Any:
+    def root_of_sum(a: Any, b: Any, c: Any) -> Any:
         return cp.sqrt(a * b + c)
 
     a, b, c = (cp.ones(FLOATS, cp.float32) for _ in "abc")
     for _ in range(ROUNDS):
-        result = norm(a, b, c)
+        result = root_of_sum(a, b, c)
         del result
 
 

@@ -13,7 +13,6 @@ BYTES = [
     ("idle_array", "R05"),
     ("temporaries", "R08"),
     ("wide_weights", "R33"),
-    ("wide_scalar", "R33"),
     ("copied_coordinates", "R34"),
 ]
 TIME = [("temporaries", "R08"), ("zeros_that_are_overwritten", "R31")]

@@ -71,23 +71,11 @@ def waits_for_needless_events(*, waits=True):
     cp.cuda.Device().synchronize()
 
 
-def launches_small_kernels(*, parts=2000):
-    whole = cp.ones((2000, 256), cp.float32)
-    result = cp.empty_like(whole)
-    for _ in range(5):
-        SPIN((1,), (1,), (4 * HALF_A_MILLISECOND, result))
-    cp.cuda.Device().synchronize()
-    for part in np.array_split(np.arange(2000), parts):
-        rows = slice(int(part[0]), int(part[-1]) + 1)
-        cp.sqrt(whole[rows], out=result[rows])
-
-
 # For each rule: a program that has it, and what makes it follow the advice.
 PROGRAMS = {
     "R22": (waits_needlessly, {"waits": False}),
     "R23": (uses_the_default_stream, {"default": False}),
     "R24": (waits_for_needless_events, {"waits": False}),
-    "R29": (launches_small_kernels, {"parts": 1}),
 }
 
 

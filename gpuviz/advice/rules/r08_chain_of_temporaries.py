@@ -62,9 +62,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     has launches: otherwise each round of a loop may use the result of the round before.
 
     Savings: the decrease of the peak without these arrays. And the recording's `Schedule`, replayed
-    with shorter kernels: without the time to write and read these arrays at the highest rate of the
-    line's kernels, if their median takes at least 5 µs. The host's time for a launch is not saved,
-    because a call of a fused function takes longer.
+    with one kernel for each chain, if the line's kernels take at least 5 µs (median). It takes as
+    long as the longest of them, or as the arrays that remain take at the highest rate of the line's
+    kernels. The host's time for a launch is not saved, because a call of a fused function takes
+    longer.
     """
     import numpy as np
 
@@ -122,7 +123,7 @@ def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
     change = Change(blocks, device.begin[blocks], device.begin[blocks])
     work = np.searchsorted(schedule.rows, launches.activity[chains.launch])
     duration = schedule.duration.copy()
-    duration[work] -= _time_of_arrays(device, chains, duration[work])
+    duration[work] = _fused_durations(device, chains, duration[work])
     faster = ScheduleChange(duration=duration)
     total_ns = int(schedule.duration[work].sum())
     names = list(dict.fromkeys(launches.name(launch) for launch in chains.launch.tolist()))
@@ -151,14 +152,14 @@ def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
     )
 
 
-def _time_of_arrays(
+def _fused_durations(
     device: DeviceBlocks, chains: _Chains, duration: "NDArray[Any]"
 ) -> "NDArray[Any]":
-    """Return how long each launch writes and reads temporary arrays, in ns."""
+    """Return the share of each launch in the time of one kernel for its chain, in ns."""
     import numpy as np
 
     if np.median(duration) < _SHORTEST_NS:
-        return np.zeros(len(duration), np.int64)
+        return duration
     launches = device.elementwise
     read = np.minimum(
         device.used.blocks.requested[launches.source],
@@ -166,6 +167,13 @@ def _time_of_arrays(
     )
     moved = np.bincount(launches.launch, read, minlength=len(launches))
     moved += launches.elements * type_bytes()[launches.output]
-    fastest = (moved[chains.launch] / np.maximum(duration, 1)).max()
-    time: NDArray[Any] = np.minimum((chains.passed / fastest).astype(np.int64), duration)
-    return time
+    moved = moved[chains.launch]
+    fastest = (moved / np.maximum(duration, 1)).max()
+    ends, chain = np.unique(chains.chain, return_inverse=True)
+    longest = np.zeros(len(ends), np.int64)
+    np.maximum.at(longest, chain, duration)
+    remaining = np.bincount(chain, moved - chains.passed)
+    total = np.bincount(chain, duration).astype(np.int64)
+    fused = np.minimum(np.maximum(longest, (remaining / fastest).astype(np.int64)), total)
+    shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[chain]).astype(np.int64)
+    return shares

@@ -30,7 +30,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find small copies that follow each other without other work of the GPU between them.
 
     Trigger: at least eight copies in one direction of less than 64 KiB each, by one line and
-    thread, less than 100 µs apart on the host; at least 1 % of the recording is saved.
+    thread, less than 250 µs apart on the host; at least 1 % of the recording is saved.
 
     Saving: the recording's `Schedule`, replayed with one copy for each row: the others take only
     what they take longer than the shortest one, their calls and those between them take no time.

@@ -47,10 +47,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: the program itself calls an elementwise function of CuPy which writes a new block. An
     input has as many elements in a type of half the size (float16, float32 or complex64), and all
-    inputs of another type are scalars, or blocks of at most 1/16 of the result's bytes. Scalars of
-    Python do not widen. Nothing else writes the result, and the line does this each time. The
-    saving is the decrease of the peak if these results had half of their size, and so had those of
-    further elementwise functions that only lack the narrower type because of them.
+    inputs of another type are blocks of at most 1/16 of the result's bytes. Nothing else writes the
+    result, and the line does this each time. The saving is the decrease of the peak if these
+    results had half of their size, and so had those of further elementwise functions that only lack
+    the narrower type because of them.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """

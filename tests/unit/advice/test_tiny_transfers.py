@@ -49,7 +49,7 @@ def few(gpu):
 
 
 def with_other_work(gpu):
-    to_host(gpu, host=200e-6)
+    to_host(gpu, host=300e-6)
 
 
 @pytest.mark.parametrize(

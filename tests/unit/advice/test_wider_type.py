@@ -101,19 +101,6 @@ def test_other_types_are_named(name, other, narrow, wide):
     assert finding.change.startswith(f"Convert the {other} operand to {narrow} (`astype`)")
 
 
-def test_a_scalar_of_numpy_is_an_operand_without_an_array():
-    def program(gpu):
-        image = gpu.empty(32 * MIB)
-        gpu.launch("make", duration=1e-4, writes=[image])
-        scaled = gpu.empty(64 * MIB)
-        gpu.launch(MULTIPLY, duration=1e-4, reads=[image], writes=[scaled])
-        gpu.launch("compare", duration=1e-4, reads=[image, scaled])
-
-    (finding,) = found(program, "R33")
-
-    assert finding.saved_bytes == 32 * MIB
-
-
 def written_again(gpu):
     image, other = gpu.empty(32 * MIB), gpu.empty(64 * MIB)
     gpu.launch("make", duration=1e-4, writes=[image, other])
@@ -136,7 +123,7 @@ def sometimes_with_a_large_operand(gpu):
     "program",
     [
         pytest.param(weighs(weights=64 * MIB), id="a large operand"),
-        pytest.param(weighs(name="cupy_multiply__float32_float_float64"), id="Python's scalar"),
+        pytest.param(weighs(name="cupy_multiply__float32_float_float64"), id="a scalar"),
         pytest.param(weighs(name="cupy_sqrt__int32_float64"), id="an integer"),
         pytest.param(weighs(name="cupy_copy__float32_float64"), id="astype"),
         pytest.param(weighs(name="scale"), id="an unknown kernel"),
