@@ -228,7 +228,7 @@ def test_a_kernel_on_another_machine_is_shown_and_writes_there(pages, tmp_path):
         run_cell(page, PROGRAM)
         card.get_by_text("GPU busy").wait_for(timeout=30_000)
         card.get_by_role("button", name="Save").click()
-        card.get_by_text("Wrote").wait_for(timeout=20_000)
+        card.get_by_text("Wrote").wait_for(timeout=60_000)
         interrupt(page)
         (written,) = there.glob("far-*.gpuviz")
         offers = card.get_by_role("button", name="Open").count()
