@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
-# A launch by CuPy takes 10 to 30 µs of Python, so a longer gap contains other work.
+# A launch by CuPy takes 10 to 30 µs of Python, and some of its functions more than 100 µs now and
+# then (measured on an H200's host); a longer gap contains other work.
 LONG_NS = 250_000
 
 

@@ -237,7 +237,6 @@ def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Findin
 </dl>
 <h3>Findings</h3>
 {notices_list(notices(recording, summary, found), unknown(recording))}
-<h3>Peak of memory</h3>
 {waterfall(recording.peak_chain(summary.device, seconds=0))}
 <div data-charts="{summary.device}"></div>
 </article>"""

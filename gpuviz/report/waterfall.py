@@ -15,7 +15,10 @@ _OF = {"program": "the program", "allocator": "the allocator", "others": "others
 
 
 def waterfall(chain: "pa.Table") -> str:
-    """Return the table of `gpuviz.Recording.peak_chain` as HTML, a bar for each level."""
+    """Return the table of `gpuviz.Recording.peak_chain` as HTML, a bar for each level.
+
+    It is empty if no memory was recorded.
+    """
     rows = chain.to_pylist()
     # What others hold would leave no room for the rest.
     drawn = [row["bytes"] or 0 for row in rows if row["responsible"] != "others"]
@@ -25,7 +28,8 @@ def waterfall(chain: "pa.Table") -> str:
     body = "\n".join(_row(row, largest) for row in rows)
     names = ("Level", "Bytes", "Added", "By", "")
     head = "".join(f"<th>{name}</th>" for name in names)
-    return f'<div class="gpuviz-waterfall">{table("Peak of memory", head, body)}</div>'
+    shown = table("Peak of memory", head, body)
+    return f'<h3>Peak of memory</h3>\n<div class="gpuviz-waterfall">{shown}</div>'
 
 
 def _row(row: dict[str, Any], largest: int) -> str:

@@ -12,6 +12,7 @@ import pytest
 from gpuviz.recording.recording import load
 from gpuviz.recording.tables import schemas
 from gpuviz.report.page import build_page, write_report
+from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 HOSTILE = """</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>\n{{script}}"""
@@ -208,3 +209,15 @@ def test_the_memory_in_use_on_a_device_is_told_where_it_was_sampled(recording):
         build_page(sampled),
     )
     assert "Device memory" not in visible_text(build_page(recording))
+
+
+def test_the_peak_has_a_bar_for_each_known_level_and_no_heading_without_memory(recording):
+    page = build_page(recording)
+    known = [row for row in recording.peak_chain().to_pylist() if row["bytes"] is not None]
+    drawn = [row for row in known if row["responsible"] != "others"]
+    timeline = Timeline()
+    timeline.kernel(0, 1000)
+
+    assert page.count("<h3>Peak of memory</h3>") == 1
+    assert page.count('class="gpuviz-waterfall__bar"') == len(drawn) > 3
+    assert "Peak of memory</h3>" not in build_page(timeline.recording())
