@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.intervals import Intervals
@@ -87,6 +87,21 @@ class RemovedWaits:
     evidence: Evidence
     change: ScheduleChange
     saved_ns: int
+
+    def finding(self, rule: str, *, title: str, reason: str, change: str) -> Finding:
+        """Return the finding of a rule about these waits; whether they can go is the program's."""
+        return Finding(
+            rule=rule,
+            title=title,
+            reason=reason,
+            change=change,
+            certainty="possible",
+            device=self.device,
+            saved_ns=self.saved_ns,
+            lines=self.lines,
+            evidence=self.evidence,
+            schedule=self.change,
+        )
 
 
 _known: "WeakKeyDictionary[Schedule, tuple[Waits, ...]]" = WeakKeyDictionary()

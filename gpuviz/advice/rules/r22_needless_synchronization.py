@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.sharing import sharing
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
@@ -11,6 +10,7 @@ from gpuviz.quantities import format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
 
 
@@ -30,8 +30,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)
-        yield Finding(
-            rule="R22",
+        yield removed.finding(
+            "R22",
             title=f"{text_of(removed.lines[0])} waits {waited} for the GPU, and nothing needs it.",
             reason=(
                 f"{removed.reason} All copies from and to the host wait for their work themselves, "
@@ -41,12 +41,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
                 "Remove it, unless the host measures time there. Work on one stream runs in order "
                 "without synchronization, and a copy to the host waits for its result."
             ),
-            certainty="possible",
-            device=removed.device,
-            saved_ns=removed.saved_ns,
-            lines=removed.lines,
-            evidence=removed.evidence,
-            schedule=removed.change,
         )
 
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
@@ -13,6 +12,7 @@ from gpuviz.quantities import format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
 
 
@@ -32,17 +32,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)
-        yield Finding(
-            rule="R41",
+        yield removed.finding(
+            "R41",
             title=f"{text_of(removed.lines[0])} waits {waited} for earlier work of the GPU.",
             reason=removed.reason,
             change=_change(schedule, waits),
-            certainty="possible",
-            device=removed.device,
-            saved_ns=removed.saved_ns,
-            lines=removed.lines,
-            evidence=removed.evidence,
-            schedule=removed.change,
         )
 
 
