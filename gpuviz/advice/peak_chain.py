@@ -60,7 +60,7 @@ _STEPS = (
 
 
 def peak_chain(
-    recording: "Recording", device: int | None = None, *, seconds: float = 1.0
+    recording: "Recording", device: int | None = None, *, seconds: float | None = 1.0
 ) -> "pa.Table":
     """Return how the peak of a device's memory comes about, level by level.
 
@@ -70,7 +70,8 @@ def peak_chain(
     Args:
         recording: The recording.
         device: Ordinal; the recording's first device if None.
-        seconds: Time limit of the search for a packing; see `gpuviz.analysis.packing.packing`.
+        seconds: Time limit of the search for a packing; see `gpuviz.analysis.packing.packing`. If
+            None, there is none, and ``packed`` is unknown.
 
     Returns:
         One row for each level, smallest first: ``level``; ``bytes``, its maximum, null if unknown;
@@ -87,7 +88,7 @@ def peak_chain(
     maxima = {
         **_of_uses(recording, device),
         **_of_levels(recording, device),
-        **_of_packing(recording, device, seconds),
+        **({} if seconds is None else _of_packing(recording, device, seconds)),
         **_of_device(recording, device),
     }
     rows, before = [], 0

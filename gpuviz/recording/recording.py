@@ -311,12 +311,12 @@ class Recording:
 
         return peak(self, device)
 
-    def peak_chain(self, device: int | None = None, *, seconds: float = 1.0) -> "pa.Table":
+    def peak_chain(self, device: int | None = None, *, seconds: float | None = 1.0) -> "pa.Table":
         """Return how the peak of memory comes about, from what the largest operation must hold.
 
         Args:
             device: Ordinal; the recording's first device if None.
-            seconds: Time limit of the search for a packing.
+            seconds: Time limit of the search for a packing; no search if None.
 
         Returns:
             One row for each level, with its ``bytes`` and what it ``added`` to the one before; see

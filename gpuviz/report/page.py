@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # A multiple of 3, so that the base64 pieces can be concatenated.
 _PIECE_BYTES = 3 << 18
+# Memory events; packing the blocks of more would take a noticeable part of writing a report.
+_MOST_PACKED = 200_000
 
 
 def write_report(  # noqa: PLR0913 - the options are independent
@@ -230,6 +232,8 @@ def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Findin
         f'<dd class="gpuviz-number__detail">{escape(number.detail)}</dd></div>'
         for number in headline(recording, summary)
     )
+    is_long = recording.tables["memory_events"].num_rows > _MOST_PACKED
+    packing_s = None if is_long else 0.0
     return f"""<article data-device="{summary.device}">
 <h2>{escape(summary.title)}</h2>
 <dl class="gpuviz-numbers">
@@ -237,6 +241,6 @@ def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Findin
 </dl>
 <h3>Findings</h3>
 {notices_list(notices(recording, summary, found), unknown(recording))}
-{waterfall(recording.peak_chain(summary.device, seconds=0))}
+{waterfall(recording.peak_chain(summary.device, seconds=packing_s))}
 <div data-charts="{summary.device}"></div>
 </article>"""

@@ -86,6 +86,12 @@ def test_what_was_not_recorded_is_unknown():
     assert all(row["added"] is None for row in chain.to_pylist() if row["bytes"] is None)
 
 
+def test_without_a_search_the_packing_is_unknown():
+    rows = recorded(multiplies).peak_chain(seconds=None).to_pylist()
+
+    assert [row["level"] for row in rows if row["bytes"] is None] == ["packed"]
+
+
 def test_a_device_that_does_not_exist_is_an_error():
     with pytest.raises(ValueError, match="no device 7"):
         make_recording().peak_chain(7)
