@@ -97,8 +97,8 @@ def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
         title=f"{choice.condition} {memory.effect(best)}.",
         reason=reason,
         change=_change(memory, choice),
-        # What existed before the recording would have been placed otherwise, too.
-        certainty="likely" if memory.recording.manifest.initial_events else "certain",
+        # Other addresses can change which of two equal blocks is taken.
+        certainty="likely",
         device=memory.device,
         saved_reserved_bytes=memory.saved(best),
         lines=(line,),
