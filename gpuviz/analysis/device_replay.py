@@ -105,7 +105,7 @@ class DeviceReplay:
 def total_memory(recording: "Recording", device: int) -> int:
     """Return the memory of a device in bytes; 0 if unknown."""
     rows = recording.table("devices").to_pylist()
-    return next((int(row["total_memory"]) for row in rows if row["id"] == device), 0)
+    return next((max(int(row["total_memory"]), 0) for row in rows if row["id"] == device), 0)
 
 
 def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:
