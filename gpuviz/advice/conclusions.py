@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gpuviz.advice.peak_chain import Maxima
     from gpuviz.recording.recording import Recording
 
 # Rows of memory events and activities whose conclusions take about a tenth of a second.
@@ -35,12 +36,17 @@ class Conclusions:
     Args:
         stored: Tables of the recording's file by name, in the form of
             `gpuviz.recording.conclusions.marked`; those that do not fit are ignored.
+
+    Attributes:
+        uses: The levels of the peak that follow from the uses of blocks, by device; None until the
+            findings or `gpuviz.advice.peak_chain` have computed them.
     """
 
     def __init__(self, stored: "Mapping[str, pa.Table]") -> None:
         self._stored = dict(stored)
         self._findings: tuple[Finding, ...] | None = None
         self._what_if: dict[int, pa.Table] = {}
+        self.uses: dict[int, Maxima] | None = None
 
     def findings(self, recording: "Recording") -> tuple[Finding, ...]:
         """Return the findings that are worth showing, most saving first."""

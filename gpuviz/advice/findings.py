@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
+from gpuviz.advice.peak_chain import uses
 from gpuviz.advice.scale import Scale
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterat
     schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
+    recording.conclusions.uses = uses(devices)
     found += [each for device in devices for rule in memory_rules() for each in rule(device)]
     found = [each for each in found if small or scale.is_relevant(each)]
     found = _in_time(schedule, found)

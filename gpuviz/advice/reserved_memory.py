@@ -8,7 +8,13 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import Change, DeviceReplay, parsed, total_memory
+from gpuviz.analysis.device_replay import (
+    Change,
+    DeviceReplay,
+    SharedOperations,
+    parsed,
+    total_memory,
+)
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
+# What saves a smaller share of the reserved bytes is not worth another allocator or structure.
+LEAST_SHARE = 0.05
 # Of a device that is emptier than this, no program needs less memory.
 _CROWDED = 0.5
 # Half of the window that shows a moment, as a share of the recording, and the least ns.
@@ -61,6 +69,7 @@ class ReservedMemory:
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
         self._known: dict[tuple[str, Change], Outcome] = {}
+        self._shared: SharedOperations = {}
 
     @cached_property
     def peak(self) -> int:
@@ -105,6 +114,28 @@ class ReservedMemory:
         is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
         return is_full or not self.room or self.peak >= _CROWDED * self.room
 
+    @property
+    def can_be_lower(self) -> bool:
+        """Whether another allocator may reserve enough less, or let fewer requests fail.
+
+        None reserves less than the program holds at once, which is what it requested, if no free
+        waits for another stream.
+        """
+        requested = self.recording.memory_stats(self.device)["requested_bytes.all.peak"]
+        is_loose = requested <= (1 - LEAST_SHARE) * self.peak
+        return is_loose or self.failures > 0 or self._frees_wait
+
+    @property
+    def _frees_wait(self) -> bool:
+        import numpy as np
+
+        actions = self._actions[self._of_device]
+        freed = np.flatnonzero(actions == ACTIONS.index("free_requested"))
+        addresses = plain(self.recording.tables["memory_events"]["address"])[self._of_device]
+        after = np.minimum(freed + 1, len(actions) - 1)
+        at_once = actions[after] == ACTIONS.index("free_completed")
+        return not (at_once & (addresses[after] == addresses[freed])).all()
+
     @cached_property
     def is_reproduced(self) -> bool:
         """Whether a replay under the program's own settings reserves what was recorded."""
@@ -136,7 +167,10 @@ class ReservedMemory:
 
     def _replayed(self, settings: str, change: Change) -> Outcome:
         capacity = self.room if self.failures and self.room else None
-        found = DeviceReplay(self.recording, self.device, settings, capacity, change).outcome()
+        replay = DeviceReplay(
+            self.recording, self.device, settings, capacity, change, shared=self._shared
+        )
+        found = replay.outcome()
         return Outcome(
             reserved=found.peak_reserved,
             row=found.peak_reserved_origin,
@@ -239,6 +273,7 @@ def reserved_memory(recording: "Recording") -> "list[ReservedMemory]":
         return []
     devices = [ReservedMemory(recording, device) for device in recording.devices]
     first = recording.manifest.initial_events
-    found = [each for each in devices if each.peak and each.is_crowded and each.is_reproduced]
+    worth = [each for each in devices if each.peak and each.is_crowded and each.can_be_lower]
+    found = [each for each in worth if each.is_reproduced]
     # What led to a peak before the recording is unknown.
     return [each for each in found if each.moment >= first]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import DeviceReplay, parsed, total_memory
+from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
 from gpuviz.recording.conclusions import schemas
 from gpuviz.recording.tables import ACTIONS
 
@@ -102,11 +102,13 @@ def what_if(
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)
     rows = [_recorded(recording, device)]
+    shared: SharedOperations = {}
     for each in asked:
         if each.strip() == ASYNC:
             rows.append(_async(recording, device, capacity))
         else:
-            rows.append(_replayed(recording, device, each.strip(), capacity))
+            replay = DeviceReplay(recording, device, each.strip(), capacity, shared=shared)
+            rows.append(_replayed(recording, each.strip(), replay))
     for row in rows:
         row |= {name: min(value, _MOST) for name, value in row.items() if isinstance(value, int)}
     schema = schemas()["what_if"]
@@ -175,10 +177,7 @@ def _failure(recording: "Recording", row: int) -> dict[str, Any]:
     }
 
 
-def _replayed(
-    recording: "Recording", device: int, settings: str, capacity: int | None
-) -> dict[str, Any]:
-    replayed = DeviceReplay(recording, device, settings, capacity)
+def _replayed(recording: "Recording", settings: str, replayed: DeviceReplay) -> dict[str, Any]:
     found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak

@@ -361,9 +361,18 @@ class Recording:
             start: Start of the window in ns; each device's first activity if None.
             end: End of the window in ns; the end of each device's last activity if None.
         """
+        from gpuviz.analysis.overlap import of_device, overlap
+
+        if start is None and end is None:
+            whole = self._overlap
+            return whole if device is None else of_device(whole, self.device_or_first(device))
+        return overlap(self, device, start, end)
+
+    @cached_property
+    def _overlap(self) -> "Overlap":
         from gpuviz.analysis.overlap import overlap
 
-        return overlap(self, device, start, end)
+        return overlap(self)
 
     def window(self, start: int, end: int) -> "Recording":
         """Return the part of the recording after ``start`` and until ``end``, in ns.
