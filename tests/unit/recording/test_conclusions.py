@@ -78,6 +78,18 @@ def test_the_other_settings_of_all_devices_are_stored(tmp_path):
         assert loaded.what_if(device=device).equals(recording.what_if(device=device))
 
 
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_findings_of_every_kind_are_possible_in_a_file(path):
+    recording = load(path)
+    small = recording.findings(small=True)
+    recording.conclusions._findings = small
+    table = stored.marked({"findings": recording.table("findings")}, recording)
+
+    assert small
+    assert stored.fitting(table, recording).keys() == {"findings"}
+    assert computed.Conclusions(table).findings(recording) == small
+
+
 def test_other_settings_and_small_findings_are_computed(tmp_path):
     loaded = load(shipped("kmeans").report(tmp_path / "run.html"))
 
