@@ -26,12 +26,13 @@ _HEADINGS = (
     "Retries",
     "Driver calls",
 )
+_UNKNOWN = "\N{EN DASH}"
 _INTRODUCTION = (
     "The recorded allocations and frees, repeated under other settings of the allocator. Reserved "
     "and allocated bytes are those at their peaks. A click selects the line that a program needs."
 )
 _LONG = (
-    "Not computed, because the recording has many memory events. `gpuviz what-if report.html` "
+    "Not computed, because the recording has many memory events. `gpuviz what-if FILE` "
     "computes it. A report that is written after `recording.what_if()` contains it."
 )
 
@@ -66,7 +67,7 @@ def _body(recording: "Recording", device: int) -> str:
 def _command(rows: list[dict[str, Any]]) -> str:
     replayed = [row for row in rows[1:] if row["settings"] != ASYNC]
     best = min(replayed, key=lambda row: (row["num_ooms"], row["peak_reserved"]))["settings"]
-    command = f'gpuviz what-if report.html "{best}" -o other.gpuviz'
+    command = f'gpuviz what-if FILE "{best}" -o other.gpuviz'
     return f"To write a row as a recording of its own, which you can open: `{command}`"
 
 
@@ -92,7 +93,8 @@ def _row(
         _calls(row),
     )
     name = "as recorded" if is_recorded else f"{escape(name_of(settings))}{code}"
-    return f"<tr><td>{name}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    rest = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><td class="gpuviz-table__name">{name}</td>{rest}</tr>'
 
 
 def _reserved(row: dict[str, Any]) -> str:
@@ -104,7 +106,7 @@ def _reserved(row: dict[str, Any]) -> str:
 def _change(row: dict[str, Any], recorded: dict[str, Any]) -> str:
     before, after = recorded["peak_reserved"], row["peak_reserved"]
     if not before or after is None or row["peak_reserved_lower"] != after:
-        return "unknown"
+        return _UNKNOWN
     if after == before:
         return "none"
     sign = "+" if after > before else "\N{MINUS SIGN}"
@@ -120,7 +122,7 @@ def _calls(row: dict[str, Any]) -> str:
 
 
 def _known(value: Any, form: "Callable[[Any], str]") -> str:
-    return "unknown" if value is None else form(value)
+    return _UNKNOWN if value is None else form(value)
 
 
 def _bar(row: dict[str, Any], largest: int) -> str:
