@@ -105,25 +105,19 @@ class Page:
 
     @cached_property
     def _around(self) -> tuple[bytes, bytes]:
-        """The parts of the page before and after the archive."""
+        """The parts of the page before and after the archive, which gets the conclusions."""
         shown, self._shown = self._shown, None
         assert shown is not None  # noqa: S101 - the text is computed once
         before, after = _text(shown)
+        conclusions = shown.recording.conclusions.for_report(shown.recording)
+        self._written.result()
+        append_conclusions(self._file, conclusions)
         return before.encode(), after.encode()
 
     @property
     def archive_size(self) -> int:
         """Size of the archive without the conclusions, in bytes."""
         return self._written.result()
-
-    @cached_property
-    def _archive(self) -> BinaryIO:
-        """The file of the archive with the conclusions."""
-        recording = self._shown.recording
-        conclusions = recording.conclusions.for_report(recording)
-        self._written.result()
-        append_conclusions(self._file, conclusions)
-        return self._file
 
     @property
     def least_around(self) -> int:
@@ -134,7 +128,7 @@ class Page:
     def size(self) -> int:
         """Size of the page in bytes."""
         before, after = self._around
-        archive_size = self._archive.seek(0, os.SEEK_END)
+        archive_size = self._file.seek(0, os.SEEK_END)
         return len(before) + len(after) + 4 * -(-archive_size // 3)
 
     @property
@@ -151,8 +145,8 @@ class Page:
         """Yield the page piece by piece."""
         before, after = self._around
         yield before
-        self._archive.seek(0)
-        while piece := self._archive.read(_PIECE_BYTES):
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE_BYTES):
             yield base64.b64encode(piece)
         yield after
 
