@@ -114,15 +114,17 @@ class ReservedMemory:
         is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
         return is_full or not self.room or self.peak >= _CROWDED * self.room
 
-    @property
-    def can_be_lower(self) -> bool:
-        """Whether another allocator may reserve enough less, or let fewer requests fail.
+    def can_be_lower(self, least_bytes: int) -> bool:
+        """Return whether another allocator may reserve enough less, or let fewer requests fail.
 
         None reserves less than the program holds at once, which is what it requested, if no free
         waits for another stream.
+
+        Args:
+            least_bytes: What must be saved.
         """
         requested = self.recording.memory_stats(self.device)["requested_bytes.all.peak"]
-        is_loose = requested <= (1 - LEAST_SHARE) * self.peak
+        is_loose = self.peak - requested >= max(LEAST_SHARE * self.peak, least_bytes)
         return is_loose or self.failures > 0 or self._frees_wait
 
     @property
@@ -267,13 +269,18 @@ class ReservedMemory:
         return there
 
 
-def reserved_memory(recording: "Recording") -> "list[ReservedMemory]":
-    """Return the devices whose reserved memory matters and can be predicted."""
+def reserved_memory(recording: "Recording", least_bytes: int = 0) -> "list[ReservedMemory]":
+    """Return the devices whose reserved memory matters and can be predicted.
+
+    Args:
+        recording: The recording.
+        least_bytes: What a change must save.
+    """
     if recording.dropped:
         return []
     devices = [ReservedMemory(recording, device) for device in recording.devices]
     first = recording.manifest.initial_events
-    worth = [each for each in devices if each.peak and each.is_crowded and each.can_be_lower]
-    found = [each for each in worth if each.is_reproduced]
+    worth = [each for each in devices if each.peak and each.is_crowded]
+    found = [each for each in worth if each.can_be_lower(least_bytes) and each.is_reproduced]
     # What led to a peak before the recording is unknown.
     return [each for each in found if each.moment >= first]
