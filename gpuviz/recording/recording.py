@@ -396,6 +396,16 @@ class Recording:
 
         return kernels(self, by)
 
+    def lines(self, device: int | None = None) -> "pa.Table":
+        """Return the memory, GPU time, copies, waits and idle time of each line of the program.
+
+        Args:
+            device: Ordinal; all devices if None.
+        """
+        from gpuviz.analysis.lines import lines
+
+        return lines(self, device)
+
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return counts, bytes, times and bandwidth of copies, most time first.
 
