@@ -8,6 +8,7 @@ from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
@@ -241,12 +242,16 @@ class DeviceBlocks:
         return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
-        """Return the allocations of some blocks, and a window in ns that shows the peak."""
+        """Return the allocations of the largest of some blocks, and a time around the peak."""
+        import numpy as np
+
         start, end = self.recording.time_range
         half = max(int((end - start) * _AROUND), _LEAST_NS)
         window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
-        rows = sorted(self.used.blocks.alloc[self.number[blocks]].tolist())
-        return Evidence("memory_events", tuple(rows), window)
+        once = np.unique(blocks)
+        largest = once[np.argsort(-self.size[once], kind="stable")[:MOST_SHOWN]]
+        rows = np.sort(self.used.blocks.alloc[self.number[largest]])
+        return Evidence("memory_events", tuple(rows.tolist()), window)
 
     def line_of(self, blocks: "NDArray[Any]") -> Line:
         """Return the line that allocated some blocks, with their bytes and number."""
@@ -331,13 +336,22 @@ class _Places:
         after_last = np.searchsorted(self._times, time, side="right")
         # With an event at this time, lines end after it and begin before it.
         is_at_event = first < after_last
-        begins, ends = (
-            (np.searchsorted(each, time), np.searchsorted(each, time, side="right"))
-            for each in (self._begins, self._ends)
-        )
+        begins, ends = (_before_and_until(each, time) for each in (self._begins, self._ends))
         place: NDArray[Any] = 2 * (first if before else after_last)
         place = place + np.where(is_at_event & (not before), begins[1], begins[0])
         return place + np.where(is_at_event & before, ends[0], ends[1])
+
+
+def _before_and_until(
+    distinct: "NDArray[Any]", times: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return how many distinct, ascending times are before each of some times, or equal to it."""
+    import numpy as np
+
+    before = np.searchsorted(distinct, times)
+    is_there = before < len(distinct)
+    is_there[is_there] = distinct[before[is_there]] == times[is_there]
+    return before, before + is_there
 
 
 def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":

@@ -11,6 +11,7 @@ from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, summarize
 from gpuviz.report.waterfall import waterfall
+from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +50,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 </ul>
 {_first(shown)}
 {panel("Findings", every, slug="findings", count=len(shown))}
+{what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 
 

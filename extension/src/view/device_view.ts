@@ -69,7 +69,7 @@ export function deviceView(
   const { charts, controls = charts, keys = charts, tooltips = document.body } = places;
   const scope = new Scope();
   const chart = new ChartContext(scope, frames, contents, tooltips);
-  const bar = element("div", "gpuviz-bar");
+  const bar = element("div", "gpuviz-toolbar");
   scope.append(controls, bar);
   const help = helpDialog(scope, bar);
   const search = searchBox(scope, bar, chart);
