@@ -67,7 +67,9 @@ export function lanesView(
     raster = rasterFor(drawing, raster);
     paintLanes(raster, layout, drawing, time);
     paintImage(drawing, raster);
-    drawSpanNames(drawing, layout, raster, chart.describeGpu);
+    drawSpanNames(drawing, layout, raster, ({ stream }, row, span) =>
+      chart.describeGpu.shortName(row, span, chart.idleOf(stream)),
+    );
     drawLaneTitles(drawing, layout);
     drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
   };
