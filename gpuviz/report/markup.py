@@ -7,6 +7,8 @@ from html import escape
 # All but the last two parts of a path, in `function (file:line)`.
 _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _CODE = re.compile("`([^`]+)`")
+# The heading of a column of bars, for screen readers; a table's headings are HTML.
+BAR_HEADING = '<span class="gpuviz-unseen">As a bar</span>'
 # Of the drawing of a bar, which is stretched to the width of its column.
 _WIDTH, _HEIGHT = 1000, 10
 

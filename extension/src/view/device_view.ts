@@ -137,7 +137,8 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     const body = element("div", "gpuviz-track__body");
     const frame = element("div", "gpuviz-track__frame");
     frame.append(body);
-    const side = element("div", "gpuviz-track__side");
+    const ariaLabel = `Legend of ${title}`;
+    const side = element("div", "gpuviz-track__side", { tabIndex: 0, role: "group", ariaLabel });
     pane.root.append(head, frame, side);
     const setSize = (px: number): void => panes.resize(pane, px);
     once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
