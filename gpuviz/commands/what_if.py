@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuviz._core import DeviceError
 from gpuviz.analysis.recommendation import failures, name_of, recommendation
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
@@ -50,7 +51,7 @@ def run(  # noqa: PLR0913 - a value for each option
     try:
         rows = recording.what_if(settings or None, capacity=capacity, device=device).to_pylist()
         replayed = None if output is None else _replayed(recording, settings[0], capacity)
-    except ValueError as error:
+    except (ValueError, DeviceError) as error:
         raise GpuvizError(str(error)) from None
     if as_json:
         click.echo(json.dumps(rows, indent=1))
