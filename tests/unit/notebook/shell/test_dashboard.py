@@ -9,10 +9,9 @@ import ipywidgets
 import pytest
 
 import gpuviz
-from gpuviz.advice.finding import Finding
 from gpuviz.notebook.charts import CHARTS
 from gpuviz.notebook.control import shared_control
-from gpuviz.notebook.findings import Findings, findings_html
+from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.recorder.recorder import Recorder
@@ -226,18 +225,6 @@ def test_findings_of_a_finished_recording_are_shown(shell):
     dashboard = gpuviz.dashboard(shared_control().recording)
     wait_until(lambda: "is still allocated at the peak" in dashboard._findings.value)
     dashboard.close()
-
-
-def test_long_lists_of_findings_are_folded():
-    one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
-    few = findings_html([one] * 3, [], 0)
-    many = findings_html([one] * 5, ["Unknown."], 2_500_000_000)
-
-    assert "<div>Findings in the first 2.50 s:</div>" in many
-    assert "more findings" not in few
-    assert "<summary>2 more findings</summary>" in many
-    assert "<div>Unknown.</div>" in many
-    assert "<b>" not in many
 
 
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
