@@ -9,7 +9,7 @@ import ipywidgets
 from gpuviz.advice.text import NOTHING_FOUND, short_saving, unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
 from gpuviz.notebook.refresher import Refresher
-from gpuviz.quantities import format_counted
+from gpuviz.quantities import format_counted, format_duration
 from gpuviz.report.markup import with_code
 
 if TYPE_CHECKING:
@@ -83,10 +83,11 @@ class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
         self._is_due = False
         began = time.thread_time()
         recording = self._recording()
-        if recording is None or not recording.devices:
+        if recording is None or _is_empty(recording):
             self.value = ""
             return
-        self.value = findings_html(recording.findings(), unknown(recording))
+        found = findings_html(recording.findings(), unknown(recording), recording.duration_ns)
+        self.value = found
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:
@@ -94,15 +95,28 @@ class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
         self._has_computed = True
 
 
-def findings_html(found: "Sequence[Finding]", not_looked_at: "Sequence[str]") -> str:
-    """Return findings as HTML, a line each that opens to the reason; all texts are escaped."""
+def findings_html(
+    found: "Sequence[Finding]", not_looked_at: "Sequence[str]", duration_ns: int
+) -> str:
+    """Return findings as HTML, a line each that opens to the reason; all texts are escaped.
+
+    Args:
+        found: The findings, most saving first.
+        not_looked_at: Sentences on what could not be looked at.
+        duration_ns: Of the recording that they are about, to which a running cell adds.
+    """
+    of = f"<div>Findings in the first {format_duration(duration_ns)}:</div>"
     first = "".join(map(_item, found[:MOST_SHOWN])) or f"<div>{escape(NOTHING_FOUND)}</div>"
     rest = "".join(map(_item, found[MOST_SHOWN:]))
     if rest:
         more = format_counted(len(found) - MOST_SHOWN, "more finding")
         rest = f"<details><summary>{more}</summary>{rest}</details>"
     notes = "".join(f"<div>{escape(sentence)}</div>" for sentence in not_looked_at)
-    return f'{_STYLE}<div class="gpuviz-found">{first}{rest}{notes}</div>'
+    return f'{_STYLE}<div class="gpuviz-found">{of}{first}{rest}{notes}</div>'
+
+
+def _is_empty(recording: "Recording") -> bool:
+    return not any(len(recording.tables[name]) for name in ("memory_events", "activities"))
 
 
 def _item(finding: "Finding") -> str:

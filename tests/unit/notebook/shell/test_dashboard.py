@@ -202,6 +202,9 @@ def wait_until(has_happened):
 def test_findings_follow_each_cell(shell, dashboard):
     found = dashboard._findings
     shell.run("%gpuviz start --simulated gpu\nboard")
+    shell.run("x = 1")
+    wait_until(lambda: not found._is_due)
+    assert found.value == ""
     shell.run("x = gpu.empty(1 << 20)\ndel x")
     wait_until(lambda: "Nothing was found" in found.value)
     shell.run(KEEPS)
@@ -227,9 +230,10 @@ def test_findings_of_a_finished_recording_are_shown(shell):
 
 def test_long_lists_of_findings_are_folded():
     one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
-    few = findings_html([one] * 3, [])
-    many = findings_html([one] * 5, ["Unknown."])
+    few = findings_html([one] * 3, [], 0)
+    many = findings_html([one] * 5, ["Unknown."], 2_500_000_000)
 
+    assert "<div>Findings in the first 2.50 s:</div>" in many
     assert "more findings" not in few
     assert "<summary>2 more findings</summary>" in many
     assert "<div>Unknown.</div>" in many
@@ -238,7 +242,11 @@ def test_long_lists_of_findings_are_folded():
 
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
     computed = []
-    recording = SimpleNamespace(devices=(0,), findings=lambda: computed.append(1) or ())
+    recording = SimpleNamespace(
+        tables={"memory_events": [1], "activities": []},
+        duration_ns=1,
+        findings=lambda: computed.append(1) or (),
+    )
     shown = Findings(lambda: recording)
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
     monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)
