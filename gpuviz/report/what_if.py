@@ -27,7 +27,7 @@ _HEADINGS = (
     "Driver calls",
 )
 _UNKNOWN = "\N{EN DASH}"
-_INTRODUCTION = (
+_EXPLANATION = (
     "The recorded allocations and frees, repeated under other settings of the allocator. Reserved "
     "and allocated bytes are those at their peaks. A click selects the line that a program needs."
 )
@@ -57,11 +57,9 @@ def _body(recording: "Recording", device: int) -> str:
     body = "\n".join(_row(recording, row, rows[0], largest) for row in rows)
     head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
     shown = table("Memory under other settings", head, body)
-    sentences = [_INTRODUCTION]
     best = recommendation(recording, rows)
-    if best is not None:
-        sentences.append(f"{best.effect}: `{best.line}`")
-    return "".join([*map(_paragraph, sentences), shown, _paragraph(_command(rows))])
+    advice = _paragraph(f"{best.effect}: `{best.line}`") if best is not None else ""
+    return "".join([advice, shown, _paragraph(_EXPLANATION), _paragraph(_command(rows))])
 
 
 def _command(rows: list[dict[str, Any]]) -> str:
