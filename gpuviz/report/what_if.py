@@ -8,7 +8,7 @@ from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.markup import bar, section, table, with_code
+from gpuviz.report.markup import bar, panel, table, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +41,7 @@ def what_if_section(recording: "Recording", device: int) -> str:
     """Return the section about a device's memory under other settings; empty without memory."""
     if not recording.peak(device).bytes:
         return ""
-    slug = "what-if" if len(recording.devices) == 1 else f"what-if-{device}"
-    return section("What-if", _body(recording, device), slug=slug)
+    return panel("What-if", _body(recording, device), slug="what-if")
 
 
 def _body(recording: "Recording", device: int) -> str:

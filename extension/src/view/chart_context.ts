@@ -46,12 +46,13 @@ export class ChartContext implements RelatedContents {
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
   readonly revision = new Signal(0);
-  readonly showsIdle = new Signal(false);
   /** Whether the levels include what all processes use of the device. */
   readonly showsUsed = new Signal(false);
   #marks: readonly Mark[] | undefined;
-  /** Brings the keyboard to what is selected. */
-  focusSelected: () => void = () => undefined;
+  /** What rows of tables must contain. */
+  readonly filter = new Signal("");
+  /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
+  showSelected: () => void = () => undefined;
   readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });
   #contents: DeviceContents;
   #derived: Derived;

@@ -13,7 +13,8 @@ const SETTLED_MS = 150;
 const OPTIONS = {
   label: "Free bytes in segments and the largest free block over time.",
   heightPx: 118,
-  topPx: 30,
+  topPx: 10,
+  hasAxis: true,
 };
 
 /** Free bytes over time, and the largest free block: what lies between them is in pieces. */
@@ -53,7 +54,7 @@ function drawFree(
   const { context, theme } = drawing;
   const highest = series.reduce((high, { free }) => Math.max(high, free), 1);
   const bytes = scaleUp(drawing.area, highest * HEADROOM);
-  drawByteAxis(drawing, bytes, "free bytes in segments");
+  drawByteAxis(drawing, bytes);
   saveAndClip(drawing);
   for (const [name, fill, line] of [
     ["free", theme.cached, theme.reserved],

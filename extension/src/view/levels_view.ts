@@ -13,7 +13,7 @@ const HEADROOM = 1.08;
 const OPTIONS = {
   label: "Memory levels over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 228,
-  topPx: 40,
+  topPx: 26,
 };
 
 /** The totals over time. */
@@ -27,12 +27,11 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     const mostUsed = used?.bytes.reduce((high, bytes) => Math.max(high, bytes), 0) ?? 0;
     const most = Math.max(reserved.largestIn(0, count), active.largestIn(0, count), mostUsed, 1);
     const bytes = scaleUp(drawing.area, most * HEADROOM);
-    drawByteAxis(drawing, bytes, "bytes on the device");
+    drawByteAxis(drawing, bytes);
     drawLevels(drawing, timeline, time, bytes);
     if (used !== undefined) {
       drawUsed(drawing, used, time, bytes);
     }
-    chart.bands.drawNames(drawing, time);
     drawPeak(drawing, timeline, time, bytes);
     drawMarks(drawing, chart.marks, time);
     shown = time;

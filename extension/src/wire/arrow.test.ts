@@ -4,6 +4,8 @@ import { test } from "node:test";
 import {
   columnFromArray,
   dictionary,
+  float32,
+  float64,
   int16,
   int64,
   list,
@@ -16,10 +18,16 @@ import {
 
 import { ArrowTable, UNKNOWN_CODE } from "./arrow.ts";
 
-function roundTrip(columns: Record<string, ReturnType<typeof columnFromArray>>): ArrowTable {
+type Columns = Record<string, ReturnType<typeof columnFromArray>>;
+
+function streamOf(columns: Columns): Uint8Array<ArrayBuffer> {
   const stream = tableToIPC(tableFromColumns(columns), { format: "stream" });
   assert.ok(stream !== null);
-  return new ArrowTable("memory_events", new Uint8Array(stream));
+  return new Uint8Array(stream);
+}
+
+function roundTrip(columns: Columns): ArrowTable {
+  return new ArrowTable("memory_events", streamOf(columns));
 }
 
 test("64-bit integers are exact up to 2^53 and keep their sign", () => {
@@ -52,6 +60,26 @@ test("lists of ids are read as numbers", () => {
   });
 
   assert.deepEqual(table.lists("frames"), [[3, 1], [], [2]]);
+});
+
+test("floating-point numbers of both sizes are read, and null is no number", () => {
+  const table = roundTrip({
+    share: columnFromArray([0.5, null, -2.25], float64()),
+    speed: columnFromArray([1.5, 2, 3], float32()),
+  });
+
+  assert.deepEqual([...table.numbers("share")], [0.5, NaN, -2.25]);
+  assert.deepEqual([...table.numbers("speed")], [1.5, 2, 3]);
+});
+
+test("a stream that is cut anywhere in a batch is refused", () => {
+  const stream = streamOf({ id: columnFromArray([1, 2, 3], uint32()) });
+  const endBytes = 8;
+
+  for (const missing of [1, 8, 20]) {
+    const cut = stream.slice(0, stream.length - endBytes - missing);
+    assert.throws(() => new ArrowTable("streams", cut), /incomplete/);
+  }
 });
 
 test("a missing column is named", () => {

@@ -1,24 +1,10 @@
-import type { RecordBatch } from "@uwdata/flechette";
-// The package's public reader supports many types that recordings do not have, for 11 kB more.
-import { decodeIPC } from "@uwdata/flechette/src/decode/decode-ipc.js";
-
+import { messagesIn, type Batch, type Field, type Type, type Values } from "./arrow_messages.ts";
 import type { Bytes } from "./byte_source.ts";
 
 type Numbers = Float64Array<ArrayBuffer>;
-type Values = ArrayLike<number> | BigInt64Array | BigUint64Array;
 
 /** The code of an unknown text, for example of a newer version. */
 export const UNKNOWN_CODE = 255;
-
-/** The type of a column: of numbers, texts, lists, or keys of a dictionary. */
-interface Type {
-  /** The array that holds numbers. */
-  readonly values?: new (buffer: ArrayBufferLike, from: number, length: number) => Values;
-  readonly children?: readonly { readonly type: Type }[];
-  readonly id?: number;
-  readonly indices?: Type;
-  readonly dictionary?: Type;
-}
 
 /** The part of a column in one record batch. */
 interface Part {
@@ -112,45 +98,44 @@ export class ArrowTable {
 
 /** The columns of a stream by name; a dictionary holds for the batches that follow it. */
 function columnsOf(stream: Bytes): ReadonlyMap<string, readonly Part[]> {
-  const { schema, records, dictionaries, dictsBeforeRecord } = decodeIPC(stream);
-  const fields = (schema?.fields ?? []) as readonly { name: string; type: Type }[];
-  const columns = fields.map(({ name }) => [name, [] as Part[]] as const);
+  let fields: readonly Field[] = [];
+  const columns = new Map<string, Part[]>();
   const words = new Map<number, readonly string[]>();
-  let known = 0;
-  for (const [place, record] of (records ?? []).entries()) {
-    for (const each of (dictionaries ?? []).slice(known, dictsBeforeRecord?.[place])) {
-      const type = fields.find((field) => field.type.id === each.id)?.type.dictionary ?? {};
-      const parts = partsOf([type], { ...each.data, body: each.body ?? new Uint8Array() }, words);
-      const before = each.isDelta ? (words.get(each.id) ?? []) : [];
-      words.set(each.id, [...before, ...parts.flatMap(textsOf)]);
-      known += 1;
+  for (const message of messagesIn(stream)) {
+    if (message.kind === "schema") {
+      fields = message.fields;
+      fields.forEach(({ name }) => columns.set(name, []));
+    } else if (message.kind === "dictionary") {
+      const { id, isDelta, batch } = message;
+      const encoded = fields.find(({ type }) => type.dictionary?.id === id)?.type.dictionary;
+      const parts = encoded === undefined ? [] : partsOf([encoded.words], batch, words);
+      const before = isDelta ? (words.get(id) ?? []) : [];
+      words.set(id, [...before, ...parts.flatMap(textsOf)]);
+    } else {
+      const types = fields.map(({ type }) => type);
+      partsOf(types, message.batch, words).forEach((part, at) =>
+        columns.get(fields[at]?.name ?? "")?.push(part),
+      );
     }
-    const types = fields.map(({ type }) => type);
-    partsOf(types, record, words).forEach((part, at) => columns[at]?.[1].push(part));
   }
-  return new Map(columns);
+  return columns;
 }
 
-/** The part of each column in a batch, whose nodes and regions are in the order of the types. */
+/** The part of each column in a batch. */
 function partsOf(
   types: readonly Type[],
-  { nodes, regions, body = new Uint8Array() }: RecordBatch,
+  { nodes, regions }: Batch,
   words: ReadonlyMap<number, readonly string[]>,
 ): Part[] {
   const [node, region] = [nodes.values(), regions.values()];
-  const bytes = (): Uint8Array => {
-    const { offset, length } = region.next().value ?? { offset: 0, length: 0 };
-    return body.subarray(offset, offset + length);
-  };
-  const partOf = (type: Type): Part => {
+  const bytes = (): Uint8Array => region.next().value ?? new Uint8Array();
+  const partOf = ({ values: kind, items, dictionary }: Type): Part => {
     const { length, nullCount } = node.next().value ?? { length: 0, nullCount: 0 };
     const validity = bytes();
-    const Numeric = type.values ?? type.indices?.values;
-    const starts = Numeric === undefined ? arrayOf(Int32Array, bytes()) : new Int32Array();
-    const [list] = type.children ?? [];
-    const child = list && partOf(list.type);
-    const values = child === undefined ? arrayOf(Numeric ?? Uint8Array, bytes()) : [];
-    const own = type.id === undefined ? undefined : (words.get(type.id) ?? []);
+    const starts = kind === undefined ? arrayOf(Int32Array, bytes()) : new Int32Array();
+    const child = items && partOf(items);
+    const values = child === undefined ? arrayOf(kind ?? Uint8Array, bytes()) : [];
+    const own = dictionary && (words.get(dictionary.id) ?? []);
     return { length, nullCount, validity, starts, values, child, words: own };
   };
   return types.map(partOf);

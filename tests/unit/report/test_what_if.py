@@ -66,8 +66,8 @@ def test_a_report_has_a_section_for_each_device_with_memory():
     timeline.kernel(0, 10)
     two = build_page(make_recording(devices=2))
 
-    assert build_page(make_recording()).count('id="gpuviz-what-if"') == 1
-    assert two.count('id="gpuviz-what-if-0"') == 1
+    assert build_page(make_recording()).count('data-panel="what-if"') == 1
+    assert two.count('data-panel="what-if"') == 1
     assert "What-if" not in build_page(timeline.recording()).partition("<script")[0]
 
 
