@@ -13,7 +13,17 @@ pytestmark = pytest.mark.browser
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-TABS = ("selection", "moment", "lines", "kernels", "waits", "fragmentation", "findings", "what-if")
+TABS = (
+    "selection",
+    "moment",
+    "lines",
+    "allocations",
+    "kernels",
+    "waits",
+    "fragmentation",
+    "findings",
+    "what-if",
+)
 
 
 def violations(page: Page) -> list[str]:

@@ -165,7 +165,7 @@ def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     places = page.locator(".gpuviz-sites summary .gpuviz-table__call-site")
 
-    page.get_by_role("button", name="At the end").click()
+    open_tab(page, "allocations").get_by_role("button", name="At the end").click()
     descending = places.all_inner_texts()
     page.get_by_role("button", name="At the end").click()
 

@@ -41,7 +41,7 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
     assert overflow(page) == 0
-    line = page.locator("[data-panel=lines] td").first.bounding_box()
+    line = page.locator("[data-panel=allocations] td").first.bounding_box()
     assert line["width"] >= 200
     total = page.locator("[data-panel=kernels] tbody td").nth(1).bounding_box()
     assert total["x"] + total["width"] <= 400
@@ -87,7 +87,7 @@ def test_a_name_that_turns_text_around_turns_no_number_beside_it(page, tmp_path)
 def test_the_arrow_keys_choose_a_tab_and_tab_leads_into_it(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
-    page.get_by_role("tab", name="Lines").focus()
+    page.get_by_role("tab", name="Allocations").focus()
     page.keyboard.press("ArrowRight")
     for _ in range(5):
         page.keyboard.press("Tab")

@@ -82,7 +82,7 @@ export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContex
     ),
   ];
   const show = dataTable(scope, parent, columns, {
-    label: "Lines",
+    label: "Lines that allocated",
     sortedBy: AT_THE_PEAK,
     keyOf: ({ callSite }) => callSite.site,
     filter: chart.filter,
