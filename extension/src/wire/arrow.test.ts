@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  bool,
   columnFromArray,
   dictionary,
+  float32,
+  float64,
   int16,
   int64,
   list,
@@ -58,4 +61,26 @@ test("a missing column is named", () => {
   const table = roundTrip({ id: columnFromArray([1], uint32()) });
 
   assert.throws(() => table.numbers("stack"), /memory_events has no column stack/);
+});
+
+test("floating-point numbers and nulls are read", () => {
+  const table = roundTrip({
+    half: columnFromArray([0.5, null, -2], float32()),
+    third: columnFromArray([1 / 3, 2, null], float64()),
+  });
+
+  assert.deepEqual([...table.numbers("half")], [0.5, NaN, -2]);
+  assert.deepEqual([...table.numbers("third")], [1 / 3, 2, NaN]);
+});
+
+test("a table that is cut off, or has a column of another type, is refused", () => {
+  const columns = { id: columnFromArray([1, 2, 3], uint32()) };
+  const stream = tableToIPC(tableFromColumns(columns), { format: "stream" }) ?? new Uint8Array();
+  const lengths = [5, 40, stream.length - 12];
+
+  for (const cut of lengths.map((length) => new Uint8Array(stream.subarray(0, length)))) {
+    assert.throws(() => new ArrowTable("streams", cut), /a table that is cut off/);
+  }
+  const flags = { done: columnFromArray([true, false], bool()) };
+  assert.throws(() => roundTrip(flags), /column done has a type that is not supported/);
 });
