@@ -142,9 +142,14 @@ def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
 
     page.get_by_label("Colour by").select_option("stream")
 
-    assert "train.py:12 train.py" in by_line
-    assert "main.py:34 main" in by_line
-    assert legend.inner_text().splitlines()[0] == "train.py"
+    assert by_line.splitlines() == [
+        "train.py:12 x = train.py, 6.00 MiB at the peak",
+        "main.py:34 run(), 4.00 MiB at the peak",
+        "no call stack, 2.00 MiB at the peak",
+        "free",
+        "free pending (striped)",
+    ]
+    assert legend.inner_text().splitlines()[0] == "train.py, 12.0 MiB at the peak"
 
 
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):

@@ -2,7 +2,15 @@ import { formatBytes, formatDuration } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
-import { categorize, COLOURED, grade, isSame, type Categories } from "../model/categories.ts";
+import {
+  categorize,
+  COLOURED,
+  grade,
+  isSame,
+  type Categories,
+  type CategoryName,
+} from "../model/categories.ts";
+import { CategoryLevels } from "../model/category_levels.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Names } from "../model/names.ts";
@@ -17,11 +25,14 @@ export class Grouping {
   #timeline: DeviceTimeline;
   #groups: BlockGroups;
   #by: GroupedBy = "stack";
+  /** The allocated bytes of the categories. */
+  readonly levels: CategoryLevels;
 
   constructor({ timeline, stacks, names }: DeviceContents) {
     this.#timeline = timeline;
     this.#groups = new BlockGroups(timeline, this.#by);
     this.categories = new Signal(this.#categorize(stacks, names));
+    this.levels = new CategoryLevels(this.categories.value);
   }
 
   /** The way in force. */
@@ -41,6 +52,7 @@ export class Grouping {
       this.#regroup(timeline);
     }
     const categories = this.#categorize(stacks, names);
+    this.levels.extend(categories);
     if (!isSame(categories, this.categories.value)) {
       this.categories.value = categories;
     }
@@ -63,8 +75,11 @@ export class Grouping {
         return grade(groups, steps(SIZE_LIMITS.map(formatBytes)));
       case "age":
         return grade(groups, steps(AGE_LIMITS.map(formatDuration)));
-      case "stack":
-        return categorize(groups, (stack) => this.#site(stack, stacks), "other lines");
+      case "stack": {
+        const nameOf = (stack: number): CategoryName => stacks.lineNameOf(stack);
+        const siteOf = (stack: number): string => this.#site(stack, stacks);
+        return withoutFile(categorize(groups, siteOf, "other lines", nameOf));
+      }
     }
   }
 
@@ -81,18 +96,34 @@ export class Grouping {
   }
 }
 
+const FILE = /^.*?(?=:\d)/;
+
+/** Leaves out the file from the names of lines if all are in one. */
+function withoutFile(categories: Categories): Categories {
+  const files = new Set(categories.all.flatMap(({ short }) => FILE.exec(short) ?? []));
+  const cut = (name: string): string => (files.size === 1 ? name.replace(FILE, "") : name);
+  const all = categories.all.map(({ short, long, bytesAtPeak }) => ({
+    short: cut(short),
+    long: cut(long),
+    bytesAtPeak,
+  }));
+  return { ...categories, all };
+}
+
 function steps(limits: readonly string[]): string[] {
   const ends = limits.map((limit) => limit.replace(/\.0+ /, " "));
   return [...ends.map((end) => `up to ${end}`), `more than ${ends.at(-1) ?? ""}`];
 }
 
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
-  ["stack", "call site of the allocation"],
+  ["stack", "source line"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["size", "size class"],
   ["age", "lifetime"],
 ];
+
+const LONGEST = 48;
 
 /** Names the colours of the blocks. */
 export function categoriesLegend(
@@ -103,9 +134,12 @@ export function categoriesLegend(
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   scope.follow(() => {
-    const { labels, isOrdered } = categories.value;
-    const groups = labels.map((label, index) => {
-      const item = legendEntry("gpuviz-key--group", label);
+    const { all, isOrdered } = categories.value;
+    const groups = all.map(({ long, bytesAtPeak }, index) => {
+      const bytes = bytesAtPeak === 0 ? "" : `, ${formatBytes(bytesAtPeak)} at the peak`;
+      const text = long.length > LONGEST ? `${long.slice(0, LONGEST)}…` : long;
+      const item = legendEntry("gpuviz-key--group", text + bytes);
+      item.title = long + bytes;
       const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
       item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
       return item;
