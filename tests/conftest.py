@@ -58,6 +58,8 @@ def build_wheel(folder: Path) -> None:
         "--no-deps",
         "-C",
         f"build-dir={folder / 'build'}",  # compiled by the programs of that folder
+        "-C",
+        "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-Werror=odr",
         "-w",
         str(folder),
         str(ROOT),

@@ -92,7 +92,7 @@ class Page:
     """
 
     def __init__(self, shown: Shown) -> None:
-        self._shown = shown
+        self._shown: Shown | None = shown  # until the text is computed: it may be large
         self._file = tempfile.TemporaryFile(prefix="gpuviz-")  # noqa: SIM115 - closed by close()
         self._thread = Threads(1, "gpuviz-archive")
         self._written = self._thread.submit(write_archive, self._file, shown.recording)
@@ -105,7 +105,9 @@ class Page:
     @cached_property
     def _around(self) -> tuple[bytes, bytes]:
         """The parts of the page before and after the archive."""
-        before, after = _text(self._shown)
+        shown, self._shown = self._shown, None
+        assert shown is not None  # noqa: S101 - the text is computed once
+        before, after = _text(shown)
         return before.encode(), after.encode()
 
     @cached_property
