@@ -82,10 +82,10 @@ function blocksIn(
       const isIn = (fromNs[block] ?? 0) <= to && (inUseUntilNs[block] ?? 0) >= from;
       if (isIn && allocated[block] !== NO_EVENT) {
         found.push({ block, place: categoryOf(categories, block) });
+        if (found.length > MOST_BLOCKS) {
+          return undefined;
+        }
       }
-    }
-    if (found.length > MOST_BLOCKS) {
-      return undefined;
     }
   }
   return found.sort((left, right) => left.place - right.place || left.block - right.block);

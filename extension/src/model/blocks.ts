@@ -31,7 +31,7 @@ export class Blocks extends columnsOf({
 
   /** The block of the event at `row`, or NO_EVENT. */
   blockOf(row: number): number {
-    return this.#ofRow.at(row);
+    return this.#ofRow.store[row] ?? NO_EVENT;
   }
 
   /** Reserves capacity for later events, half of which are allocations. */
@@ -55,15 +55,15 @@ export class Blocks extends columnsOf({
 
   /** By how many bytes the event at `row` changes what the program holds. */
   allocatedChange({ action }: MemoryEvents, row: number): number {
-    const block = this.#ofRow.at(row);
-    if (block === NO_EVENT || this.columns.allocated.at(block) === NO_EVENT) {
+    const block = this.blockOf(row);
+    if ((this.allocated[block] ?? NO_EVENT) === NO_EVENT) {
       return 0;
     }
-    const size = this.columns.size.at(block);
+    const size = this.size[block] ?? 0;
     if (action[row] === Action.alloc) {
       return size;
     }
-    const request = this.columns.freeRequested.at(block);
+    const request = this.freeRequested[block];
     return request === row || request === NO_EVENT ? -size : 0;
   }
 

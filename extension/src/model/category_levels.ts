@@ -1,10 +1,10 @@
 import { GrowingFloats } from "../base/growing.ts";
-import { categoryOf, COLOURED, type Categories } from "./categories.ts";
+import { COLOURED, type Categories } from "./categories.ts";
 import type { Floats } from "./events.ts";
 
 export const PLACES = COLOURED + 1;
 /** Sums are kept before each of so many events; those after it are added up when asked for. */
-const SPACING = 128;
+const SPACING = 64;
 const NO_BYTES: Floats = new Float64Array(PLACES);
 
 /** The allocated bytes of each category after any event. */
@@ -33,11 +33,13 @@ export class CategoryLevels {
     this.#categories = categories;
     this.#row = -1;
     const { count } = categories.groups.timeline.events;
-    for (; this.#count < count; this.#count += 1) {
+    while (this.#count < count) {
       if (this.#count % SPACING === 0) {
         this.#sums.append(this.#total);
       }
-      this.#add(this.#total, this.#count);
+      const end = Math.min(this.#count - (this.#count % SPACING) + SPACING, count);
+      this.#add(this.#total, this.#count, end);
+      this.#count = end;
     }
   }
 
@@ -57,19 +59,21 @@ export class CategoryLevels {
       this.#found.set(this.#sums.store.subarray(place, place + PLACES));
       next = first;
     }
-    for (; next <= row; next += 1) {
-      this.#add(this.#found, next);
-    }
+    this.#add(this.#found, next, row + 1);
     this.#row = row;
     return this.#found;
   }
 
-  #add(sums: Floats, row: number): void {
-    const { blocks, events } = this.#categories.groups.timeline;
-    const change = blocks.allocatedChange(events, row);
-    if (change !== 0) {
-      const place = categoryOf(this.#categories, blocks.blockOf(row));
-      sums[place] = (sums[place] ?? 0) + change;
+  #add(sums: Floats, first: number, last: number): void {
+    const { groups, ofGroup } = this.#categories;
+    const { blocks, events } = groups.timeline;
+    const { ofBlock } = groups;
+    for (let row = first; row < last; row += 1) {
+      const change = blocks.allocatedChange(events, row);
+      if (change !== 0) {
+        const place = ofGroup[ofBlock[blocks.blockOf(row)] ?? 0] ?? COLOURED;
+        sums[place] = (sums[place] ?? 0) + change;
+      }
     }
   }
 }

@@ -57,5 +57,8 @@ export function fittingName(
   const short = name.replace(/ · .*/, "");
   const [inFile = short, line = short] = /(:\d+).*$/.exec(short) ?? [];
   const fits = (text: string): boolean => context.measureText(text).width <= widthPx;
-  return [name, short, inFile, line].find(fits) ?? cutText(context, short, widthPx);
+  return (
+    [name, short, inFile, line].find(fits) ??
+    (line === short ? cutText(context, short, widthPx) : "")
+  );
 }
