@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
-from gpuviz.advice.scale import Scale
+from gpuviz.advice.peak_chain import uses
+from gpuviz.advice.scale import LEAST_BYTES, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,7 +108,11 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
             or saves nothing after the findings before it.
     """
     scale = Scale(recording)
-    found = [*_about_work(recording, scale, small=small), *_about_reserved_memory(recording)]
+    least_bytes = 0 if small else LEAST_BYTES
+    found = [
+        *_about_work(recording, scale, small=small),
+        *_about_reserved_memory(recording, least_bytes),
+    ]
     shown = (each for each in found if small or scale.is_relevant(each))
     return tuple(sorted(shown, key=scale.share, reverse=True))
 
@@ -121,6 +126,7 @@ def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterat
     schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
+    recording.conclusions.uses = uses(devices)
     found += [each for device in devices for rule in memory_rules() for each in rule(device)]
     found = [each for each in found if small or scale.is_relevant(each)]
     found = _in_time(schedule, found)
@@ -146,10 +152,10 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     ]
 
 
-def _about_reserved_memory(recording: "Recording") -> "Iterator[Finding]":
+def _about_reserved_memory(recording: "Recording", least_bytes: int) -> "Iterator[Finding]":
     from gpuviz.advice.reserved_memory import reserved_memory
 
-    for device in reserved_memory(recording):
+    for device in reserved_memory(recording, least_bytes):
         for rule in allocator_rules():
             yield from rule(device)
 

@@ -8,6 +8,7 @@ from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
@@ -241,12 +242,16 @@ class DeviceBlocks:
         return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
-        """Return the allocations of some blocks, and a window in ns that shows the peak."""
+        """Return the allocations of the largest of some blocks, and a time around the peak."""
+        import numpy as np
+
         start, end = self.recording.time_range
         half = max(int((end - start) * _AROUND), _LEAST_NS)
         window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
-        rows = sorted(self.used.blocks.alloc[self.number[blocks]].tolist())
-        return Evidence("memory_events", tuple(rows), window)
+        once = np.unique(blocks)
+        largest = once[np.argsort(-self.size[once], kind="stable")[:MOST_SHOWN]]
+        rows = np.sort(self.used.blocks.alloc[self.number[largest]])
+        return Evidence("memory_events", tuple(rows.tolist()), window)
 
     def line_of(self, blocks: "NDArray[Any]") -> Line:
         """Return the line that allocated some blocks, with their bytes and number."""

@@ -6,6 +6,8 @@ from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
 from gpuviz.analysis.columns import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from gpuviz.recording.recording import Recording
@@ -105,14 +107,23 @@ def peak_chain(
     return pa.Table.from_pylist(rows, pa.schema([("level", pa.string()), *numbers, *texts]))
 
 
-_Maxima = dict[str, tuple[int, int | None]]
+# Bytes of a level, and the first time of the maximum in ns if known, by name.
+Maxima = dict[str, tuple[int, int | None]]
 
 
-def _of_uses(recording: "Recording", device: int) -> _Maxima:
-    for blocks in device_blocks(recording):
-        if blocks.device == device:
-            return {"largest operation": _largest_operation(blocks), "used arrays": _used(blocks)}
-    return {}
+def _of_uses(recording: "Recording", device: int) -> Maxima:
+    conclusions = recording.conclusions
+    if conclusions.uses is None:
+        conclusions.uses = uses(device_blocks(recording))
+    return conclusions.uses.get(device, {})
+
+
+def uses(devices: "Iterable[DeviceBlocks]") -> dict[int, Maxima]:
+    """Return the levels that follow from the uses of blocks, by device."""
+    return {
+        each.device: {"largest operation": _largest_operation(each), "used arrays": _used(each)}
+        for each in devices
+    }
 
 
 def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
@@ -122,12 +133,15 @@ def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
     used, calls = blocks.used, blocks.recording.tables["api_calls"]
     requested = np.zeros(len(used.blocks), np.int64)
     requested[blocks.number] = blocks.requested
-    pairs = np.unique(np.stack([used.call, used.block]), axis=1)
-    rows, first = np.unique(pairs[0], return_index=True)
-    if not len(rows):
+    # Each block once for each call.
+    pairs = np.sort(used.call.astype(np.int64) * len(used.blocks) + used.block)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    call, block = np.divmod(pairs, len(used.blocks))
+    first = np.flatnonzero(np.diff(call, prepend=-1))
+    if not len(first):
         return 0, None
-    sums = np.add.reduceat(requested[pairs[1]], first)
-    largest = rows[np.argmax(sums)]
+    sums = np.add.reduceat(requested[block], first)
+    largest = call[first[np.argmax(sums)]]
     return int(sums.max()), int(plain(calls["time"])[largest])
 
 
@@ -155,7 +169,7 @@ def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:
     return int(level[most]), int(times[most])
 
 
-def _of_levels(recording: "Recording", device: int) -> _Maxima:
+def _of_levels(recording: "Recording", device: int) -> Maxima:
     import numpy as np
 
     levels = recording.memory_levels
@@ -163,7 +177,7 @@ def _of_levels(recording: "Recording", device: int) -> _Maxima:
     if not len(chosen):
         return {}
     times = plain(levels["time"])
-    maxima: _Maxima = {}
+    maxima: Maxima = {}
     for name in ("requested", "allocated", "active", "reserved"):
         values = plain(levels[name])[chosen]
         row = int(np.argmax(values))
@@ -171,14 +185,14 @@ def _of_levels(recording: "Recording", device: int) -> _Maxima:
     return maxima
 
 
-def _of_packing(recording: "Recording", device: int, seconds: float) -> _Maxima:
+def _of_packing(recording: "Recording", device: int, seconds: float) -> Maxima:
     from gpuviz.analysis.packing import packing
 
     found = packing(recording, device, seconds=seconds)
     return {"packed": (found.upper_bound, None)} if found.upper_bound else {}
 
 
-def _of_device(recording: "Recording", device: int) -> _Maxima:
+def _of_device(recording: "Recording", device: int) -> Maxima:
     import numpy as np
 
     samples = recording.tables["device_memory"]

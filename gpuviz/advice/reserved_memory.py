@@ -8,7 +8,13 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import Change, DeviceReplay, parsed, total_memory
+from gpuviz.analysis.device_replay import (
+    Change,
+    DeviceReplay,
+    SharedOperations,
+    parsed,
+    total_memory,
+)
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
+# What saves a smaller share of the reserved bytes is not worth another allocator or structure.
+LEAST_SHARE = 0.05
 # Of a device that is emptier than this, no program needs less memory.
 _CROWDED = 0.5
 # Half of the window that shows a moment, as a share of the recording, and the least ns.
@@ -61,6 +69,7 @@ class ReservedMemory:
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
         self._known: dict[tuple[str, Change], Outcome] = {}
+        self._shared: SharedOperations = {}
 
     @cached_property
     def peak(self) -> int:
@@ -105,6 +114,30 @@ class ReservedMemory:
         is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
         return is_full or not self.room or self.peak >= _CROWDED * self.room
 
+    def can_be_lower(self, least_bytes: int) -> bool:
+        """Return whether another allocator may reserve enough less, or let fewer requests fail.
+
+        None reserves less than the program holds at once, which is what it requested, if no free
+        waits for another stream.
+
+        Args:
+            least_bytes: What must be saved.
+        """
+        requested = self.recording.memory_stats(self.device)["requested_bytes.all.peak"]
+        is_loose = self.peak - requested >= max(LEAST_SHARE * self.peak, least_bytes)
+        return is_loose or self.failures > 0 or self._frees_wait
+
+    @property
+    def _frees_wait(self) -> bool:
+        import numpy as np
+
+        actions = self._actions[self._of_device]
+        freed = np.flatnonzero(actions == ACTIONS.index("free_requested"))
+        addresses = plain(self.recording.tables["memory_events"]["address"])[self._of_device]
+        after = np.minimum(freed + 1, len(actions) - 1)
+        at_once = actions[after] == ACTIONS.index("free_completed")
+        return not (at_once & (addresses[after] == addresses[freed])).all()
+
     @cached_property
     def is_reproduced(self) -> bool:
         """Whether a replay under the program's own settings reserves what was recorded."""
@@ -136,7 +169,10 @@ class ReservedMemory:
 
     def _replayed(self, settings: str, change: Change) -> Outcome:
         capacity = self.room if self.failures and self.room else None
-        found = DeviceReplay(self.recording, self.device, settings, capacity, change).outcome()
+        replay = DeviceReplay(
+            self.recording, self.device, settings, capacity, change, shared=self._shared
+        )
+        found = replay.outcome()
         return Outcome(
             reserved=found.peak_reserved,
             row=found.peak_reserved_origin,
@@ -233,12 +269,18 @@ class ReservedMemory:
         return there
 
 
-def reserved_memory(recording: "Recording") -> "list[ReservedMemory]":
-    """Return the devices whose reserved memory matters and can be predicted."""
+def reserved_memory(recording: "Recording", least_bytes: int = 0) -> "list[ReservedMemory]":
+    """Return the devices whose reserved memory matters and can be predicted.
+
+    Args:
+        recording: The recording.
+        least_bytes: What a change must save.
+    """
     if recording.dropped:
         return []
     devices = [ReservedMemory(recording, device) for device in recording.devices]
     first = recording.manifest.initial_events
-    found = [each for each in devices if each.peak and each.is_crowded and each.is_reproduced]
+    worth = [each for each in devices if each.peak and each.is_crowded]
+    found = [each for each in worth if each.can_be_lower(least_bytes) and each.is_reproduced]
     # What led to a peak before the recording is unknown.
     return [each for each in found if each.moment >= first]

@@ -42,16 +42,18 @@ class Sharing:
     def __init__(self, schedule: "Schedule", used: "Touches", *, is_epochal: bool = True) -> None:
         import numpy as np
 
-        self._schedule, self._used = schedule, used
+        # The schedule itself would never be freed, since it is the key of what is known of it.
+        self._stream = schedule.stream
+        self._launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
         self.streams = np.unique(schedule.stream)
-        self._ends = self._epoch_ends() if is_epochal else np.array([], np.int64)
+        self._ends = _epoch_ends(schedule) if is_epochal else np.array([], np.int64)
         count = len(self.streams)
         if (len(self._ends) + 1) * count**2 > _MOST_PAIRS:
             self._ends = self._ends[:0]
         self._shared = np.zeros((len(self._ends) + 1, count, count), bool)
         if count <= _MOST_STREAMS:
-            self._share_blocks()
-            self._share_host_memory()
+            self._share_blocks(schedule, used)
+            self._share_host_memory(schedule)
         else:
             self._shared[:] = True
 
@@ -70,7 +72,7 @@ class Sharing:
         """
         import numpy as np
 
-        stream = np.searchsorted(self.streams, self._schedule.stream)
+        stream = np.searchsorted(self.streams, self._stream)
         reached = np.eye(len(self.streams), dtype=bool)
         reached[stream[orders[0]], stream[orders[1]]] = True
         for through in range(len(self.streams)):
@@ -87,30 +89,17 @@ class Sharing:
         """Whether any two streams share memory, or may."""
         return bool(self._shared.any())
 
-    def _epoch_ends(self) -> "NDArray[Any]":
-        import numpy as np
-
-        tables, schedule = self._schedule.recording.tables, self._schedule
-        threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
-        several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1
-        waits = schedule.recording.derived["host_waits"]
-        of_device = codes(waits["kind"], _WAITS) == _WAITS.index("context_synchronize")
-        ends: NDArray[Any] = np.sort(plain(waits["end"])[of_device])
-        return ends[:0] if several else ends
-
     def _epoch(self, work: "NDArray[Any]") -> "NDArray[Any]":
         import numpy as np
 
-        known = self._schedule.call[work] >= 0
-        launched = np.where(known, self._schedule.launch_begin()[work], self._schedule.begin[work])
-        epoch: NDArray[Any] = np.searchsorted(self._ends, launched)
+        epoch: NDArray[Any] = np.searchsorted(self._ends, self._launched[work])
         return epoch
 
-    def _share_blocks(self) -> None:
+    def _share_blocks(self, schedule: "Schedule", used: "Touches") -> None:
         """Mark the streams that use a common block, of which at least one writes it."""
         import numpy as np
 
-        used, tables = self._used, self._schedule.recording.tables
+        tables = schedule.recording.tables
         seen = used.activity >= 0
         times = plain(tables["api_calls"]["time"])
         opaque = times[np.union1d(used.opaque, used.call[~seen])]
@@ -132,11 +121,10 @@ class Sharing:
         everyone = np.arange(len(self.streams))
         self._shared[:, everyone, everyone] = False
 
-    def _share_host_memory(self) -> None:
+    def _share_host_memory(self, schedule: "Schedule") -> None:
         """Mark the streams of which one copies to the host and another one from it."""
         import numpy as np
 
-        schedule = self._schedule
         kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
         stream = np.searchsorted(self.streams, schedule.stream)
         both = []
@@ -152,6 +140,18 @@ class Sharing:
         everyone = np.arange(len(self.streams))
         pairs[:, everyone, everyone] = False
         self._shared |= pairs
+
+
+def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":
+    import numpy as np
+
+    tables = schedule.recording.tables
+    threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
+    several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1
+    waits = schedule.recording.derived["host_waits"]
+    of_device = codes(waits["kind"], _WAITS) == _WAITS.index("context_synchronize")
+    ends: NDArray[Any] = np.sort(plain(waits["end"])[of_device])
+    return ends[:0] if several else ends
 
 
 _known: "WeakKeyDictionary[Schedule, dict[bool, Sharing | None]]" = WeakKeyDictionary()

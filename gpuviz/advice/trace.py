@@ -25,7 +25,7 @@ _MEMORIES = DICTIONARIES["memory_operations", "memory"]
 # More than any GPU runs at once; a product of three damaged numbers could overflow.
 _MOST_BLOCKS = 1 << 31
 # Rows in the evidence of a finding.
-_MOST_SHOWN = 1000
+MOST_SHOWN = 1000
 # Times of a damaged recording are clipped, so that no sum of them overflows.
 _LIMIT = 2**60
 
@@ -125,7 +125,7 @@ class Trace:
         """Return the longest of some activities, and the time from the first to the last."""
         import numpy as np
 
-        longest = work[np.argsort(-self.duration[work], kind="stable")[:_MOST_SHOWN]]
+        longest = work[np.argsort(-self.duration[work], kind="stable")[:MOST_SHOWN]]
         rows = tuple(np.sort(self.rows[longest]).tolist())
         return Evidence(
             "activities", rows, (int(self.begin[work].min()), int(self.end[work].max()))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Change = Literal["", "one_stream", "no_stream_uses", "no_empty_cache", "largest_first"]
 """What a replay does otherwise: all blocks on one stream, frees that wait for no other stream, no
 calls of ``empty_cache``, or first the blocks of the peak, largest first, all freed again."""
+SharedOperations = dict[tuple[Any, ...], _core.RecordedOperations]
 # More than any GPU has; for recordings that do not contain the size of their device.
 UNLIMITED = 1 << 44
 # Above all addresses.
@@ -31,6 +32,7 @@ class DeviceReplay:
             recording.
         capacity: Memory of the device in bytes; by default that of the recorded device.
         change: What is done otherwise.
+        shared: The operations of earlier replays of the same device, to which this adds its own.
 
     Attributes:
         capacity: Memory of the device in bytes; 0 if unknown, and then unlimited.
@@ -45,16 +47,20 @@ class DeviceReplay:
         ValueError: ``settings`` has an unknown key or a bad value.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the replays of a device share what they can
         self,
         recording: "Recording",
         device: int,
         settings: str | None,
         capacity: int | None,
         change: Change = "",
+        *,
+        shared: "SharedOperations | None" = None,
     ) -> None:
         import numpy as np
 
+        self._shared = {} if shared is None else shared
+        self._change = change
         self.capacity = total_memory(recording, device) if capacity is None else capacity
         self.rows, actions = _changed(recording, device, change)
         initial = recording.manifest.initial_events
@@ -89,23 +95,30 @@ class DeviceReplay:
     def _operations(self, recording: "Recording", settings: str | None) -> _core.RecordedOperations:
         manifest = recording.manifest
         recorded, own = allocator_settings(recording), parsed(recording, settings)
-        of_gpuviz = manifest.allocator == "caching"
-        filters = _core.CachingAllocator.PoolFilter
-        return self.events.operations(
-            settings=recorded if own.per_process_memory_fraction is None else own,
-            initial_events=self.initial_events,
-            capacity=self.capacity,
-            lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
-            keeps_settings=settings != CUPY and _are_alike(own, recorded),
-            keeps_limits=settings is None or own.per_process_memory_fraction is None,
-            pool_filter=filters.this_thread if of_gpuviz else filters.everything,
-        )
+        has_limit = own.per_process_memory_fraction is not None
+        keeps_settings = settings != CUPY and _are_alike(own, recorded)
+        keeps_limits = settings is None or not has_limit
+        limits = settings if has_limit else None
+        key = (self._change, self.capacity, limits, keeps_settings, keeps_limits)
+        if key not in self._shared:
+            of_gpuviz = manifest.allocator == "caching"
+            filters = _core.CachingAllocator.PoolFilter
+            self._shared[key] = self.events.operations(
+                settings=own if has_limit else recorded,
+                initial_events=self.initial_events,
+                capacity=self.capacity,
+                lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
+                keeps_settings=keeps_settings,
+                keeps_limits=keeps_limits,
+                pool_filter=filters.this_thread if of_gpuviz else filters.everything,
+            )
+        return self._shared[key]
 
 
 def total_memory(recording: "Recording", device: int) -> int:
     """Return the memory of a device in bytes; 0 if unknown."""
     rows = recording.table("devices").to_pylist()
-    return next((int(row["total_memory"]) for row in rows if row["id"] == device), 0)
+    return next((max(int(row["total_memory"]), 0) for row in rows if row["id"] == device), 0)
 
 
 def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:

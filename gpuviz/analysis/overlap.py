@@ -206,10 +206,18 @@ def overlap(
     )
     if start is not None and end is not None and bounds is not None:
         lanes = _with_causes(lanes, recording.derived["idle_gaps"], (start, end))
-    chosen = [lane for lane in lanes if device in (None, lane["device"])]
+    whole = Overlap(
+        tuple(DeviceOverlap(**lane) for lane in lanes if "stream" not in lane),
+        tuple(StreamOverlap(**lane) for lane in lanes if "stream" in lane),
+    )
+    return whole if device is None else of_device(whole, device)
+
+
+def of_device(whole: Overlap, device: int) -> Overlap:
+    """Return the part of an overlap that is about one device."""
     return Overlap(
-        tuple(DeviceOverlap(**lane) for lane in chosen if "stream" not in lane),
-        tuple(StreamOverlap(**lane) for lane in chosen if "stream" in lane),
+        tuple(each for each in whole.devices if each.device == device),
+        tuple(each for each in whole.streams if each.device == device),
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.device_replay import DeviceReplay, parsed, total_memory
+from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
+from gpuviz.recording.conclusions import schemas
 from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _MIB = 1 << 20
 _ASYNC_UNIT = 32 * _MIB
 _PAGE = 2 * _MIB
 _LEAST_BLOCK = 512
+# What the values of a damaged recording lead to may be larger.
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def what_if(
     Raises:
         ValueError: There is no such device, ``capacity`` is less than 1, a setting has an unknown
             key or a bad value, or the recording lacks the description of a device or stream.
+        DeviceError: The recorded memory exceeds the addresses of the simulated device.
     """
     import pyarrow as pa
 
@@ -98,12 +102,17 @@ def what_if(
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)
     rows = [_recorded(recording, device)]
+    shared: SharedOperations = {}
     for each in asked:
         if each.strip() == ASYNC:
             rows.append(_async(recording, device, capacity))
         else:
-            rows.append(_replayed(recording, device, each.strip(), capacity))
-    return pa.Table.from_pylist(rows, schema=_schema())
+            replay = DeviceReplay(recording, device, each.strip(), capacity, shared=shared)
+            rows.append(_replayed(recording, each.strip(), replay))
+    for row in rows:
+        row |= {name: min(value, _MOST) for name, value in row.items() if isinstance(value, int)}
+    schema = schemas()["what_if"]
+    return pa.Table.from_pylist(rows, schema.remove(schema.get_field_index("device")))
 
 
 def _sweep(recording: "Recording", *, is_other_device: bool) -> list[str]:
@@ -111,28 +120,6 @@ def _sweep(recording: "Recording", *, is_other_device: bool) -> list[str]:
     own = ",".join(known_settings(recording))
     others = [each for each in SETTINGS_THAT_MATTER if each != own]
     return [*([own] if is_other_device else []), *others, CUPY, ASYNC]
-
-
-def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
-    whole, text, share = pa.int64(), pa.string(), pa.float64()
-    return pa.schema(
-        {
-            "settings": text,
-            "peak_allocated": whole,
-            "peak_reserved": whole,
-            "peak_reserved_lower": whole,
-            "num_alloc_retries": whole,
-            "num_ooms": whole,
-            "first_failure": whole,
-            "first_failure_ns": whole,
-            "segments": whole,
-            "fragmentation": share,
-            "driver_calls": whole,
-            "driver_ns": whole,
-        }
-    )
 
 
 def _recorded(recording: "Recording", device: int) -> dict[str, Any]:
@@ -190,10 +177,7 @@ def _failure(recording: "Recording", row: int) -> dict[str, Any]:
     }
 
 
-def _replayed(
-    recording: "Recording", device: int, settings: str, capacity: int | None
-) -> dict[str, Any]:
-    replayed = DeviceReplay(recording, device, settings, capacity)
+def _replayed(recording: "Recording", settings: str, replayed: DeviceReplay) -> dict[str, Any]:
     found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak

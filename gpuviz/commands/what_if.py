@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuviz.analysis.allocator_settings import known_settings, line_to_use
+from gpuviz.analysis.recommendation import failures, name_of, recommendation
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.quantities import (
     format_bytes,
     format_count,
-    format_counted,
     format_duration,
     format_share,
 )
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _UNKNOWN = "-"
-_DEFAULT = "PyTorch's defaults"
 _HEADER = ("settings", "reserved", "allocated", "unused", "failed", "retries", "driver calls")
-# A setting is worth a line only if it saves this share of the reserved bytes.
-_LEAST_SHARE = 0.01
 
 
 def run(  # noqa: PLR0913 - a value for each option
@@ -91,7 +87,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["driver_ns"] is not None:
         calls += f" ({format_duration(row['driver_ns'])})"
     return (
-        row["settings"] or _DEFAULT,
+        name_of(row["settings"]),
         reserved,
         format_bytes(row["peak_allocated"]),
         _or_unknown(row["fragmentation"], format_share),
@@ -109,25 +105,8 @@ def _conclusions(
     recording: "Recording", rows: list[dict[str, Any]], *, moved: bool
 ) -> "Iterator[str]":
     """Yield when the first request fails, and which setting needs the least memory."""
-    for row in rows:
-        if row["first_failure_ns"] is not None:
-            fails = format_counted(row["num_ooms"], "request fails", "requests fail")
-            first = format_duration(row["first_failure_ns"])
-            yield f"{row['settings'] or _DEFAULT}: {fails}, the first after {first}."
-    own = ",".join(known_settings(recording))
-    others = [row for row in rows[1:] if row["settings"] != own and row["num_ooms"] == 0]
-    # On another device, only the replay of the program's own settings can be compared.
-    before = next((row for row in rows[1:] if row["settings"] == own), None) if moved else rows[0]
-    if before is None or before["peak_reserved"] is None or not others:
-        return
-    best = min(others, key=lambda row: int(row["peak_reserved"]))
-    least, name = best["peak_reserved"], best["settings"] or _DEFAULT
-    bound = "" if best["peak_reserved_lower"] == least else "at most "
-    if before["num_ooms"]:
-        yield f"With {name}, which reserves {bound}{format_bytes(least)}, no request fails:"
-    elif least <= before["peak_reserved"] * (1 - _LEAST_SHARE):
-        instead = format_bytes(before["peak_reserved"])
-        yield f"{name} reserves {bound}{format_bytes(least)} instead of {instead}:"
-    else:
-        return
-    yield f"  {line_to_use(recording, best['settings'])}"
+    yield from failures(rows)
+    best = recommendation(recording, rows, moved=moved)
+    if best is not None:
+        yield f"{best.effect}:"
+        yield f"  {best.line}"

@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.recording import derived, tables
+from gpuviz.recording import conclusions, derived, tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,8 +174,9 @@ def checked(
 def known_schema(table: str) -> "pa.Schema | None":
     """Return the schema of a table, of a derived one too; None if gpuviz does not know it."""
     folder, _, name = table.rpartition("/")
-    known = derived.schemas() if folder == "derived" else tables.schemas()
-    return known.get(name) if folder in {"", "derived"} else None
+    if folder == "derived":
+        return derived.schemas().get(name) or conclusions.schemas().get(name)
+    return tables.schemas().get(name) if folder == "" else None
 
 
 def plain_columns(schema: "pa.Schema") -> list[int]:
@@ -197,7 +198,9 @@ def _is_plain(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        kind = kind.value_type
+        return _is_plain(kind.value_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_plain(field.type) for field in kind)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     return bool(pa.types.is_primitive(kind) or is_text or is_bytes)

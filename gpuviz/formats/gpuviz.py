@@ -1,7 +1,7 @@
 """The ``.gpuviz`` file: a ZIP with ``manifest.json`` and one Arrow IPC stream per table.
 
-Derived tables are in the folder ``derived``. Those that are missing, of another version, or not
-computed from the tables in the file are computed on load.
+Derived tables and conclusions are in the folder ``derived``. Those that are missing, of another
+version, or not computed from the tables in the file are computed when they are needed.
 """
 
 import os
@@ -12,6 +12,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from struct import error as struct_error
+from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.errors import FormatError
@@ -67,8 +68,20 @@ _DAMAGE = (
 )
 
 
-def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
+def write(
+    recording: Recording,
+    path: Path,
+    conclusions: "Mapping[str, pa.Table]" = MappingProxyType({}),
+    *,
+    overwrite: bool = False,
+) -> Path:
     """Write a recording atomically to ``path``; return the path.
+
+    Args:
+        recording: The recording.
+        path: The file.
+        conclusions: What `gpuviz.recording.conclusions.marked` returned for the recording.
+        overwrite: Whether to replace an existing file.
 
     Raises:
         RecordingExistsError: ``path`` exists and ``overwrite`` is False.
@@ -76,7 +89,7 @@ def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
     """
 
     def archive(file: BinaryIO) -> None:
-        write_archive(file, recording)
+        write_archive(file, recording, conclusions)
 
     return write_whole(path, archive, overwrite=overwrite)
 
@@ -208,8 +221,12 @@ def write_stream(table: "pa.Table", sink: object) -> None:
             writer.write_table(table.slice(start, BATCH_ROWS).combine_chunks())
 
 
-def write_archive(file: BinaryIO, recording: Recording) -> None:
-    """Write a recording to a file object."""
+def write_archive(
+    file: BinaryIO,
+    recording: Recording,
+    conclusions: "Mapping[str, pa.Table]" = MappingProxyType({}),
+) -> None:
+    """Write a recording and marked conclusions to a file object."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(
         recording.manifest,
@@ -228,6 +245,19 @@ def write_archive(file: BinaryIO, recording: Recording) -> None:
         for name, table in marked(recording.derived, recording.tables).items():
             with members.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
+        _write_conclusions(archive, conclusions)
+
+
+def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:
+    """Add marked conclusions to the archive in a file object, which is also read."""
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        _write_conclusions(archive, conclusions)
+
+
+def _write_conclusions(archive: zipfile.ZipFile, conclusions: "Mapping[str, pa.Table]") -> None:
+    for name, table in conclusions.items():
+        with archive.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX), "w") as member:
+            write_stream(table, member)
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -22,6 +22,7 @@ from gpuviz.allocator.memory import (
 )
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
+from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recording.manifest import NOT_LIMITED
 
@@ -215,6 +216,19 @@ _REPLACED = (
 )
 
 
+class FailedFrees:
+    """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
+
+    def __init__(self, client: _core.CupyAllocator) -> None:
+        self._client, self._before = client, client.lost_frees
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence with their number; nothing without any."""
+        count = self._client.lost_frees - self._before
+        failed = format_counted(count, "free of an array failed", "frees of arrays failed")
+        return (f"{failed}; that memory stays allocated.",) if count else ()
+
+
 class CachingSource:
     """gpuviz's caching allocator, installed in CuPy for one recording."""
 
@@ -227,6 +241,7 @@ class CachingSource:
         self._stacks = stacks
         self._client = cupy_allocator()
         cuda_driver()
+        self._failed_frees = FailedFrees(self._client)
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -274,7 +289,7 @@ class CachingSource:
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
-        return () if restored else (_REPLACED,)
+        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes())
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""

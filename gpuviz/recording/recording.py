@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.recording.conclusions import schemas as conclusion_schemas
 from gpuviz.recording.derived import fitting
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.validation import check_references, conform
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryColumns, MemoryState
+    from gpuviz.advice.conclusions import Conclusions
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
@@ -59,8 +61,8 @@ class Recording:
     Args:
         tables: The tables of ``gpuviz.recording.tables``; missing ones are empty.
         manifest: Facts about the recording as a whole.
-        derived: What `gpuviz.recording.derived.marked` returned for these tables; other tables are
-            ignored, and computed on first use.
+        derived: What `gpuviz.recording.derived.marked` and `gpuviz.recording.conclusions.marked`
+            returned for these tables; other tables are ignored, and computed on first use.
 
     Raises:
         NonconformingTableError: A table has unexpected columns, types or ids.
@@ -82,6 +84,9 @@ class Recording:
         known = None if derived is None else fitting(derived, tables)
         if known is not None:
             self.__dict__["derived"] = known
+        self.__dict__["_stored"] = {
+            name: table for name, table in (derived or {}).items() if name in conclusion_schemas()
+        }
 
     def __repr__(self) -> str:
         events = self.tables["memory_events"].num_rows - self.manifest.initial_events
@@ -103,10 +108,19 @@ class Recording:
 
         return DerivedTables(self.tables, self.bounds)
 
+    @cached_property
+    def conclusions(self) -> "Conclusions":
+        """The tables of `gpuviz.recording.conclusions`, each computed on first use."""
+        from gpuviz.advice.conclusions import Conclusions
+
+        return Conclusions(self.__dict__["_stored"])
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
 
-        The file is written completely or not at all.
+        The file is written completely or not at all. It contains the findings and the other
+        settings that have been asked for, and the findings of a recording of at most 10,000 memory
+        events and activities. What a recorder writes itself contains neither.
 
         Raises:
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
@@ -114,7 +128,8 @@ class Recording:
         """
         from gpuviz.formats import gpuviz
 
-        return gpuviz.write(self, Path(path), overwrite=overwrite)
+        conclusions = self.conclusions.for_file(self)
+        return gpuviz.write(self, Path(path), conclusions, overwrite=overwrite)
 
     def report(
         self,
@@ -174,7 +189,7 @@ class Recording:
         return writer(path, format)(self, path, overwrite=overwrite)
 
     def table(self, name: str) -> "pa.Table":
-        """Return a table by name, a derived one or ``memory_levels`` too.
+        """Return a table by name: also derived ones, ``findings``, ``what_if``, ``memory_levels``.
 
         Raises:
             KeyError: The table does not exist; the text lists the tables.
@@ -183,8 +198,11 @@ class Recording:
             return self.memory_levels
         if name not in self.tables and name in self.derived:
             return self.derived[name]
+        if name not in self.tables and name in conclusion_schemas():
+            return self.conclusions.table(self, name)
         if name not in self.tables:
-            names = ", ".join(sorted([*self.tables, *self.derived, "memory_levels"]))
+            derived = [*self.derived, *conclusion_schemas(), "memory_levels"]
+            names = ", ".join(sorted([*self.tables, *derived]))
             raise KeyError(f"the recording has no table {name!r}; its tables are {names}")
         return self.tables[name]
 
@@ -280,6 +298,8 @@ class Recording:
             capacity: Memory of the device in bytes; by default that of the recorded one.
             device: Ordinal; the recording's first device if None.
         """
+        if settings is None and capacity is None:
+            return self.conclusions.what_if(self, self.device_or_first(device))
         from gpuviz.analysis.what_if import what_if
 
         return what_if(self, settings, capacity=capacity, device=device)
@@ -293,13 +313,15 @@ class Recording:
     def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
         """Return what costs memory or time, with what to change, most saving first.
 
+        They are computed once, or read from the file.
+
         Args:
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
                 time, or saves nothing after the findings before it.
         """
         from gpuviz.advice.findings import findings
 
-        return findings(self, small=small)
+        return findings(self, small=True) if small else self.conclusions.findings(self)
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return time and size of the peak of allocated bytes.
@@ -339,9 +361,18 @@ class Recording:
             start: Start of the window in ns; each device's first activity if None.
             end: End of the window in ns; the end of each device's last activity if None.
         """
+        from gpuviz.analysis.overlap import of_device, overlap
+
+        if start is None and end is None:
+            whole = self._overlap
+            return whole if device is None else of_device(whole, self.device_or_first(device))
+        return overlap(self, device, start, end)
+
+    @cached_property
+    def _overlap(self) -> "Overlap":
         from gpuviz.analysis.overlap import overlap
 
-        return overlap(self, device, start, end)
+        return overlap(self)
 
     def window(self, start: int, end: int) -> "Recording":
         """Return the part of the recording after ``start`` and until ``end``, in ns.
@@ -364,6 +395,16 @@ class Recording:
         from gpuviz.analysis.kernels import kernels
 
         return kernels(self, by)
+
+    def lines(self, device: int | None = None) -> "pa.Table":
+        """Return the memory, GPU time, copies, waits and idle time of each line of the program.
+
+        Args:
+            device: Ordinal; all devices if None.
+        """
+        from gpuviz.analysis.lines import lines
+
+        return lines(self, device)
 
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return counts, bytes, times and bandwidth of copies, most time first.

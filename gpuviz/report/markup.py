@@ -7,6 +7,8 @@ from html import escape
 # All but the last two parts of a path, in `function (file:line)`.
 _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _CODE = re.compile("`([^`]+)`")
+# Of the drawing of a bar, which is stretched to the width of its column.
+_WIDTH, _HEIGHT = 1000, 10
 
 
 def section(title: str, body: str, *, slug: str) -> str:
@@ -51,3 +53,22 @@ def items(parts: Iterable[str], css_class: str) -> str:
     """Return an HTML list; empty without parts."""
     found = "".join(f"<li>{part}</li>" for part in parts)
     return f'<ul class="{css_class}">{found}</ul>' if found else ""
+
+
+def bar(before: int, added: int, largest: int, responsible: str) -> str:
+    """Return a bar of a table as HTML: a pale part and a coloured one.
+
+    Args:
+        before: Bytes of the pale part.
+        added: Bytes of the coloured part.
+        largest: Bytes of the longest bar.
+        responsible: Who is responsible for what was added, which decides the colour.
+    """
+    begin, length = (size / largest * _WIDTH for size in (before, added))
+    return (
+        f'<svg class="gpuviz-bar" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="gpuviz-bar__before" width="{begin:.1f}" height="{_HEIGHT}"/>'
+        f'<rect class="gpuviz-bar__{responsible}" x="{begin:.1f}" '
+        f'width="{length:.1f}" height="{_HEIGHT}"/></svg>'
+    )

@@ -11,6 +11,7 @@ from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code
 from gpuviz.report.summary import DeviceSummary, summarize
+from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +64,10 @@ def notices(
 
 
 def findings_part(recording: "Recording") -> str:
-    """Return what a report says about each device of a recording, as HTML for another page."""
+    """Return what a report concludes about each device of a recording, as HTML for another page.
+
+    Sections about other settings follow the notices.
+    """
     found = recording.findings()
     summaries = [summarize(recording, device) for device in recording.devices]
     sentences = unknown(recording)
@@ -72,6 +76,7 @@ def findings_part(recording: "Recording") -> str:
         if len(summaries) > 1:
             parts.append(f"<h3>{escape(summary.title)}</h3>")
         parts.append(notices_list(notices(recording, summary, found), sentences))
+        parts.append(what_if_section(recording, summary.device))
     return "".join(parts)
 
 

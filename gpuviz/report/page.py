@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.advice.text import unknown
-from gpuviz.formats.gpuviz import TABLE_SUFFIX, write_archive
+from gpuviz.formats.gpuviz import TABLE_SUFFIX, append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
@@ -25,6 +25,7 @@ from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
 from gpuviz.report.summary import DeviceSummary, headline, summarize
 from gpuviz.report.waterfall import waterfall
+from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,14 +89,14 @@ class Page:
     """The page of a recording; to be closed.
 
     A separate thread writes the recording's archive to an unnamed temporary file while the rest of
-    the page is computed.
+    the page is computed. The conclusions that this leads to are added to the archive at the end.
     """
 
     def __init__(self, shown: Shown) -> None:
         self._shown: Shown | None = shown  # until the text is computed: it may be large
         self._file = tempfile.TemporaryFile(prefix="gpuviz-")  # noqa: SIM115 - closed by close()
         self._thread = Threads(1, "gpuviz-archive")
-        self._written = self._thread.submit(write_archive, self._file, shown.recording)
+        self._written = self._thread.submit(_write, self._file, shown.recording)
 
     def close(self) -> None:
         """Wait until the archive is written, and close the file."""
@@ -104,17 +105,19 @@ class Page:
 
     @cached_property
     def _around(self) -> tuple[bytes, bytes]:
-        """The parts of the page before and after the archive."""
+        """The parts of the page before and after the archive, which gets the conclusions."""
         shown, self._shown = self._shown, None
         assert shown is not None  # noqa: S101 - the text is computed once
         before, after = _text(shown)
+        conclusions = shown.recording.conclusions.for_report(shown.recording)
+        self._written.result()
+        append_conclusions(self._file, conclusions)
         return before.encode(), after.encode()
 
-    @cached_property
+    @property
     def archive_size(self) -> int:
-        """Size of the archive in bytes."""
-        self._written.result()
-        return self._file.seek(0, os.SEEK_END)
+        """Size of the archive without the conclusions, in bytes."""
+        return self._written.result()
 
     @property
     def least_around(self) -> int:
@@ -125,7 +128,8 @@ class Page:
     def size(self) -> int:
         """Size of the page in bytes."""
         before, after = self._around
-        return len(before) + len(after) + 4 * -(-self.archive_size // 3)
+        archive_size = self._file.seek(0, os.SEEK_END)
+        return len(before) + len(after) + 4 * -(-archive_size // 3)
 
     @property
     def tables(self) -> dict[str, int]:
@@ -141,11 +145,16 @@ class Page:
         """Yield the page piece by piece."""
         before, after = self._around
         yield before
-        self._written.result()
         self._file.seek(0)
         while piece := self._file.read(_PIECE_BYTES):
             yield base64.b64encode(piece)
         yield after
+
+
+def _write(file: BinaryIO, recording: "Recording") -> int:
+    """Write an archive without conclusions; return its size in bytes."""
+    write_archive(file, recording)
+    return file.tell()
 
 
 def _text(shown: Shown) -> tuple[str, str]:
@@ -245,4 +254,5 @@ def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Findin
 {notices_list(notices(recording, summary, found), unknown(recording))}
 {waterfall(recording.peak_chain(summary.device, seconds=packing_s))}
 <div data-charts="{summary.device}"></div>
+{what_if_section(recording, summary.device)}
 </article>"""

@@ -4,13 +4,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.quantities import format_bytes
-from gpuviz.report.markup import table
+from gpuviz.report.markup import bar, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Of the drawing, which is stretched to the width of its column.
-_WIDTH, _HEIGHT = 1000, 10
 _OF = {"program": "the program", "allocator": "the allocator", "others": "others"}
 
 
@@ -38,23 +36,11 @@ def _row(row: dict[str, Any], largest: int) -> str:
     if row["bytes"] is None:
         return f'<tr>{name}<td colspan="4" class="gpuviz-table__small">unknown</td></tr>'
     added = f"+{format_bytes(row['added'])}" if row["added"] else ""
-    by = _OF[row["responsible"]] if row["added"] else ""
+    responsible = row["responsible"]
+    by = _OF[responsible] if row["added"] else ""
+    before = row["bytes"] - row["added"]
+    drawn = "" if responsible == "others" else bar(before, row["added"], largest, responsible)
     return (
         f"<tr>{name}<td>{format_bytes(row['bytes'])}</td><td>{added}</td><td>{by}</td>"
-        f"<td>{_bar(row, largest)}</td></tr>"
-    )
-
-
-def _bar(row: dict[str, Any], largest: int) -> str:
-    if row["responsible"] == "others":
-        return ""
-    begin, length = (
-        size / largest * _WIDTH for size in (row["bytes"] - row["added"], row["added"])
-    )
-    return (
-        f'<svg class="gpuviz-waterfall__bar" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        'preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="gpuviz-waterfall__before" width="{begin:.1f}" height="{_HEIGHT}"/>'
-        f'<rect class="gpuviz-waterfall__{row["responsible"]}" x="{begin:.1f}" '
-        f'width="{length:.1f}" height="{_HEIGHT}"/></svg>'
+        f"<td>{drawn}</td></tr>"
     )

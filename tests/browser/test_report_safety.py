@@ -61,7 +61,7 @@ def look_everywhere(page: Page) -> None:
 def assert_nothing_ran(page: Page) -> None:
     assert page.evaluate("window.hacked") is None
     tags = (
-        "script, img, iframe, svg:not(.gpuviz-waterfall__bar), base, a[href], "
+        "script, img, iframe, svg:not(.gpuviz-bar), base, a[href], "
         "meta[http-equiv=refresh], [onerror], [onload]"
     )
     assert page.locator(tags).count() == 1  # the page's own script

@@ -86,6 +86,7 @@ export class RecordingView {
       each.hidden = false;
       this.scope.listen(each, "click", () => this.#view?.window.show(start, end));
     }
+    this.#charts.after(...this.#findings.querySelectorAll(".gpuviz-section"));
   }
 
   #update(): void {

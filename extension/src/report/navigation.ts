@@ -5,7 +5,7 @@ import { actionButton, element } from "../view/dom.ts";
 export function showNavigation(scope: Scope, device: number): void {
   const bar = element("nav", "gpuviz-navigation", { ariaLabel: "Sections" });
   for (const section of document.querySelectorAll<HTMLElement>(
-    `[data-charts="${device}"] .gpuviz-section:not([hidden]), #gpuviz-environment`,
+    `[data-device="${device}"] .gpuviz-section:not([hidden]), #gpuviz-environment`,
   )) {
     const heading = section.querySelector<HTMLElement>(":scope > h3");
     const title = heading?.textContent ?? "";

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.reserved_memory import Outcome, ReservedMemory
+from gpuviz.advice.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
 from gpuviz.analysis.allocator_settings import (
     CUPY,
     EXPANDABLE,
@@ -17,8 +17,6 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What saves a smaller share of the reserved bytes is not worth a setting.
-_LEAST_SHARE = 0.05
 _FRACTION = "per_process_memory_fraction"
 _SPLIT = "max_split_size_mb"
 _OTHER_SPLIT = f"{_SPLIT}:128"
@@ -40,7 +38,7 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
     allocations that begins with the largest is named as an alternative if it helps, too.
     """
     outcomes = [(memory.replayed(each.settings), each) for each in _choices(memory)]
-    helpful = [each for each in outcomes if memory.is_relevant(each[0], _LEAST_SHARE)]
+    helpful = [each for each in outcomes if memory.is_relevant(each[0], LEAST_SHARE)]
     if not helpful:
         return
     best, choice = min(helpful, key=lambda each: each[0].reserved)
@@ -50,7 +48,7 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
 
 def _is_less_than_cupys(memory: ReservedMemory, outcome: Outcome) -> bool:
     pool = memory.replayed(CUPY)
-    return pool.failures > 0 or outcome.reserved <= (1 - _LEAST_SHARE) * pool.reserved
+    return pool.failures > 0 or outcome.reserved <= (1 - LEAST_SHARE) * pool.reserved
 
 
 def _uses_cupy(memory: ReservedMemory) -> bool:
@@ -113,11 +111,11 @@ def _change(memory: ReservedMemory, choice: _Choice) -> str:
 def _other_order(memory: ReservedMemory) -> str:
     """Return what another order of allocations would achieve, if it helps."""
     ordered = memory.replayed(memory.own or "", "largest_first")
-    if not memory.is_relevant(ordered, _LEAST_SHARE):
+    if not memory.is_relevant(ordered, LEAST_SHARE):
         return ""
     if _uses_cupy(memory):
         pool = memory.replayed(CUPY, "largest_first").reserved
-        if pool > (1 - _LEAST_SHARE) * memory.replayed(CUPY).reserved:
+        if pool > (1 - LEAST_SHARE) * memory.replayed(CUPY).reserved:
             return ""
     return (
         " Or, with the allocator as it is, allocate the arrays of that time once at the start, "

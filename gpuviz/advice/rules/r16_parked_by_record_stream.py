@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.reserved_memory import LEAST_SHARE
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.reserved_memory import ReservedMemory
-
-_LEAST_SHARE = 0.05
 
 
 def find(memory: "ReservedMemory") -> "Iterator[Finding]":
@@ -21,10 +20,10 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     be at least 5 % lower, or no request would fail.
     """
     then = memory.at_moment
-    if then.pending_free < _LEAST_SHARE * then.reserved or memory.own is None:
+    if then.pending_free < LEAST_SHARE * then.reserved or memory.own is None:
         return
     at_once = memory.replayed(memory.own, "no_stream_uses")
-    if not then.pending_free or not memory.is_relevant(at_once, _LEAST_SHARE):
+    if not then.pending_free or not memory.is_relevant(at_once, LEAST_SHARE):
         return
     line = memory.line
     yield Finding(

@@ -52,6 +52,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         window_ns = device.window_ns - between_cells
         if (
             len(kernels) < _LEAST_LAUNCHES
+            or window_ns <= 0
             or device.busy_ns > _MOST_BUSY * window_ns
             or np.median(kernels) >= _LONGEST_MEDIAN_NS
             or idle.sum() < _LEAST_SHARE * window_ns

@@ -7,12 +7,14 @@ import pickle
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 import gpuviz
+from gpuviz.advice.conclusions import Conclusions
 from tests.integration.server.running_server import Answer, Server, running_server
 from tests.unit.recording.from_activities import Timeline
 
@@ -118,6 +120,16 @@ def test_findings_are_those_of_the_recording(server, folder):
     assert found
     assert page.count('<div class="gpuviz-finding gpuviz-finding--note">') >= len(found)
     assert all(html.escape(each.change.split("`")[0]) in page for each in found)
+    assert page.count('<section class="gpuviz-section" id="gpuviz-what-if">') == 1
+
+
+def test_findings_that_a_file_has_are_not_computed_again(server, folder):
+    recording = gpuviz.load(RECORDING)
+    recording.__dict__["conclusions"] = Conclusions({})
+    recording.conclusions._findings = (replace(recording.findings()[0], title="As stored."),)
+    recording.save(folder / "stored.gpuviz")
+
+    assert "As stored." in converted(server, "stored.gpuviz", FINDINGS).decode()
 
 
 def test_a_recording_without_a_device_has_no_findings(server, folder):

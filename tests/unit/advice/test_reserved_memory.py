@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
+from gpuviz.advice.reserved_memory import LEAST_SHARE, ReservedMemory
 from gpuviz.advice.text import saving
 from gpuviz.recording.recording import Recording
 from tests.examples import examples
@@ -463,3 +465,44 @@ def test_every_finding_saves_at_most_what_was_reserved_and_points_to_a_request(
         assert finding.title.endswith(".")
         assert finding.reason.endswith(".")
         assert finding.change.endswith(".")
+
+
+def dense_program(gpu, seed, *, shares):
+    """Allocate large arrays, which fill their segments, and free few."""
+    random, streams, live = Random(seed), [gpu.null_stream, gpu.Stream()], []
+    for _ in range(25):
+        with random.choice(streams):
+            live.append(gpu.empty(random.randrange(20 * MIB, 60 * MIB) & -2 * MIB))
+        if shares and random.random() < 0.3:
+            gpu.record_stream(live[-1], random.choice(streams))
+        if random.random() < 0.1:
+            live.pop(random.randrange(len(live)))
+
+
+@examples(60)
+@given(
+    seed=st.integers(0, 1 << 32),
+    shares=st.booleans(),
+    settings=st.sampled_from(["", "roundup_power2_divisions:4"]),
+    least_bytes=st.sampled_from([0, 100 * MIB]),
+)
+def test_what_is_not_replayed_would_save_nothing(seed, shares, settings, least_bytes):
+    gpu = gpuviz.SimulatedGPU(settings=settings, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        dense_program(gpu, seed, shares=shares)
+    memory = ReservedMemory(recorder.recording, 0)
+    if not memory.can_be_lower(least_bytes):
+        least = max(least_bytes, LEAST_SHARE * memory.peak)
+        for other in ("cupy", EXPANDABLE, "", "max_split_size_mb:128"):
+            assert memory.saved(memory.replayed(other)) < least
+        for change in ("one_stream", "no_stream_uses"):
+            assert memory.saved(memory.replayed(memory.own, change)) < least
+
+
+def test_few_programs_of_large_arrays_are_replayed():
+    for seed in range(10):
+        gpu = gpuviz.SimulatedGPU(real_time=False)
+        with gpuviz.record(device=gpu) as recorder:
+            dense_program(gpu, seed, shares=False)
+
+        assert not ReservedMemory(recorder.recording, 0).can_be_lower(100 * MIB)

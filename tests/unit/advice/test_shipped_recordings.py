@@ -1,5 +1,7 @@
 """What the shipped recordings say about time."""
 
+import gc
+import weakref
 from functools import cache
 from pathlib import Path
 
@@ -104,3 +106,15 @@ def test_the_images_wait_for_two_kernels_of_one_line():
     assert finding.lines[1].source == kernels[0]["source"]
     assert finding.lines[1].amount == "96.7 ms"
     assert kernels[0]["share"] == pytest.approx(0.898, abs=0.001)
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.iterdir()), ids=lambda path: path.stem)
+def test_a_recording_is_freed_after_its_findings(path):
+    recording = gpuviz.load(path)
+    recording.findings()
+    recording.peak_chain(seconds=None)
+    known = weakref.ref(recording)
+    del recording
+    gc.collect()
+
+    assert known() is None

@@ -68,7 +68,8 @@ def damaged(content, source):
 def members():
     """Return the members of a recording's file by name."""
     buffer = io.BytesIO()
-    write_archive(buffer, make_recording())
+    recording = make_recording()
+    write_archive(buffer, recording, recording.conclusions.for_report(recording))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -174,6 +175,7 @@ def outcome(path):
         recording = load(path)
         for device in recording.devices[:3]:
             recording.memory_stats(device)
+        recording.findings()
     except FormatError as error:
         return False if str(error).startswith(str(path)) else error
     return True

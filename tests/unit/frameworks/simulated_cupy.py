@@ -30,6 +30,7 @@ class ClientSource(SimulatedSource):
             out_of_memory=framework._out_of_memory,
         )
         self.malloc = _core.cupy_malloc(lambda: self.client)
+        self.failed_frees = framework.FailedFrees(self.client)
 
     def begin(self, session):
         super().begin(session)
@@ -37,7 +38,7 @@ class ClientSource(SimulatedSource):
 
     def end(self):
         self.client.set_session(None)
-        return super().end()
+        return (*super().end(), *self.failed_frees.notes())
 
 
 class ObservedSource(SimulatedSource):

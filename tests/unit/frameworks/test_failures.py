@@ -6,6 +6,7 @@ from cupy_backends.cuda.api.runtime import CUDARuntimeError
 
 import gpuviz
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.report.page import build_page
 from tests.unit.frameworks.simulated_cupy import ClientSource, ObservedSource
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -110,3 +111,17 @@ def test_an_error_without_a_text_gets_a_note(recorder_of):
 
     assert caught.value.args == ()
     assert "Details: " in caught.value.__notes__[0]
+
+
+def test_frees_that_fail_are_counted_and_shown(recorder_of):
+    source = ClientSource()
+    recorder = recorder_of(source)
+    arrays = [source.malloc(MIB) for _ in range(3)]
+    for array in arrays[:2]:
+        source.allocators[0].free(array.ptr)
+    del arrays, array
+
+    recording = recorder.stop()
+
+    assert recording.notes[-1] == "2 frees of arrays failed; that memory stays allocated."
+    assert "2 frees of arrays failed" in build_page(recording)
