@@ -105,9 +105,11 @@ function redrawLanes(from: number, to: number): void {
   lanes.forEach((stack, lane) => {
     for (const row of stack.rows) {
       const { share, span } = row.columns(from, to, WIDTH_PX);
+      const { kind } = row;
+      const placeOf = (shown: number): number => kind[shown] ?? 0;
       const fromY = lane * LANE_PX;
       const toY = fromY + LANE_PX;
-      paintLane(laneRaster, { fromY, toY, share, span, kind: row.kind, firstId: 0 }, palette);
+      paintLane(laneRaster, { fromY, toY, share, span, placeOf, firstId: 0 }, palette);
     }
   });
 }

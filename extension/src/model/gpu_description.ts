@@ -19,6 +19,7 @@ import {
   isActivity,
   isHostRange,
   isMemoryOperation,
+  placeOfKernel,
   SPAN_KINDS,
   SpanKind,
   spanKindOf,
@@ -34,6 +35,7 @@ export class GpuDescriptions {
   readonly #gpu: GpuActivities;
   readonly #stacks: Stacks;
   readonly #names: Names;
+  readonly #kernelPlaces = new Map<string, number>();
 
   constructor(gpu: GpuActivities, stacks: Stacks, names: Names) {
     this.#gpu = gpu;
@@ -98,6 +100,22 @@ export class GpuDescriptions {
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#callSite("launched", activities.correlation[next] ?? 0),
     ];
+  }
+
+  /** A function that gives the place of a span of a row in the palette of lanes. */
+  palettePlaces(row: SpanRow): (span: number) => number {
+    const { kind, source } = row;
+    const { activities, strings } = this.#gpu;
+    return (span) =>
+      kind[span] === SpanKind.kernel
+        ? this.#placeOfKernel(strings.get(activities.name[source[span] ?? 0] ?? 0))
+        : (kind[span] ?? 0);
+  }
+
+  #placeOfKernel(name: string): number {
+    const place = this.#kernelPlaces.get(name) ?? placeOfKernel(name);
+    this.#kernelPlaces.set(name, place);
+    return place;
   }
 
   shortName(row: SpanRow, span: number): string {

@@ -25,6 +25,18 @@ const TEXTS = {
 export const SPAN_KINDS = Object.values(TEXTS);
 export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
 
+/** How many shades tell kernels from each other; they come after the kinds in the palette. */
+export const KERNEL_SHADES = 8;
+
+/** The place of a kernel in the palette, the same for every kernel of a name. */
+export function placeOfKernel(name: string): number {
+  let hash = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    hash = (Math.imul(hash, 31) + name.charCodeAt(at)) >>> 0;
+  }
+  return SPAN_KINDS.length + (hash % KERNEL_SHADES);
+}
+
 const OF_ACTIVITY: Readonly<Record<number, number>> = {
   [ActivityKind.kernel]: SpanKind.kernel,
   [ActivityKind.memset]: SpanKind.memset,

@@ -58,7 +58,9 @@ function drawRowNames(
         context.fillRect(left - 2, top - LINE_PX / 2, width === 0 ? 0 : width + 4, LINE_PX);
       }
       const isIdle = kind === SpanKind.idle;
-      context.fillStyle = isIdle ? drawing.theme.text : inkOn(drawing.theme.kinds[kind] ?? "");
+      const { text, spans } = drawing.theme;
+      const place = describe.palettePlaces(placed.row)(span);
+      context.fillStyle = isIdle ? text : inkOn(spans[place] ?? "");
       context.fillText(name, left, top + 0.5);
     }
   }

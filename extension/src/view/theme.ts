@@ -1,4 +1,4 @@
-import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
+import { KERNEL_SHADES, SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { COLOURED } from "../model/categories.ts";
 import { luminance, mix, pixelOf, shade } from "../render/colour.ts";
 import { Pattern, type LanePalette } from "../render/lane_raster.ts";
@@ -29,7 +29,8 @@ type Colours = Readonly<Record<keyof typeof COLOURS, string>>;
 
 /** The colours in force where an element stands. */
 export interface Theme extends Colours {
-  readonly kinds: readonly string[];
+  /** The kinds of spans, then the shades of kernels. */
+  readonly spans: readonly string[];
   readonly categories: readonly string[];
   /** From small to large, or from short to long. */
   readonly order: readonly string[];
@@ -46,7 +47,7 @@ export function themeOf(host: HTMLElement): Theme {
   const named = Object.entries(COLOURS).map(([name, property]) => [name, colour(property)]);
   return {
     ...(Object.fromEntries(named) as Colours),
-    kinds: several("kind", SPAN_KINDS.length),
+    spans: [...several("kind", SPAN_KINDS.length), ...several("kernel", KERNEL_SHADES)],
     categories: several("category", CATEGORY_COUNT),
     order: several("order", STEP_COUNT),
   };
@@ -92,13 +93,13 @@ const PATTERNS: Readonly<Record<number, number>> = {
 
 /** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
 export function lanePalette(theme: Theme): LanePalette {
-  const fill = theme.kinds.map(pixelOf);
+  const fill = theme.spans.map(pixelOf);
   const hatch = fill[SpanKind.idle] ?? 0;
   const edge = fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25));
   return {
     fill: fill.with(SpanKind.idle, pixelOf(theme.ground)),
     edge: edge.with(SpanKind.idle, hatch),
-    pattern: theme.kinds.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
+    pattern: theme.spans.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
   };
 }
 
