@@ -88,7 +88,7 @@ function redrawLevels(from: number, to: number): void {
   columnLargest(timeline.lines.active, ends);
   const stack = allocationStack(timeline, categories, levels, { from, to }, ends);
   levelsRaster = clearedRaster(levelsRaster, WIDTH_PX, LEVELS_PX);
-  paintStack(levelsRaster, stack, LEVELS_PX / most, { ...palette, light: palette.edge });
+  paintStack(levelsRaster, stack, LEVELS_PX / most, colours, { ...palette, light: colours });
 }
 
 let mapRaster = createRaster(WIDTH_PX, MAP_PX);

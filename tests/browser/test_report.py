@@ -69,6 +69,26 @@ def test_pointing_at_the_levels_reads_out_the_values_there(page, recording, tmp_
     assert f"{6 * MIB:,} B" in level(page, "allocated")
 
 
+def test_pointing_at_a_band_lists_what_is_allocated_and_a_click_selects_its_block(
+    page, recording, tmp_path
+):
+    open_report(page, recording, tmp_path)
+    tooltip = page.locator(".gpuviz-tooltip")
+
+    page.mouse.move(*point(page, LEVELS, 250 / 600, 0.53))
+    lines = [re.sub(r"\s+", " ", line).strip() for line in tooltip.inner_text().splitlines()]
+    page.mouse.click(*point(page, LEVELS, 250 / 600, 0.53))
+
+    assert re.fullmatch(r"2(49|50)\.\d µs: 12\.0 MiB allocated", lines[0])
+    assert lines[1:] == [
+        "6.00 MiB 50 % train.py:12 x",
+        "4.00 MiB 33 % main.py:34 main ◂",
+        "2.00 MiB 17 % no call stack",
+        "main.py:34 main · 4.00 MiB: click to select",
+    ]
+    assert "Block of 4.00 MiB" in page.locator(".gpuviz-selected").inner_text()
+
+
 def test_pointing_at_a_block_names_its_lines(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     tooltip = page.locator(".gpuviz-tooltip")

@@ -43,6 +43,11 @@ export class BlockGroups {
     return this.#ids;
   }
 
+  /** The group of an id, or NOTHING. */
+  groupOfId(id: number): number {
+    return this.#groupOfId.get(id);
+  }
+
   groupOf(block: number): number {
     return this.#ofBlock.at(block);
   }

@@ -19,7 +19,7 @@ import {
   isActivity,
   isHostRange,
   isMemoryOperation,
-  placeOfKernel,
+  shadeOfKernel,
   SPAN_KINDS,
   SpanKind,
   spanKindOf,
@@ -35,7 +35,7 @@ export class GpuDescriptions {
   readonly #gpu: GpuActivities;
   readonly #stacks: Stacks;
   readonly #names: Names;
-  readonly #kernelPlaces = new Map<string, number>();
+  readonly #shades = new Map<string, number>();
 
   constructor(gpu: GpuActivities, stacks: Stacks, names: Names) {
     this.#gpu = gpu;
@@ -108,14 +108,14 @@ export class GpuDescriptions {
     const { activities, strings } = this.#gpu;
     return (span) =>
       kind[span] === SpanKind.kernel
-        ? this.#placeOfKernel(strings.get(activities.name[source[span] ?? 0] ?? 0))
+        ? SPAN_KINDS.length + this.#shadeOf(strings.get(activities.name[source[span] ?? 0] ?? 0))
         : (kind[span] ?? 0);
   }
 
-  #placeOfKernel(name: string): number {
-    const place = this.#kernelPlaces.get(name) ?? placeOfKernel(name);
-    this.#kernelPlaces.set(name, place);
-    return place;
+  #shadeOf(kernel: string): number {
+    const shade = this.#shades.get(kernel) ?? shadeOfKernel(kernel);
+    this.#shades.set(kernel, shade);
+    return shade;
   }
 
   shortName(row: SpanRow, span: number): string {

@@ -19,19 +19,14 @@ export interface BandColumns {
 
 const EDGE_FROM_PX = 4;
 
-/**
- * Paints bands with so many pixels a byte.
- *
- * If some bands are lit, the others are light.
- */
+/** Paints bands, each in a colour, with so many pixels a byte. */
 export function paintStack(
   { width, height, pixels }: Raster,
   { places, blocks, bytes, least }: BandColumns,
   pixelsPerByte: number,
-  { fill, edge, light }: StackPalette,
-  lit: readonly boolean[] = [],
+  colours: ArrayLike<number>,
+  { edge, light }: StackPalette,
 ): void {
-  const isAnyLit = lit.includes(true);
   const bands = places.length;
   const yOf = (level: number): number => Math.max(height - Math.round(level * pixelsPerByte), 0);
   for (let x = 0; x < width; x += 1) {
@@ -48,7 +43,7 @@ export function paintStack(
       const top = yOf(level);
       const place = places[band] ?? 0;
       const faint = light[place] ?? 0;
-      const colour = isAnyLit && lit[band] !== true ? faint : (fill[place] ?? 0);
+      const colour = colours[band] ?? 0;
       const border = edge[place] ?? 0;
       const begins = blocks !== undefined && x > 0 && bytes[at - bands] === 0;
       const isEdge = begins && (bytes[at + bands * (EDGE_FROM_PX - 1)] ?? 0) > 0;

@@ -40,6 +40,13 @@ export class Grouping {
     return this.#by;
   }
 
+  /** The colour of the line of a call stack, while lines have colours. */
+  colourOfStack(stack: number): string | undefined {
+    const group = this.#groups.groupOfId(stack);
+    const place = this.categories.value.ofGroup[group];
+    return this.#by === "stack" && place !== undefined ? `category-${place}` : undefined;
+  }
+
   choose(by: GroupedBy, contents: DeviceContents): void {
     this.#by = by;
     this.#regroup(contents.timeline);

@@ -48,11 +48,15 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     const categories = grouping.categories.value;
     const stack = allocationStack(timeline, categories, grouping.levels, time, ends);
     const { blocks } = selection.highlighted.value;
-    const lit = stack.blocks?.map((block) => blocks.has(block));
     const palette = stackPalette(theme, categories.isOrdered);
-    paintStack(raster, stack, raster.height / bytes.to, palette, lit);
+    const lit = stack.blocks?.map((block) => blocks.has(block)) ?? [];
+    const { fill, light } = palette;
+    const shown = (band: number): ArrayLike<number> =>
+      lit.includes(true) && lit[band] !== true ? light : fill;
+    const colours = Array.from(stack.places, (place, band) => shown(band)[place] ?? 0);
+    paintStack(raster, stack, raster.height / bytes.to, colours, palette);
     paintImage(drawing, raster);
-    drawStackNames(drawing, stack, bytes, palette, (band) => bandName(stack, band, chart));
+    drawStackNames(drawing, stack, bytes, colours, (band) => bandName(stack, band, chart));
     drawLines(drawing, chart, ends, time, bytes);
     chart.bands.drawNames(drawing, time);
     drawPeak(drawing, timeline, time, bytes);

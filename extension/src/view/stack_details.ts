@@ -54,7 +54,7 @@ export function stackLines(
   const lines = breakdown(chart, row, timeNs, columnNs, stack.places[band]);
   return stack.blocks?.[band] === undefined
     ? lines
-    : [...lines, "", `${bandName(stack, band, chart)}: click to select`];
+    : [...lines, `${bandName(stack, band, chart)}: click to select`];
 }
 
 /** The bytes of each category after an event, largest first, with a mark at one of them. */

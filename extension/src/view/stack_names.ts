@@ -1,6 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { AllocationStack } from "../model/allocation_stack.ts";
-import type { Palette } from "../render/raster.ts";
 import { fittingName } from "./map_names.ts";
 import type { Drawing } from "./plot.ts";
 import { inkOnPixel } from "./theme.ts";
@@ -16,7 +15,7 @@ export function drawStackNames(
   drawing: Drawing,
   { places, bytes, least }: AllocationStack,
   scale: Scale,
-  { fill }: Palette,
+  colours: ArrayLike<number>,
   nameOf: (band: number) => string,
 ): void {
   const { context, area } = drawing;
@@ -32,7 +31,7 @@ export function drawStackNames(
       const width = (column - first) * columnPx - 2 * PADDING_PX;
       if (width >= NARROWEST_PX && left >= freeFromPx) {
         const name = fittingName(context, nameOf(band), width);
-        context.fillStyle = inkOnPixel(fill[places[band] ?? 0] ?? 0);
+        context.fillStyle = inkOnPixel(colours[band] ?? 0);
         context.fillText(name, left, (top + bottom) / 2);
         freeFromPx = left + context.measureText(name).width + APART_PX;
       }
