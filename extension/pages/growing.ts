@@ -3,6 +3,7 @@ import "../src/view/theme.css";
 import "../src/view/charts.css";
 import "../src/view/controls.css";
 import "../src/view/selected.css";
+import "../src/view/workbench.css";
 
 import { GrowingRecording } from "../src/model/growing_recording.ts";
 import { readInto } from "../src/model/reading.ts";
@@ -32,7 +33,7 @@ window.takeRecording = async (base64) => {
   }
   const contents = recording.contentsOf(0);
   if (view === undefined) {
-    view = deviceView(document.body, frames, contents);
+    view = deviceView({ charts: document.body }, frames, contents);
   } else {
     view.update(contents);
   }

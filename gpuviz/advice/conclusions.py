@@ -81,7 +81,9 @@ class Conclusions:
         self._read(recording)
         rows = sum(recording.tables[name].num_rows for name in ("memory_events", "activities"))
         if rows <= _MOST_CHEAP_ROWS:
-            self.findings(recording)
+            # Whatever a rule makes of unusual rows, a recording must be saved.
+            with suppress(Exception):
+                self.findings(recording)
         return self._known(recording)
 
     def for_report(self, recording: "Recording") -> "dict[str, pa.Table]":

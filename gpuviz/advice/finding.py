@@ -88,6 +88,20 @@ class Finding:
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
 
+    def _repr_html_(self) -> str:
+        return Findings([self])._repr_html_()
+
+
+class Findings(tuple[Finding, ...]):
+    """Findings, most saving first; a notebook shows them as a list."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from gpuviz.notebook.values import findings_html
+
+        return findings_html(self)
+
 
 def named(site: str, source: str) -> str:
     """Return a line of the program for a sentence: its text if known, else where it is."""

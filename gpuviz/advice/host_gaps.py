@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, first_rows
 from gpuviz.recording.derived import DICTIONARIES as WORDS
@@ -84,10 +85,7 @@ def _host_gaps(recording: "Recording", device: int) -> HostGaps:
     since = begin.copy()
     since[known] = np.minimum(end[previous[known]], begin[known])
     idle, idle_in_call = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
-    gaps = recording.derived["idle_gaps"]
-    of_device = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
-    late = of_device & (codes(gaps["cause"], _CAUSES) == _CAUSES.index("host"))
-    late &= plain(gaps["activity"]) >= 0
+    gaps, late = recording.derived["idle_gaps"], _late(recording, device)
     started, ended, activity = (plain(gaps[name])[late] for name in ("time", "end", "activity"))
     launches = plain(recording.tables["activities"]["correlation"])[activity]
     launching = calls_of(recording.tables, launches)
@@ -105,6 +103,24 @@ def _host_gaps(recording: "Recording", device: int) -> HostGaps:
         is_first=_launches_first(recording),
         is_in_cell=within_cells(recording, since, begin),
     )
+
+
+def longest_late(recording: "Recording", device: int) -> tuple[int, ...]:
+    """Return the rows of ``idle_gaps`` in which a device waited longest for the host's launch."""
+    import numpy as np
+
+    gaps, rows = recording.derived["idle_gaps"], np.flatnonzero(_late(recording, device))
+    length = (plain(gaps["end"]) - plain(gaps["time"]))[rows]
+    longest = rows[np.argsort(-length, kind="stable")[:MOST_SHOWN]]
+    return tuple(np.sort(longest).tolist())
+
+
+def _late(recording: "Recording", device: int) -> "NDArray[Any]":
+    """Return which rows of ``idle_gaps`` end with an activity that the host launched late."""
+    gaps = recording.derived["idle_gaps"]
+    late: NDArray[Any] = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    late &= codes(gaps["cause"], _CAUSES) == _CAUSES.index("host")
+    return late & (plain(gaps["activity"]) >= 0)
 
 
 def within_cells(

@@ -336,13 +336,22 @@ class _Places:
         after_last = np.searchsorted(self._times, time, side="right")
         # With an event at this time, lines end after it and begin before it.
         is_at_event = first < after_last
-        begins, ends = (
-            (np.searchsorted(each, time), np.searchsorted(each, time, side="right"))
-            for each in (self._begins, self._ends)
-        )
+        begins, ends = (_before_and_until(each, time) for each in (self._begins, self._ends))
         place: NDArray[Any] = 2 * (first if before else after_last)
         place = place + np.where(is_at_event & (not before), begins[1], begins[0])
         return place + np.where(is_at_event & before, ends[0], ends[1])
+
+
+def _before_and_until(
+    distinct: "NDArray[Any]", times: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return how many distinct, ascending times are before each of some times, or equal to it."""
+    import numpy as np
+
+    before = np.searchsorted(distinct, times)
+    is_there = before < len(distinct)
+    is_there[is_there] = distinct[before[is_there]] == times[is_there]
+    return before, before + is_there
 
 
 def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":

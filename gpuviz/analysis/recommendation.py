@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuviz.analysis.allocator_settings import known_settings, line_to_use
-from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gpuviz.recording.recording import Recording
 
@@ -32,15 +32,6 @@ class Recommendation(NamedTuple):
 def name_of(settings: str) -> str:
     """Return settings as a text to show."""
     return settings or _DEFAULT
-
-
-def failures(rows: "Sequence[dict[str, Any]]") -> "Iterator[str]":
-    """Yield a sentence for each row with failed requests."""
-    for row in rows:
-        if row["first_failure_ns"] is not None:
-            fails = format_counted(row["num_ooms"], "request fails", "requests fail")
-            first = format_duration(row["first_failure_ns"])
-            yield f"{name_of(row['settings'])}: {fails}, the first after {first}."
 
 
 def recommendation(

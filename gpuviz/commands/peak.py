@@ -2,17 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuviz.commands.devices import chosen_devices
 from gpuviz.commands.progress import reading
-from gpuviz.quantities import format_bytes
+from gpuviz.quantities import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+_MOST_LINES = 5
+_LEAST_SHARE = 0.01
 
 
 def run(file: Path, device: int | None, *, as_json: bool) -> None:
-    """Print the levels of the peak of one device, or of each.
+    """Print the levels of the peak of one device, or of each, and the lines that hold it.
 
     Raises:
         GpuvizError: The file cannot be read as a recording, or it has no such device.
@@ -30,6 +36,21 @@ def run(file: Path, device: int | None, *, as_json: bool) -> None:
             click.echo(f"Device {each}")
         for row in rows:
             click.echo(_line(row))
+        _echo_holders(recording, each)
+
+
+def _echo_holders(recording: "Recording", device: int) -> None:
+    """Print the lines of the program that hold most at the peak, with their source."""
+    peak = recording.peak(device)
+    moment = peak.time_ns
+    lines = recording.sites("line", at=moment, device=device).slice(0, _MOST_LINES).to_pylist()
+    held = [line for line in lines if line["live_bytes"] > _LEAST_SHARE * peak.bytes]
+    if not held:
+        return
+    click.echo(f"\nAt the peak of allocated bytes, at {format_duration(moment)}:")
+    for line in held:
+        source = f"  {line['source']}" if line["source"] else ""
+        click.echo(f"{format_bytes(line['live_bytes']):>12}  {line['site']}{source}")
 
 
 def _line(row: dict[str, Any]) -> str:

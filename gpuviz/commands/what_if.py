@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuviz.analysis.recommendation import failures, name_of, recommendation
+from gpuviz._core import DeviceError
+from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.quantities import (
     format_bytes,
     format_count,
+    format_counted,
     format_duration,
     format_share,
 )
@@ -50,7 +52,7 @@ def run(  # noqa: PLR0913 - a value for each option
     try:
         rows = recording.what_if(settings or None, capacity=capacity, device=device).to_pylist()
         replayed = None if output is None else _replayed(recording, settings[0], capacity)
-    except ValueError as error:
+    except (ValueError, DeviceError) as error:
         raise GpuvizError(str(error)) from None
     if as_json:
         click.echo(json.dumps(rows, indent=1))
@@ -105,7 +107,11 @@ def _conclusions(
     recording: "Recording", rows: list[dict[str, Any]], *, moved: bool
 ) -> "Iterator[str]":
     """Yield when the first request fails, and which setting needs the least memory."""
-    yield from failures(rows)
+    for row in rows:
+        if row["first_failure_ns"] is not None:
+            fails = format_counted(row["num_ooms"], "request fails", "requests fail")
+            first = format_duration(row["first_failure_ns"])
+            yield f"{name_of(row['settings'])}: {fails}, the first after {first}."
     best = recommendation(recording, rows, moved=moved)
     if best is not None:
         yield f"{best.effect}:"

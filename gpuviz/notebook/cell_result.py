@@ -123,7 +123,9 @@ def cell_result(
         end=end,
         streams=streams,
         devices=tuple(
-            _device_result(recording, device, start, end, holders) for device in recording.devices
+            # A recording is busy for the same share everywhere: from its first activity.
+            _device_result(recording, device, window if subject == "cell" else None, holders)
+            for device in recording.devices
         ),
         waits=_waits(recording),
         notes=recording.notes,
@@ -134,15 +136,14 @@ def cell_result(
 def _device_result(
     recording: "Recording",
     device: int,
-    start: int,
-    end: int,
+    window: tuple[int, int] | None,
     holders: "Holders",
 ) -> DeviceResult:
     summary = summarize(recording, device)
     events = _cell_events(recording, device)
     peak = _peak_stack(events, summary)
     site, source = _call_site(recording, peak)
-    lanes = recording.overlap(device, start, end).devices
+    lanes = recording.overlap(device, *(window or ())).devices
     before = initial_state(recording)
     known = device in before.devices()
     current = "allocated_bytes.all.current"

@@ -1,35 +1,23 @@
 """The findings of a recorder in a dashboard, computed again after each cell."""
 
 import time
-from html import escape
 from typing import TYPE_CHECKING
 
 import ipywidgets
 
-from gpuviz.advice.text import NOTHING_FOUND, short_saving, unknown
+from gpuviz.advice.text import unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
 from gpuviz.notebook.refresher import Refresher
-from gpuviz.quantities import format_counted
-from gpuviz.report.markup import with_code
+from gpuviz.notebook.values import findings_html
+from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from gpuviz.advice.finding import Finding
     from gpuviz.recording.recording import Recording
 
-MOST_SHOWN = 3
 # Findings that take no longer are computed after each cell, others at most 1 % of the time.
 SHORT_S = 0.1
-
-_STYLE = """<style>
-.gpuviz-found{margin:2px;line-height:1.5;color:var(--jp-ui-font-color1,inherit);
-font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px}
-.gpuviz-found summary{cursor:pointer}
-.gpuviz-found div{margin-left:16px}
-.gpuviz-found__saving{display:inline-block;min-width:72px;font-weight:600;
-font-variant-numeric:tabular-nums}
-</style>"""
 
 
 class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
@@ -83,10 +71,12 @@ class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
         self._is_due = False
         began = time.thread_time()
         recording = self._recording()
-        if recording is None or not recording.devices:
+        if recording is None or _is_empty(recording):
             self.value = ""
             return
-        self.value = findings_html(recording.findings(), unknown(recording))
+        # To which a running cell adds.
+        heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
+        self.value = findings_html(recording.findings(), heading, unknown(recording))
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:
@@ -94,23 +84,5 @@ class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
         self._has_computed = True
 
 
-def findings_html(found: "Sequence[Finding]", not_looked_at: "Sequence[str]") -> str:
-    """Return findings as HTML, a line each that opens to the reason; all texts are escaped."""
-    first = "".join(map(_item, found[:MOST_SHOWN])) or f"<div>{escape(NOTHING_FOUND)}</div>"
-    rest = "".join(map(_item, found[MOST_SHOWN:]))
-    if rest:
-        more = format_counted(len(found) - MOST_SHOWN, "more finding")
-        rest = f"<details><summary>{more}</summary>{rest}</details>"
-    notes = "".join(f"<div>{escape(sentence)}</div>" for sentence in not_looked_at)
-    return f'{_STYLE}<div class="gpuviz-found">{first}{rest}{notes}</div>'
-
-
-def _item(finding: "Finding") -> str:
-    lines = (f"{line.amount}: {line.site}" for line in finding.lines)
-    details = "".join(
-        f"<div>{with_code(text)}</div>" for text in (finding.reason, finding.change, *lines)
-    )
-    return (
-        f'<details><summary><span class="gpuviz-found__saving">{short_saving(finding)}</span>'
-        f"{with_code(finding.title)}</summary>{details}</details>"
-    )
+def _is_empty(recording: "Recording") -> bool:
+    return not any(len(recording.tables[name]) for name in ("memory_events", "activities"))

@@ -13,7 +13,7 @@ from IPython.display import display
 from gpuviz.advice.text import MOST_SHOWN, findings_text
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
-from gpuviz.notebook import completion
+from gpuviz.notebook import completion, values
 from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.measured_cells import MeasuredCells
@@ -151,6 +151,7 @@ def load(shell: Any) -> None:
     shell.register_magics(magics)
     magics.cells.register()
     completion.register(shell)
+    values.register(shell)
     setattr(shell, _ATTRIBUTE, magics)
 
 
@@ -162,6 +163,7 @@ def unload(shell: Any) -> None:
     delattr(shell, _ATTRIBUTE)
     magics.cells.unregister()
     completion.unregister(shell)
+    values.unregister(shell)
     magics.control.end()
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("gpuviz", None)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gpuviz.analysis.peak import Peak
     from gpuviz.out_of_memory.failures import OutOfMemory
 
+# In the metadata of tables whose bytes and times `%load_ext gpuviz` shows as text.
+TABLE_MARK = b"gpuviz"
 Moment = int | Literal["peak", "end"] | None
 """A time in ns, ``peak`` (the maximum of allocated bytes), or ``end`` (like None)."""
 
@@ -95,6 +97,11 @@ class Recording:
         state = "" if self.is_complete else ", incomplete"
         simulated = ", simulated" if self.manifest.simulated else ""
         return f"<Recording of {seconds:.3f} s, {events} memory events{simulated}{state}>"
+
+    def _repr_html_(self) -> str:
+        from gpuviz.notebook.values import recording_html
+
+        return recording_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The derived tables of a window come from the whole recording.
@@ -243,7 +250,7 @@ class Recording:
         """
         from gpuviz.analysis.sites import sites
 
-        return sites(self, by, at, device)
+        return _formatted(sites(self, by, at, device))
 
     def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
         """Return how unused reserved memory is distributed, at a moment.
@@ -299,10 +306,10 @@ class Recording:
             device: Ordinal; the recording's first device if None.
         """
         if settings is None and capacity is None:
-            return self.conclusions.what_if(self, self.device_or_first(device))
+            return _formatted(self.conclusions.what_if(self, self.device_or_first(device)))
         from gpuviz.analysis.what_if import what_if
 
-        return what_if(self, settings, capacity=capacity, device=device)
+        return _formatted(what_if(self, settings, capacity=capacity, device=device))
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
         """Return the failed requests for memory, with the reason and the state of memory."""
@@ -319,9 +326,11 @@ class Recording:
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
                 time, or saves nothing after the findings before it.
         """
+        from gpuviz.advice.finding import Findings
         from gpuviz.advice.findings import findings
 
-        return findings(self, small=True) if small else self.conclusions.findings(self)
+        found = findings(self, small=True) if small else self.conclusions.findings(self)
+        return Findings(found)
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return time and size of the peak of allocated bytes.
@@ -346,7 +355,7 @@ class Recording:
         """
         from gpuviz.advice.peak_chain import peak_chain
 
-        return peak_chain(self, device, seconds=seconds)
+        return _formatted(peak_chain(self, device, seconds=seconds))
 
     def overlap(
         self,
@@ -394,7 +403,7 @@ class Recording:
         """
         from gpuviz.analysis.kernels import kernels
 
-        return kernels(self, by)
+        return _formatted(kernels(self, by))
 
     def lines(self, device: int | None = None) -> "pa.Table":
         """Return the memory, GPU time, copies, waits and idle time of each line of the program.
@@ -404,7 +413,7 @@ class Recording:
         """
         from gpuviz.analysis.lines import lines
 
-        return lines(self, device)
+        return _formatted(lines(self, device))
 
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return counts, bytes, times and bandwidth of copies, most time first.
@@ -414,7 +423,7 @@ class Recording:
         """
         from gpuviz.analysis.copies import copies
 
-        return copies(self, by)
+        return _formatted(copies(self, by))
 
     def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return how often, how long and by what the host was blocked, most time first.
@@ -424,7 +433,7 @@ class Recording:
         """
         from gpuviz.analysis.synchronizations import synchronizations
 
-        return synchronizations(self, by)
+        return _formatted(synchronizations(self, by))
 
     @property
     def memory_levels(self) -> "pa.Table":
@@ -521,3 +530,8 @@ class Recording:
             there_are = ", ".join(map(str, self.devices)) or "none"
             raise ValueError(f"the recording has no device {device}; its devices are {there_are}")
         return device
+
+
+def _formatted(table: "pa.Table") -> "pa.Table":
+    """Return a table that notebooks show with bytes and times as text."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), TABLE_MARK: b""})

@@ -5,7 +5,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_share,
+)
 from gpuviz.report.markup import items
 
 if TYPE_CHECKING:
@@ -20,6 +25,23 @@ def title(recording: "Recording") -> str:
     program = recording.manifest.program
     name = Path(program[0]).name if program else ""
     return f"GPU memory of {name}" if name else "GPU memory"
+
+
+def name(recording: "Recording") -> str:
+    """Return the name of the program."""
+    program = recording.manifest.program
+    return Path(program[0]).name if program else "GPU memory"
+
+
+def overview(recording: "Recording", summaries: "list[DeviceSummary]") -> str:
+    """Return the devices, how long the recording is, and when it started."""
+    start, end = recording.time_range
+    parts = [
+        *(summary.name or f"Device {summary.device}" for summary in summaries),
+        format_duration(end - start),
+        began(recording),
+    ]
+    return " · ".join(filter(None, dict.fromkeys(parts)))
 
 
 def notes(recording: "Recording") -> str:

@@ -11,11 +11,19 @@ _CODE = re.compile("`([^`]+)`")
 _WIDTH, _HEIGHT = 1000, 10
 
 
-def section(title: str, body: str, *, slug: str) -> str:
-    """Return a section of the page with the id ``slug``; ``body`` is HTML."""
+def panel(title: str, body: str, *, slug: str, count: int = 0) -> str:
+    """Return a section that the page shows as a tab of its drawer.
+
+    Args:
+        title: The tab's title.
+        body: HTML.
+        slug: The tab's name in links and scripts.
+        count: Shown beside the title; omitted if 0.
+    """
+    numbered = f"{title} {count}" if count else title
     return (
-        f'<section class="gpuviz-section" id="gpuviz-{escape(slug)}">\n'
-        f"<h3>{escape(title)}</h3>\n{body}\n</section>"
+        f'<section class="gpuviz-section" data-panel="{escape(slug)}" '
+        f'data-title="{escape(numbered)}">\n<h3>{escape(title)}</h3>\n{body}\n</section>'
     )
 
 

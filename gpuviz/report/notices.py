@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, unknown
+from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code
-from gpuviz.report.summary import DeviceSummary, summarize
-from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.recording.recording import Recording
+    from gpuviz.report.summary import DeviceSummary
 
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
@@ -35,6 +34,7 @@ class Notice:
         is_alarm: Whether the program failed, or nearly did.
         lines: The lines of the program behind it, largest share first.
         window: The window in ns that shows it; None if there is no particular time.
+        saving: What a change saves, in a word or two; empty if unknown.
     """
 
     title: str
@@ -42,6 +42,7 @@ class Notice:
     is_alarm: bool = False
     lines: tuple[Line, ...] = ()
     window: tuple[int, int] | None = None
+    saving: str = ""
 
 
 def notices(
@@ -63,23 +64,6 @@ def notices(
     ]
 
 
-def findings_part(recording: "Recording") -> str:
-    """Return what a report concludes about each device of a recording, as HTML for another page.
-
-    Sections about other settings follow the notices.
-    """
-    found = recording.findings()
-    summaries = [summarize(recording, device) for device in recording.devices]
-    sentences = unknown(recording)
-    parts = []
-    for summary in summaries:
-        if len(summaries) > 1:
-            parts.append(f"<h3>{escape(summary.title)}</h3>")
-        parts.append(notices_list(notices(recording, summary, found), sentences))
-        parts.append(what_if_section(recording, summary.device))
-    return "".join(parts)
-
-
 def notices_list(shown: list[Notice], unknown: "Iterable[str]") -> str:
     """Return notices as HTML; every text from the recording is escaped.
 
@@ -87,14 +71,15 @@ def notices_list(shown: list[Notice], unknown: "Iterable[str]") -> str:
         shown: The notices; the first few are visible at once.
         unknown: Sentences on what could not be looked at.
     """
-    first, rest = shown[:_MOST_VISIBLE], shown[_MOST_VISIBLE:]
-    parts = [items(map(_item, first), "gpuviz-findings")]
+    listed = [_item(number, notice) for number, notice in enumerate(shown, 1)]
+    first, rest = listed[:_MOST_VISIBLE], listed[_MOST_VISIBLE:]
+    parts = [items(first, "gpuviz-findings")]
     if not shown:
         parts.append(_paragraph(NOTHING_FOUND))
     if rest:
         summary = format_counted(len(rest), "more finding")
-        listed = items(map(_item, rest), "gpuviz-findings")
-        parts.append(f"<details><summary>{escape(summary)}</summary>{listed}</details>")
+        more = items(rest, "gpuviz-findings")
+        parts.append(f"<details><summary>{escape(summary)}</summary>{more}</details>")
     return "".join([*parts, *map(_paragraph, unknown)])
 
 
@@ -102,14 +87,14 @@ def _paragraph(text: str) -> str:
     return f'<p class="gpuviz-findings__none">{escape(text)}</p>'
 
 
-def _item(notice: Notice) -> str:
+def _item(number: int, notice: Notice) -> str:
     kind = "alarm" if notice.is_alarm else "note"
     shown = ""
     if notice.window is not None:
         start, end = notice.window
         shown = (
-            f' <button type="button" class="gpuviz-button" data-show="{start}-{end}" hidden>'
-            "Show in the timeline</button>"
+            f' <button type="button" class="gpuviz-link" data-show="{start}-{end}" hidden>'
+            "show</button>"
         )
     lines = items(
         (
@@ -121,8 +106,8 @@ def _item(notice: Notice) -> str:
     )
     details = "".join(f"<div>{with_code(line)}</div>" for line in notice.detail.splitlines())
     return (
-        f'<div class="gpuviz-finding gpuviz-finding--{kind}"><strong>{with_code(notice.title)}'
-        f"</strong>{shown}{details}{lines}</div>"
+        f'<div class="gpuviz-finding gpuviz-finding--{kind}" data-item="{number}">'
+        f"<strong>{with_code(notice.title)}</strong>{shown}{details}{lines}</div>"
     )
 
 
@@ -130,7 +115,13 @@ def _of_finding(finding: "Finding") -> Notice:
     saved = saving(finding)
     sentences = [f"Saves {saved}." if saved else "", finding.reason, finding.change]
     window = None if finding.evidence is None else finding.evidence.window
-    return Notice(finding.title, "\n".join(filter(None, sentences)), False, finding.lines, window)
+    return Notice(
+        finding.title,
+        "\n".join(filter(None, sentences)),
+        lines=finding.lines,
+        window=window,
+        saving=short_saving(finding),
+    )
 
 
 def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Notice]":
@@ -153,7 +144,7 @@ def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterato
         f"{'' if free is None else f', when {format_bytes(free)} of the device were free'}.",
         is_alarm=True,
         lines=_lines_of_stacks(recording, failed["stack"].to_pylist()),
-        window=_around(recording, first["time"]),
+        window=around(recording, first["time"]),
     )
 
 
@@ -175,7 +166,7 @@ def _unused(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Notic
             f"{format_bytes(summary.free_at_peak)} of {format_bytes(summary.reserved_at_peak)}; "
             f"the largest free block had {format_bytes(summary.largest_free_at_peak)}, and "
             f"{format_share(summary.fragmentation_at_peak)} of the free bytes were elsewhere.",
-            window=_around(recording, summary.allocated_peak_ns),
+            window=around(recording, summary.allocated_peak_ns),
         )
 
 
@@ -212,7 +203,8 @@ def _lines_of_stacks(recording: "Recording", stacks: list[int]) -> tuple[Line, .
     )
 
 
-def _around(recording: "Recording", time_ns: int) -> tuple[int, int]:
+def around(recording: "Recording", time_ns: int) -> tuple[int, int]:
+    """Return the window that shows a moment."""
     start, end = recording.time_range
     half = max(int((end - start) * _AROUND), 1000)
     return max(time_ns - half, start), time_ns + half

@@ -12,20 +12,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.advice.text import unknown
 from gpuviz.formats.gpuviz import TABLE_SUFFIX, append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.recording.escaping import as_unicode
-from gpuviz.report.facts import environment, facts, notes, title
-from gpuviz.report.markup import facts_list, section
-from gpuviz.report.notices import notices, notices_list
+from gpuviz.report.conclusions import conclusions
+from gpuviz.report.facts import environment, facts, name, notes, overview, title
+from gpuviz.report.markup import facts_list, panel
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
-from gpuviz.report.summary import DeviceSummary, headline, summarize
-from gpuviz.report.waterfall import waterfall
-from gpuviz.report.what_if import what_if_section
+from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +33,12 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # A multiple of 3, so that the base64 pieces can be concatenated.
 _PIECE_BYTES = 3 << 18
-# Memory events; packing the blocks of more would take a noticeable part of writing a report.
-_MOST_PACKED = 200_000
+_ABOUT_THE_PAGE = (
+    "<p>This page works offline and contains the recording: "
+    '<code>gpuviz.load("report.html")</code> returns it. '
+    "Times are relative to the start of the recording; sizes use binary units "
+    "(1 MiB = 1,048,576 B).</p>"
+)
 
 
 def write_report(  # noqa: PLR0913 - the options are independent
@@ -173,12 +174,15 @@ def _text(shown: Shown) -> tuple[str, str]:
         "title": escape(title(recording)),
         "style": style,
         "notes": notes(recording),
-        "facts": facts_list(facts(recording, summaries), "gpuviz-facts gpuviz-facts--head"),
+        "name": escape(name(recording)),
+        "overview": escape(overview(recording, summaries)),
         "device_choice": _device_choice(summaries),
         "devices": "\n".join(_device(recording, summary, found) for summary in summaries)
         or "<p>This recording is empty: it contains no device.</p>",
-        "environment": section(
-            "Environment", facts_list(environment(recording)), slug="environment"
+        "environment": panel(
+            "Environment",
+            facts_list(facts(recording, summaries) | environment(recording)) + _ABOUT_THE_PAGE,
+            slug="environment",
         ),
         "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
         "script": script,
@@ -237,22 +241,8 @@ def _device_choice(summaries: list[DeviceSummary]) -> str:
 
 
 def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Finding, ...]") -> str:
-    numbers = "\n".join(
-        f'<div class="gpuviz-number"><dt>{escape(number.name)}</dt>'
-        f'<dd class="gpuviz-number__value">{escape(number.value)}</dd>'
-        f'<dd class="gpuviz-number__detail">{escape(number.detail)}</dd></div>'
-        for number in headline(recording, summary)
-    )
-    is_long = recording.tables["memory_events"].num_rows > _MOST_PACKED
-    packing_s = None if is_long else 0.0
     return f"""<article data-device="{summary.device}">
 <h2>{escape(summary.title)}</h2>
-<dl class="gpuviz-numbers">
-{numbers}
-</dl>
-<h3>Findings</h3>
-{notices_list(notices(recording, summary, found), unknown(recording))}
-{waterfall(recording.peak_chain(summary.device, seconds=packing_s))}
-<div data-charts="{summary.device}"></div>
-{what_if_section(recording, summary.device)}
+{conclusions(recording, summary, found)}
+<div class="gpuviz-screen__charts" data-charts="{summary.device}"></div>
 </article>"""

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import DeviceError
 from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
-from gpuviz.analysis.recommendation import failures, name_of, recommendation
+from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.markup import bar, section, table, with_code
+from gpuviz.report.markup import bar, panel, table, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ _HEADINGS = (
     "Driver calls",
 )
 _UNKNOWN = "\N{EN DASH}"
-_INTRODUCTION = (
+_EXPLANATION = (
     "The recorded allocations and frees, repeated under other settings of the allocator. Reserved "
     "and allocated bytes are those at their peaks. A click selects the line that a program needs."
 )
@@ -41,8 +41,7 @@ def what_if_section(recording: "Recording", device: int) -> str:
     """Return the section about a device's memory under other settings; empty without memory."""
     if not recording.peak(device).bytes:
         return ""
-    slug = "what-if" if len(recording.devices) == 1 else f"what-if-{device}"
-    return section("What-if", _body(recording, device), slug=slug)
+    return panel("What-if", _body(recording, device), slug="what-if")
 
 
 def _body(recording: "Recording", device: int) -> str:
@@ -57,11 +56,9 @@ def _body(recording: "Recording", device: int) -> str:
     body = "\n".join(_row(recording, row, rows[0], largest) for row in rows)
     head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
     shown = table("Memory under other settings", head, body)
-    sentences = [_INTRODUCTION, *failures(rows)]
     best = recommendation(recording, rows)
-    if best is not None:
-        sentences.append(f"{best.effect}: `{best.line}`")
-    return "".join([*map(_paragraph, sentences), shown, _paragraph(_command(rows))])
+    advice = _paragraph(f"{best.effect}: `{best.line}`") if best is not None else ""
+    return "".join([advice, shown, _paragraph(_EXPLANATION), _paragraph(_command(rows))])
 
 
 def _command(rows: list[dict[str, Any]]) -> str:
@@ -88,7 +85,7 @@ def _row(
         _bar(row, largest),
         format_bytes(row["peak_allocated"]),
         _known(row["fragmentation"], format_share),
-        _known(row["num_ooms"], format_count),
+        _failed(row),
         _known(row["num_alloc_retries"], format_count),
         _calls(row),
     )
@@ -112,6 +109,11 @@ def _change(row: dict[str, Any], recorded: dict[str, Any]) -> str:
     sign = "+" if after > before else "\N{MINUS SIGN}"
     changed = abs(after - before)
     return f"{sign}{format_bytes(changed)} ({format_share(changed / before)})"
+
+
+def _failed(row: dict[str, Any]) -> str:
+    failed, first_ns = _known(row["num_ooms"], format_count), row["first_failure_ns"]
+    return failed if first_ns is None else f"{failed}, first at {format_duration(first_ns)}"
 
 
 def _calls(row: dict[str, Any]) -> str:

@@ -19,13 +19,13 @@ def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
     from gpuviz.errors import FormatError
     from gpuviz.recording.recording import load
-    from gpuviz.report.notices import findings_part
+    from gpuviz.report.conclusions import all_conclusions
 
     memory_bytes = _bound(limit_s)
     try:
         recording = load(source)
         if target.suffix == ".html":
-            target.write_text(findings_part(recording), encoding="utf-8")
+            target.write_text(all_conclusions(recording), encoding="utf-8")
         else:
             recording.save(target)
     except FormatError as error:

@@ -17,7 +17,7 @@ from tests.browser.test_report import point
 pytestmark = pytest.mark.browser
 
 EXTENSION = Path(__file__).parents[2] / "extension"
-MAP, LANES = 2, 3
+MAP, LANES = 3, 4
 GROWING = ("memory_events", "activities", "api_calls", "synchronizations", "launch_blocks")
 
 
@@ -95,7 +95,9 @@ def test_a_part_that_was_chosen_stays_while_the_recording_goes_on(page, bundle, 
     take(page, first, tmp_path)
     shown = page.locator(".gpuviz-controls__text")
     page.mouse.move(*point(page, LANES, 0.3, 0.5))
+    page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
     page.wait_for_function(
         "document.querySelector('.gpuviz-controls__text').textContent[0] !== 'a'"
     )

@@ -117,7 +117,9 @@ def test_what_was_saved_opens_from_the_message_about_it(page):
     palette(page, "Save GPU Report")
     page.get_by_role("button", name="Open", exact=True).click(timeout=10_000)
 
-    page.locator(".gpuviz-recording:visible").get_by_text("Memory over time").wait_for()
+    page.locator(".gpuviz-recording:visible").get_by_role(
+        "region", name="Memory over time"
+    ).wait_for()
 
 
 def test_files_stand_beside_the_notebook_wherever_its_program_works(page, folder, name):
@@ -154,7 +156,9 @@ def test_the_launcher_and_the_dialog_open_a_recording(page, lab, folder):
     chosen.click()
     names = dialog.locator(".jp-DirListing-itemText").all_inner_texts()
     page.locator(".jp-Dialog").get_by_role("button", name="Select").click()
-    page.locator(".gpuviz-recording:visible").get_by_text("Memory over time").wait_for()
+    page.locator(".gpuviz-recording:visible").get_by_role(
+        "region", name="Memory over time"
+    ).wait_for()
 
     assert "notes.txt" not in names
 

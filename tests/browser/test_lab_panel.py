@@ -130,7 +130,7 @@ def test_a_cell_is_profiled_as_it_stands_and_the_dashboard_opens_beside_it(page)
     cell.get_by_text("Peak allocated").wait_for(timeout=20_000)
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first.click()
     dashboard = page.locator(".gpuviz-dashboard-tab")
-    dashboard.get_by_text("Memory over time").wait_for(timeout=20_000)
+    dashboard.get_by_role("region", name="Memory over time").wait_for(timeout=20_000)
 
     assert cell.locator(".cm-content").inner_text() == CELLS[ONE_CELL]
     assert "3145728" in cell.inner_text()

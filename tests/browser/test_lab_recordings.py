@@ -103,6 +103,10 @@ def tab(page: Page) -> Locator:
     return page.locator(".gpuviz-recording:visible")
 
 
+def memory(page: Page) -> Locator:
+    return tab(page).get_by_role("region", name="Memory over time")
+
+
 def test_the_extension_is_enabled():
     listed = subprocess.run(
         [sys.executable, "-m", "jupyter", "labextension", "list"],
@@ -119,9 +123,9 @@ def test_the_extension_is_enabled():
 def test_a_double_click_shows_a_recording(page):
     for path in RECORDINGS:
         file(page, path.name).dblclick()
-        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+        memory(page).wait_for(timeout=SHOWN_MS)
 
-        assert tab(page).get_by_text("Streams over time").count() == 1
+        assert tab(page).get_by_role("region", name="Streams over time").count() == 1
         assert tab(page).locator("canvas").count() > 3
 
 
@@ -129,11 +133,11 @@ def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
     path = next(each for each in RECORDINGS if each.stem == "image_pipeline")
     first = gpuviz.load(path).findings()[0]
     file(page, path.name).dblclick()
-    listed = tab(page).locator(".gpuviz-finding")
+    listed = tab(page).locator(".gpuviz-first__line")
     listed.first.wait_for(timeout=SHOWN_MS)
     shown = tab(page).get_by_text(re.compile("^all .+ shown$"))
     shown.wait_for(timeout=SHOWN_MS)
-    listed.first.get_by_role("button", name="Show in the timeline").click()
+    listed.first.get_by_role("button", name="show").click()
     shown.wait_for(state="detached")
 
     assert first.title.split("`")[1] in listed.first.inner_text()
@@ -167,15 +171,15 @@ def test_a_torch_snapshot_opens_by_open_with_and_by_no_double_click(page):
     ways = open_with(page, "snapshot.pickle")
     assert ways.first.inner_text() != "GPU Timeline"
     ways.filter(has_text="GPU Timeline").click()
-    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for(timeout=SHOWN_MS)
 
-    assert tab(page).get_by_text("Segment map over time").count() == 1
+    assert tab(page).get_by_role("region", name="Blocks over time").count() == 1
     assert tab(page).locator("canvas").count() > 2
 
 
 def test_a_snapshot_by_another_name_is_known_by_its_content(page):
     file(page, "snapshot.gpuviz").dblclick()
-    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for(timeout=SHOWN_MS)
 
     assert tab(page).get_by_role("alert").count() == 0
 
@@ -208,7 +212,7 @@ def test_the_server_is_asked_only_for_what_the_browser_cannot_show(page):
     shown = []
     for name in ("current.gpuviz", "snapshot.gpuviz", "old.gpuviz"):
         file(page, name).dblclick()
-        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+        memory(page).wait_for(timeout=SHOWN_MS)
         shown.append(tab(page).locator(".gpuviz-recording__counts").inner_text())
 
     assert asked == ["snapshot.gpuviz", "old.gpuviz"]
@@ -226,7 +230,7 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
         page = chromium.new_page(viewport={"width": 1400, "height": 900})
         page.goto(f"{url}/lab?reset")
         file(page, "old.gpuviz").dblclick(timeout=60_000)
-        tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+        memory(page).wait_for(timeout=SHOWN_MS)
         open_with(page, "snapshot.pickle").filter(has_text="GPU Timeline").click()
         alert = tab(page).get_by_role("alert").filter(has_text="snapshot.pickle")
         alert.wait_for(timeout=SHOWN_MS)
@@ -238,20 +242,20 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
 
 def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
     open_with(page, "run.html").filter(has_text="GPU Timeline").click()
-    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for(timeout=SHOWN_MS)
     file(page, RECORDINGS[1].name).dblclick()
     page.wait_for_function("document.querySelectorAll('.gpuviz-recording').length === 2")
-    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for(timeout=SHOWN_MS)
 
     assert page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab").count() >= 2
 
 
 def test_a_reloaded_page_brings_recordings_back(page, lab):
     file(page, RECORDINGS[2].name).dblclick()
-    tab(page).get_by_text("Memory over time").wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for(timeout=SHOWN_MS)
     # JupyterLab saves its workspace a moment after it changed.
     page.wait_for_timeout(3000)
     page.goto(f"{lab}/lab")
 
-    tab(page).get_by_text("Memory over time").wait_for(timeout=60_000)
+    memory(page).wait_for(timeout=60_000)
     assert RECORDINGS[2].name in page.locator(".lm-DockPanel-tabBar").first.inner_text()

@@ -82,7 +82,7 @@ def test_the_oldest_jupyterlab_opens_recordings_and_tells_of_kernels(oldest_lab,
         version = page.evaluate("window.jupyterapp.version")
         page.locator(f".jp-DirListing-item[title^='Name: {RECORDING.name}']").dblclick()
         shown = page.locator(".gpuviz-recording:visible")
-        shown.get_by_text("Memory over time").wait_for(timeout=30_000)
+        shown.get_by_role("region", name="Memory over time").wait_for(timeout=30_000)
         page.locator(".lm-TabBar-tab", has_text="old.ipynb").click()
         page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
         card = page.locator("#gpuviz-panel .gpuviz-card").first
@@ -103,7 +103,9 @@ def test_notebook_7_opens_recordings_and_has_the_dashboard_in_its_toolbar(page, 
     write_notebook(tmp_path, "seven.ipynb", CELLS)
     with running_lab(tmp_path, application=NOTEBOOK) as url:
         page.goto(f"{url}/edit/{RECORDING.name}")
-        page.locator(".gpuviz-recording").get_by_text("Memory over time").wait_for(timeout=60_000)
+        page.locator(".gpuviz-recording").get_by_role("region", name="Memory over time").wait_for(
+            timeout=60_000
+        )
         open_notebook(page, url, "seven.ipynb", NOTEBOOK)
         run_cell(page, 0)
         run_cell(page, 1)

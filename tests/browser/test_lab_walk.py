@@ -82,7 +82,7 @@ def test_a_new_user_records_the_tour_with_the_panel_live_and_opens_what_was_save
         page.locator(".jp-SideBar [data-id='filebrowser']").click()
         listed_file(page, "tour-").filter(has_text=".gpuviz").dblclick()
         shown = page.locator(".gpuviz-recording:visible")
-        shown.get_by_text("Memory over time").wait_for(timeout=30_000)
+        shown.get_by_role("region", name="Memory over time").wait_for(timeout=30_000)
         counts = shown.locator(".gpuviz-recording__counts").inner_text()
         reports = list(tmp_path.glob("tour-*.html"))
         leave(page)

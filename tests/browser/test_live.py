@@ -19,7 +19,7 @@ from tests.browser.lab import (
     wait_until_run,
     write_notebook,
 )
-from tests.browser.test_report import LEVELS, point
+from tests.browser.test_report import LEVELS, open_tab, point
 from tests.browser.test_report_tables import cells, numbers
 
 pytestmark = pytest.mark.browser
@@ -65,8 +65,8 @@ recording = recorder.recording
 tables = {
     "kernels": recording.kernels(),
     "copies": recording.copies(),
-    "synchronizations": recording.synchronizations("line"),
-    "call-sites-of-allocations": recording.sites("line", device=0),
+    "waits": recording.synchronizations("line"),
+    "lines": recording.sites("line", device=0),
 }
 print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
 """,
@@ -74,8 +74,8 @@ print("rows", json.dumps({name: table.to_pylist() for name, table in tables.item
 COLUMNS = {
     "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
     "copies": ["total_ns", "bytes", "count", "median_ns", "bytes_per_second"],
-    "synchronizations": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
-    "call-sites-of-allocations": ["live_bytes"],
+    "waits": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
+    "lines": ["live_bytes"],
 }
 
 
@@ -132,12 +132,12 @@ def start(page: Page) -> None:
     run_cell(page, SHOW)
     wait_for_state(page, "Recording")
     run_cell(page, PROGRAM)
-    page.locator(".gpuviz-plot").nth(2).wait_for(timeout=10_000)
+    page.locator(".gpuviz-plot").nth(LEVELS).wait_for(timeout=10_000)
 
 
 def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_meanwhile(notebook):
     start(notebook)
-    plot = notebook.locator(".gpuviz-plot").nth(1)
+    plot = notebook.locator(".gpuviz-plot").nth(LEVELS)
     seen = []
     for _ in range(4):
         notebook.wait_for_timeout(500)
@@ -167,26 +167,29 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
 
 def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook):
     start(notebook)
-    notebook.locator(".gpuviz-live__tables > summary").click()
-    heading = notebook.locator("[data-part=copies] th").nth(3)
+    open_tab(notebook, "lines")
+    notebook.locator("[data-panel=lines] summary").first.click()
+    open_tab(notebook, "copies")
+    heading = notebook.locator("[data-panel=copies] th").nth(3)
     heading.get_by_role("button").click()
     heading.get_by_role("button").click()
-    notebook.locator("[data-part=call-sites-of-allocations] summary").first.click()
     before = [int(row[3]) for row in cells(notebook, "copies")]
     notebook.wait_for_function(
-        "before => +document.querySelector('[data-part=copies] td:nth-child(4)').dataset.sort"
+        "before => +document.querySelector('[data-panel=copies] td:nth-child(4)').dataset.sort"
         " > before",
         arg=before[0],
     )
     later = [int(row[3]) for row in cells(notebook, "copies")]
-    was_open = notebook.locator("[data-part=call-sites-of-allocations] details[open]").count()
-    has_focus = notebook.evaluate("document.activeElement.parentElement.open")
+    was_open = notebook.locator("[data-panel=lines] details[open]").count()
+    heading.get_by_role("button").focus()
+    notebook.wait_for_timeout(700)
+    has_focus = notebook.evaluate("document.activeElement.closest('th') !== null")
     run_cell(notebook, STOP)
     wait_until_run(notebook, STOP)
     wait_for_state(notebook, "Recording stopped")
     run_cell(notebook, ROWS)
     wait_until_run(notebook, ROWS)
-    notebook.locator(".gpuviz-live__tables").scroll_into_view_if_needed()
+    notebook.locator(".gpuviz-drawer__head").scroll_into_view_if_needed()
     told = notebook.locator(".jp-OutputArea-output", has_text="rows {").first.text_content()
     expected = {
         part: numbers([[row[name] for name in COLUMNS[part]] for row in rows], 0)
@@ -211,7 +214,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
 def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
     start(notebook)
     before = notebook.locator(".jp-CodeCell").count()
-    notebook.locator(".gpuviz-plot").first.focus()
+    notebook.locator(".gpuviz-plot").nth(LEVELS).focus()
     shown = window(notebook)
     for key in "wwaddsxyzm":
         notebook.keyboard.press(key)

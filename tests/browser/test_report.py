@@ -13,7 +13,7 @@ from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-OVERVIEW, LEVELS, MAP, MOMENT = 0, 1, 2, 3
+OVERVIEW, LEVELS, MAP, MOMENT = 0, 2, 3, 4
 LEFT_PX, RIGHT_PX = 112, 16
 
 
@@ -21,6 +21,12 @@ def open_report(page: Page, recording: Recording, folder: Path) -> None:
     path = write_report(recording, folder / "run.html")
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+
+def open_tab(page: Page, name: str) -> Locator:
+    """Open a tab of the drawer, and return its panel."""
+    page.locator(f"[role=tab][data-tab='{name}']:visible").click()
+    return page.locator(f"[data-panel='{name}']:visible")
 
 
 def plot(page: Page, index: int) -> Locator:
@@ -53,7 +59,7 @@ def test_the_last_levels_are_those_of_the_statistics(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     stats = recording.memory_stats(0)
 
-    page.get_by_role("button", name="End", exact=True).click()
+    open_tab(page, "moment").get_by_role("button", name="End", exact=True).click()
 
     for name in ("allocated", "active", "reserved", "requested"):
         assert f"{stats[f'{name}_bytes.all.current']:,} B" in level(page, name)
@@ -118,24 +124,31 @@ def test_a_click_moves_the_moment_and_a_double_click_does_not(page, recording, t
     assert moment.inner_text() == clicked
 
 
-def test_wheel_drag_and_double_click_zoom_the_shared_axis(page, recording, tmp_path):
-    open_report(page, recording, tmp_path)
-    shown = page.locator(".gpuviz-controls__text")
-
-    page.mouse.move(*point(page, LEVELS, 0.25, 0.5))
+def drag(page: Page, from_share: float, to_share: float, key: str = "") -> str:
+    """Drag in the memory track, with a key held, and return what is shown then."""
+    if key:
+        page.keyboard.down(key)
+    page.mouse.move(*point(page, LEVELS, from_share, 0.5))
     page.mouse.down()
-    page.mouse.move(*point(page, LEVELS, 0.5, 0.5), steps=4)
+    page.mouse.move(*point(page, LEVELS, to_share, 0.5), steps=4)
     page.mouse.up()
-    dragged = shown.inner_text()
-    page.mouse.wheel(0, -300)
-    page.wait_for_function(
-        "text => document.querySelector('.gpuviz-controls__text').textContent !== text",
-        arg=dragged,
-    )
+    if key:
+        page.keyboard.up(key)
+    return page.locator(".gpuviz-controls__text").inner_text()
+
+
+def test_a_drag_with_ctrl_zooms_one_without_moves_and_a_double_click_shows_all(
+    page, recording, tmp_path
+):
+    open_report(page, recording, tmp_path)
+
+    zoomed = drag(page, 0.25, 0.5, "Control")
+    moved = drag(page, 0.75, 0.25)
     page.mouse.dblclick(*point(page, MAP, 0.5, 0.5))
 
-    assert re.fullmatch(r"(149|150)\.\d µs to (299|300)\.\d µs of 600 µs shown", dragged)
-    assert shown.inner_text() == "all 600 µs shown"
+    assert re.fullmatch(r"(149|150)\.\d µs to (299|300)\.\d µs of 600 µs shown", zoomed)
+    assert re.fullmatch(r"22[45]\.\d µs to 37[45]\.\d µs of 600 µs shown", moved)
+    assert page.locator(".gpuviz-controls__text").inner_text() == "all 600 µs shown"
 
 
 def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
@@ -146,6 +159,7 @@ def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
         page.keyboard.press(key)
     zoomed = page.locator(".gpuviz-controls__text").inner_text()
     page.keyboard.press("0")
+    open_tab(page, "moment")
     plot(page, MOMENT).focus()
     page.keyboard.press("ArrowRight")
 

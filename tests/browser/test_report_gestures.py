@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import LEVELS, open_report, plot, point
+from tests.browser.test_report import LEVELS, open_report, open_tab, plot, point
 
 pytestmark = pytest.mark.browser
 
-LANES = 3
+LANES = 4
 
 
 def shown(page: Page) -> str:
@@ -47,11 +47,13 @@ def test_a_pinch_zooms_as_fast_as_fingers_move_and_never_zooms_the_page(page, re
 def test_a_drag_that_the_browser_takes_over_marks_nothing_later(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
 
+    page.keyboard.down("Control")
     page.mouse.move(*point(page, LEVELS, 0.25, 0.5))
     page.mouse.down()
     plot(page, LEVELS).dispatch_event("pointercancel")
     page.mouse.move(*point(page, LEVELS, 0.75, 0.5))
     page.mouse.up()
+    page.keyboard.up("Control")
 
     assert shown(page) == "all 600 µs shown"
 
@@ -81,7 +83,7 @@ def test_buttons_with_a_sign_have_a_name_in_words(page, recording, tmp_path):
 def test_the_source_of_a_launch_stands_under_its_line(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
-    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
 
     facts = page.locator(".gpuviz-selected__facts").inner_text().splitlines()
     assert facts[-3:] == ["launched", "pipeline.py:12 work", "y = smooth(x)"]

@@ -1,16 +1,22 @@
 """The layout of the report: long names, narrow windows, forced colours, rotated text."""
 
+from itertools import pairwise
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import Recording
+import gpuviz
+from gpuviz.recording.recording import Recording, load
 from gpuviz.recording.tables import schemas
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import open_report
+from tests.browser.test_report import drag, open_report, open_tab
 
 pytestmark = pytest.mark.browser
 
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+SHIPPED = sorted(path.stem for path in RECORDINGS.glob("*.gpuviz"))
 RIGHT_TO_LEFT_OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
 TURNED = f"{RIGHT_TO_LEFT_OVERRIDE}gnp.exe"
 
@@ -25,7 +31,9 @@ def test_a_name_of_10_000_characters_pushes_nothing_aside(page, tmp_path, name):
 
     assert overflow(page) == 0
     assert page.locator("h1").bounding_box()["height"] < 150
-    assert page.locator("[data-part=kernels]").bounding_box()["y"] < 6000
+    for track in page.locator(".gpuviz-pane").all():
+        box = track.bounding_box()
+        assert 0 < box["y"] < box["y"] + box["height"] <= 1000
 
 
 def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
@@ -33,9 +41,9 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
     assert overflow(page) == 0
-    line = page.locator("[data-part=call-sites-of-allocations] td").first.bounding_box()
+    line = page.locator("[data-panel=lines] td").first.bounding_box()
     assert line["width"] >= 200
-    total = page.locator("[data-part=kernels] tbody td").nth(1).bounding_box()
+    total = page.locator("[data-panel=kernels] tbody td").nth(1).bounding_box()
     assert total["x"] + total["width"] <= 400
     finding = page.locator(".gpuviz-finding__lines .gpuviz-place").first.bounding_box()
     assert finding["width"] >= 100
@@ -44,6 +52,7 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
 def test_bars_keep_their_colours_where_the_system_chooses_colours(page, tmp_path):
     page.emulate_media(forced_colors="active")
     open_report(page, make_stream_recording(), tmp_path)
+    open_tab(page, "fragmentation")
 
     colours = page.locator(".gpuviz-parts__part, .gpuviz-sizes__bar").evaluate_all(
         "parts => parts.map(part => getComputedStyle(part).backgroundColor)"
@@ -56,6 +65,7 @@ def test_bars_keep_their_colours_where_the_system_chooses_colours(page, tmp_path
 def test_a_name_that_turns_text_around_turns_no_number_beside_it(page, tmp_path):
     open_report(page, make_stream_recording(TURNED), tmp_path)
 
+    open_tab(page, "moment")
     # The drawn position of the last words of the sentence about the moment.
     words = page.locator(".gpuviz-moment").evaluate(
         """text => {
@@ -74,14 +84,156 @@ def test_a_name_that_turns_text_around_turns_no_number_beside_it(page, tmp_path)
     assert words[0] < words[1]
 
 
-def test_the_keyboard_goes_where_the_navigation_leads(page, tmp_path):
+def test_the_arrow_keys_choose_a_tab_and_tab_leads_into_it(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
-    page.get_by_role("button", name="Kernels", exact=True).click()
-    page.keyboard.press("Tab")
+    page.get_by_role("tab", name="Lines").focus()
+    page.keyboard.press("ArrowRight")
+    for _ in range(5):
+        page.keyboard.press("Tab")
 
-    focused = page.evaluate("document.activeElement.closest('[data-part]').dataset.part")
+    chosen = page.get_by_role("tab", selected=True)
+    assert chosen.inner_text() == "Kernels"
+    focused = page.evaluate("document.activeElement.closest('[data-panel]').dataset.panel")
     assert focused == "kernels"
+    panel = page.get_by_role("tabpanel").locator("visible=true")
+    assert panel.get_attribute("id") == chosen.get_attribute("aria-controls")
+
+
+SIZES = [(1440, 900), (1280, 720), (1920, 1080)]
+PARTS = "header, .gpuviz-headline, .gpuviz-first, .gpuviz-overview, .gpuviz-ruler, .gpuviz-pane"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name, size):
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+
+    parts = page.locator(PARTS).locator("visible=true").all()
+    boxes = [part.bounding_box() for part in parts]
+    plots = [plot.bounding_box() for plot in page.locator(".gpuviz-plot:visible").all()]
+
+    assert len(boxes) == 9
+    assert all(box["width"] > 0.7 * width or box["height"] < 70 for box in boxes)
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    bottoms = [box["y"] + box["height"] for box in boxes]
+    assert bottoms[-1] <= height
+    assert all(box["y"] >= bottom - 0.5 for bottom, box in zip(bottoms, boxes[1:], strict=False))
+    assert all(box["height"] >= 44 for box in boxes[-4:])
+    assert all(box["height"] >= 18 for box in plots)
+    assert overflow(page) == 0
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+
+
+def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+
+    panels = [panel.bounding_box() for panel in page.locator(".gpuviz-drawer__panel").all()]
+    tracks = [track.bounding_box() for track in page.locator(".gpuviz-track__frame").all()]
+    tabs = page.get_by_role("tab").locator("visible=true").count()
+
+    boxes = [*tracks, *panels]
+    assert all(below["y"] >= above["y"] + above["height"] for above, below in pairwise(boxes))
+    assert len(panels) > 8
+    assert min(box["height"] for box in tracks) > 100
+    assert overflow(page) == 0
+    assert tabs == 0
+
+
+def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
+    open_report(page, make_stream_recording(), tmp_path)
+    memory, streams = (
+        page.locator(f".gpuviz-pane[data-pane={name}]") for name in ("memory", "streams")
+    )
+    before = streams.bounding_box()["height"]
+
+    page.get_by_role("button", name="Blocks", exact=True).click()
+    page.get_by_role("separator").locator("visible=true").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowUp")
+    page.wait_for_function("() => location.hash.includes('view=')")
+    arranged = [each.bounding_box()["height"] for each in (memory, streams)]
+    page.reload()
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+    assert (
+        page.get_by_role("button", name="Blocks", exact=True).get_attribute("aria-expanded")
+        == "false"
+    )
+    assert page.locator(".gpuviz-pane[data-pane=blocks]").bounding_box()["height"] < 30
+    assert arranged[1] > before + 40
+    shown = [each.bounding_box()["height"] for each in (memory, streams)]
+    assert shown == pytest.approx(arranged, abs=2)
+
+
+def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_report(page, make_stream_recording(), tmp_path)
+    shown = page.locator(".gpuviz-controls__text")
+    memory = page.locator(".gpuviz-pane[data-pane=memory] .gpuviz-plot")
+    memory.scroll_into_view_if_needed()
+    memory.hover()
+    whole = shown.inner_text()
+    before = page.evaluate("scrollY")
+
+    page.mouse.wheel(0, 200)
+    page.wait_for_function("before => scrollY > before", arg=before)
+    unzoomed = shown.inner_text()
+    hint = page.get_by_text("Ctrl or ⌘ and wheel zooms").locator("visible=true").count()
+    memory.click()
+    page.mouse.wheel(0, -200)
+    page.wait_for_function(
+        "whole => document.querySelector('.gpuviz-controls__text').textContent !== whole",
+        arg=whole,
+    )
+
+    assert unzoomed == whole
+    assert hint == 1
+
+
+def test_rows_are_filtered_and_copied_as_csv(page, tmp_path):
+    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+    page.context.grant_permissions(["clipboard-read"])
+    rows = open_tab(page, "kernels").locator("tbody tr")
+    all_rows = rows.count()
+
+    page.get_by_label("Filter rows").fill("sum")
+    few = rows.count()
+    page.get_by_role("button", name="Copy as CSV").click()
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+
+    kernels = load(RECORDINGS / "kmeans.gpuviz").kernels().to_pylist()
+    found = [
+        row for row in kernels if "sum" in row["name"] or any("sum" in s for s in row["sites"])
+    ]
+    assert 0 < few < all_rows
+    assert copied[0].startswith('"Kernel","Total"')
+    assert len(copied) == 1 + few
+    assert copied[1].split('",')[1] == f'"{found[0]["total_ns"]}'
+
+
+def test_tables_count_the_measured_window(page, tmp_path):
+    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+    only = page.get_by_label("only the window")
+    launches = "[...document.querySelectorAll('[data-panel=kernels] tbody tr')].reduce("
+    launches += "(sum, row) => sum + Number(row.cells[3].dataset.sort), 0)"
+    open_tab(page, "kernels")
+    whole = page.evaluate(launches)
+
+    drag(page, 0.4, 0.6, "Shift")
+    opened = page.get_by_role("tab", selected=True).inner_text()
+    open_tab(page, "kernels")
+    checked, few = only.is_checked(), page.evaluate(launches)
+    page.keyboard.press("Escape")
+
+    assert opened == "Selection"
+    assert checked
+    assert 0 < few < whole
+    assert not only.is_checked()
+    assert page.evaluate(launches) == whole
 
 
 def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, recording, tmp_path):

@@ -10,6 +10,7 @@ from playwright.sync_api import Page
 from gpuviz.recording.recording import Recording, load
 from gpuviz.recording.tables import schemas
 from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import open_tab
 from tests.unit.report.recordings import make_recording, small_program
 
 pytestmark = pytest.mark.browser
@@ -38,7 +39,7 @@ def wait_for_fragment(page: Page, pattern: str) -> str:
 def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, tmp_path):
     recording = load(KMEANS)
     open_at(page, recording, tmp_path)
-    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
     fragment = wait_for_fragment(page, r"^#t=\d+-\d+&select=activity:\d+$")
     window, selected = shown(page), page.locator(".gpuviz-selected").inner_text()
 
@@ -184,6 +185,7 @@ def test_a_report_of_a_window_opens_on_it(page, tmp_path):
 def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
     open_at(page, make_recording(), tmp_path)
 
-    page.get_by_role("button", name="Show in the timeline").first.click()
+    page.get_by_role("button", name="show", exact=True).first.click()
 
     assert re.fullmatch(r"38\d\.\d+ µs to 41\d\.\d+ µs of 600 µs shown", shown(page))
+    assert page.get_by_role("region", name="Measured").is_visible()

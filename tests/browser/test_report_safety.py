@@ -7,6 +7,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording.recording import load
 from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import open_tab
 from tests.unit.report.recordings import make_recording
 
 pytestmark = pytest.mark.browser
@@ -39,20 +40,26 @@ def open_page(page: Page, path: Path) -> None:
 
 def look_everywhere(page: Page) -> None:
     """Open, point at and search everything that shows texts of a recording."""
-    for summary in page.locator("summary:visible").all():
-        summary.click()
+    for tab in page.get_by_role("tab").locator("visible=true").all():
+        tab.click()
+        for summary in page.locator("summary:visible").all():
+            summary.click()
     for plot in page.locator(".gpuviz-plot:visible").all():
         plot.scroll_into_view_if_needed()
         box = plot.bounding_box()
         for share in (0.3, 0.6):
             page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
             page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
-    for link in page.locator("[data-part] .gpuviz-link").all()[:4]:
-        link.click()
+    for name in ("lines", "kernels"):
+        if page.locator(f"[role=tab][data-tab={name}]").is_visible():
+            for link in open_tab(page, name).locator(".gpuviz-link").all()[:2]:
+                link.click()
+                open_tab(page, name)
     page.locator(".gpuviz-search__field").fill("a")
     page.wait_for_timeout(200)
     page.locator(".gpuviz-search__field").fill("")
-    if page.get_by_role("button", name="Icicle").count():
+    if page.locator("[role=tab][data-tab=lines]").is_visible():
+        open_tab(page, "lines")
         page.get_by_role("button", name="Icicle").click()
         for call in page.locator(".gpuviz-icicle__call").all()[:3]:
             call.hover()
@@ -128,9 +135,9 @@ def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, tmp_
     recording = load(path)
     open_page(page, recording.report(tmp_path / "run.html"))
 
-    page.get_by_role("button", name="Peak", exact=True).click()
-    numbers = page.locator(".gpuviz-number__value").all_inner_texts()
-    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    open_tab(page, "moment").get_by_role("button", name="Peak", exact=True).click()
+    numbers = open_tab(page, "summary").locator(".gpuviz-number__value").all_inner_texts()
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
     page.get_by_role("button", name="Zoom to it").click()
 
     assert f"{recording.peak(0).bytes:,} B" in page.locator("[data-level=allocated]").inner_text()

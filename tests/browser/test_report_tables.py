@@ -12,6 +12,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
+from tests.browser.test_report import open_tab
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
@@ -19,22 +20,30 @@ pytestmark = pytest.mark.browser
 
 MOST_LINES = 4
 SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())
-VALUES = """part => [...document.querySelectorAll(`[data-part=${part}] table`)].map(
+VALUES = """part => [...document.querySelectorAll(`[data-panel=${part}] table`)].map(
     table => [...table.tBodies[0].rows].map(row => [...row.cells].map(
         cell => cell.dataset.sort)))"""
-TEXTS = """part => [...document.querySelectorAll(`[data-part=${part}] tbody tr`)].map(
+TEXTS = """part => [...document.querySelectorAll(`[data-panel=${part}] tbody tr`)].map(
     row => [...row.cells].map(cell => cell.innerText))"""
 
 
 def open_tables(page: Page, recording: Recording, folder: Path) -> None:
-    """Open the report with all rows of all tables."""
+    """Open the report."""
     page.goto(recording.report(folder / "run.html").as_uri())
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
-    for more in page.locator(".gpuviz-table__more").all():
+
+
+def open_whole(page: Page, part: str) -> None:
+    """Open a tab, and show all rows of its tables."""
+    tab = page.locator(f"[role=tab][data-tab='{part}']")
+    if tab.is_visible():
+        tab.click()
+    for more in page.locator(".gpuviz-table__more:visible").all():
         more.click()
 
 
 def cells(page: Page, part: str, table: int = 0) -> list[list[str]]:
+    open_whole(page, part)
     found = page.evaluate(VALUES, part)
     return found[table] if found else []
 
@@ -67,9 +76,7 @@ def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tm
     path = whole.report(tmp_path / "run.html")
     page.goto(f"{path.as_uri()}#t={start}-{end}")
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
-    page.get_by_label("Only the time shown in the charts").check()
-    for more in page.locator(".gpuviz-table__more").all():
-        more.click()
+    page.get_by_label("only the window").check()
 
     window = whole.window(start, end)
     check_kernels_copies_and_waits(page, window)
@@ -121,12 +128,12 @@ def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
 
     columns = ("total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns")
     waits = recorded.synchronizations("line").to_pylist()
-    assert numbers(cells(page, "synchronizations")) == Counter(
+    assert numbers(cells(page, "waits")) == Counter(
         tuple(row[name] for name in columns) for row in waits
     )
 
-    for part, rows in (("kernels", kernels), ("copies", copies), ("synchronizations", waits)):
-        places = page.locator(f"[data-part={part}] .gpuviz-table__call-site").all()
+    for part, rows in (("kernels", kernels), ("copies", copies), ("waits", waits)):
+        places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
         titles = Counter(place.get_attribute("title") for place in places)
         lines = (row.get("sites", [row["site"]])[:MOST_LINES] for row in rows)
         assert titles == Counter(site for sites in lines for site in sites)
@@ -146,7 +153,7 @@ def check_lines(page: Page, recorded: Recording) -> None:
         for row in recorded.sites("line", at="end", device=device).to_pylist()
     }
 
-    shown = {tuple(row) for row in cells(page, "call-sites-of-allocations")}
+    shown = {tuple(row) for row in cells(page, "lines")}
 
     assert shown == {
         (
@@ -163,12 +170,14 @@ def check_lines(page: Page, recorded: Recording) -> None:
 @pytest.mark.parametrize("at", ["peak", "end"])
 def test_fragmentation_at_a_moment_is_that_of_the_recording(page, recorded, tmp_path, at):
     open_tables(page, recorded, tmp_path)
+    open_whole(page, "moment")
     page.get_by_role("button", name=at.title(), exact=True).click()
+    open_whole(page, "fragmentation")
     expected = recorded.fragmentation(at, recorded.devices[0])
 
     parts = {
         each.get_attribute("data-part"): int(each.get_attribute("data-value"))
-        for each in page.locator("[data-part=fragmentation] dd").all()
+        for each in page.locator("[data-panel=fragmentation] dd").all()
     }
 
     assert parts == {
@@ -200,7 +209,7 @@ def test_tables_of_a_device_have_what_ran_on_it(page, tmp_path):
     kernels_of_first = cells(page, "kernels")
 
     page.locator("#gpuviz-device").select_option("1")
-    page.wait_for_selector("[data-part=kernels] tbody tr")
+    page.wait_for_selector("[role=tab][data-tab=kernels]:visible")
 
     alone = other.filter(pc.equal(other["device"], 1))
     expected = replace(two, tables={**two.tables, "activities": alone}).kernels()
@@ -210,20 +219,21 @@ def test_tables_of_a_device_have_what_ran_on_it(page, tmp_path):
 
 def test_a_heading_sorts_from_the_keyboard_and_says_how(page, tmp_path):
     open_tables(page, load(next(path for path in SHIPPED if path.stem == "kmeans")), tmp_path)
-    heading = page.locator("[data-part=kernels] th").nth(3)
+    heading = page.locator("[data-panel=kernels] th").nth(3)
     launches = [int(row[3]) for row in cells(page, "kernels")]
 
     heading.get_by_role("button").focus()
     page.keyboard.press("Enter")
     descending = [int(row[3]) for row in cells(page, "kernels")]
     said = heading.get_attribute("aria-sort")
+    heading.get_by_role("button").focus()
     page.keyboard.press("Enter")
 
     assert descending == sorted(launches, reverse=True)
     assert said == "descending"
     assert [int(row[3]) for row in cells(page, "kernels")] == sorted(launches)
     assert heading.get_attribute("aria-sort") == "ascending"
-    assert page.locator("[data-part=kernels] th[aria-sort]").count() == 1
+    assert page.locator("[data-panel=kernels] th[aria-sort]").count() == 1
 
 
 def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_path):
@@ -231,7 +241,7 @@ def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_pa
     open_tables(page, recorded, tmp_path)
     kernel = recorded.kernels().to_pylist()[0]
 
-    page.locator("[data-part=kernels] .gpuviz-link").first.click()
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
 
     selected = page.locator(".gpuviz-selected").inner_text()
     assert kernel["name"].split("(")[0].split("<")[0].split("::")[-1] in selected
@@ -264,7 +274,7 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
 def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_path):
     open_tables(page, make_recording(), tmp_path)
 
-    page.locator("[data-part=call-sites-of-allocations] summary").first.click()
+    page.locator("[data-panel=lines] summary").first.click()
     page.get_by_role("button", name="Show its largest block in the charts").first.click()
 
     stacks = page.locator(".gpuviz-stack").first.inner_text()
@@ -277,7 +287,7 @@ def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
     recorded = make_recording(small_program()[:5])
     open_tables(page, recorded, tmp_path)
 
-    rows = {row[0]: row for row in cells(page, "call-sites-of-allocations")}
+    rows = {row[0]: row for row in cells(page, "lines")}
 
     at_end = {
         row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()
@@ -290,10 +300,10 @@ def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unkno
     events.add("alloc", SEGMENT, 3 * MIB)
     open_tables(page, make_recording(events.rows, initial_events=0), tmp_path)
 
-    text = page.locator("[data-part=fragmentation]").inner_text()
+    text = open_tab(page, "fragmentation").inner_text()
 
     assert "Unknown: this allocator does not expose its segments." in text
-    assert page.locator("[data-part=fragmentation] table").count() == 0
+    assert page.locator("[data-panel=fragmentation] table").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -90,10 +90,11 @@ PYTHON = {
     "__main__": {"commands"},
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
-# call the caller's framework, and a page is written when it is needed. NVML counts GPUs without
-# starting CUDA.
+# call the caller's framework, and a page and the HTML of a value are made when they are needed.
+# NVML counts GPUs without starting CUDA.
 PYTHON_IN_FUNCTIONS = {
-    "recording": {"analysis", "advice", "formats", "report", "out_of_memory"},
+    "recording": {"analysis", "advice", "formats", "report", "out_of_memory", "notebook"},
+    "advice": {"notebook"},
     "out_of_memory": {"notebook"},
     "allocator": {"frameworks", "recorder.nvml"},
 }

@@ -105,7 +105,7 @@ class RecordingPanel extends Widget {
       const findings = async (): Promise<string> =>
         (await ServerConnection.makeRequest(await made("findings"), { signal }, server)).text();
       // Nothing of a file that is not on this server.
-      view.showFindings(await findings().catch(() => ""));
+      view.showConclusions(await findings().catch(() => ""));
     } catch (error) {
       this.#shown.dispose();
       if (!this.isDisposed) {

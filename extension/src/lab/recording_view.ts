@@ -10,6 +10,7 @@ import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
+import { showConclusions } from "../view/conclusions.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
@@ -27,12 +28,13 @@ export class RecordingView {
   readonly #colourBy: GroupedBy;
   readonly #frames = new Frames();
   readonly #keysFrom: HTMLElement;
-  readonly #root = element("div", "gpuviz-theme gpuviz-widget");
+  readonly #root = element("div", "gpuviz-theme gpuviz-widget gpuviz-host");
+  readonly #screen = element("div", "gpuviz-screen");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   readonly #head = element("header", "gpuviz-recording__head");
-  readonly #findings = element("div", "gpuviz-recording__findings");
+  readonly #conclusions = element("div", "gpuviz-recording__conclusions");
   readonly #devices = element("select", "gpuviz-select");
-  readonly #charts = element("div", "gpuviz-recording__charts");
+  readonly #charts = element("div", "gpuviz-screen__charts");
   #recording = new GrowingRecording();
   #shown = new Scope();
   #view: DeviceView | undefined;
@@ -45,7 +47,8 @@ export class RecordingView {
     this.#keysFrom = parent;
     this.#devices.setAttribute("aria-label", words.__("Device"));
     this.#devices.hidden = true;
-    this.#root.append(this.#head, this.#findings, this.#devices, this.#charts);
+    this.#screen.append(this.#head, this.#conclusions, this.#charts);
+    this.#root.append(this.#screen);
     parent.append(this.#root);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
@@ -75,18 +78,23 @@ export class RecordingView {
       formatCount(eventCount),
       formatCount(gpu.activities.count),
     );
-    this.#head.append(element("p", "gpuviz-recording__counts", counts));
+    this.#head.append(element("p", "gpuviz-recording__counts", counts), this.#devices);
   }
 
-  /** Shows the findings as HTML, in which gpuviz's server has escaped the recording's texts. */
-  showFindings(html: string): void {
-    this.#findings.innerHTML = html;
-    for (const each of this.#findings.querySelectorAll<HTMLElement>("[data-show]")) {
-      const [start = 0, end = 1] = (each.dataset["show"] ?? "").split("-").map(Number);
-      each.hidden = false;
-      this.scope.listen(each, "click", () => this.#view?.window.show(start, end));
+  /** Shows conclusions as HTML, in which gpuviz's server has escaped the recording's texts. */
+  showConclusions(html: string): void {
+    this.#conclusions.innerHTML = html;
+    this.#adopt();
+  }
+
+  /** Shows the conclusions about the device that is shown. */
+  #adopt(): void {
+    for (const part of this.#conclusions.querySelectorAll<HTMLElement>("[data-device]")) {
+      part.hidden = Number(part.dataset["device"]) !== this.#device;
+      if (!part.hidden && this.#view !== undefined) {
+        showConclusions(this.#shown, this.#view, part);
+      }
     }
-    this.#charts.after(...this.#findings.querySelectorAll(".gpuviz-section"));
   }
 
   #update(): void {
@@ -107,7 +115,7 @@ export class RecordingView {
       this.#view.update(this.#recording.contentsOf(this.#device));
     }
     if (this.#isWhole && this.#view !== undefined) {
-      this.#shown.use(tablesView(this.#charts, this.#view.chart, WHOLE_MEMORY));
+      this.#showTables(this.#view);
     }
   }
 
@@ -120,14 +128,25 @@ export class RecordingView {
     this.#shown = new Scope();
     this.#charts.replaceChildren();
     const contents = this.#recording.contentsOf(this.#device);
-    const view = deviceView(this.#charts, this.#frames, contents, this.#keysFrom, this.#tooltips);
+    const places = {
+      charts: this.#charts,
+      controls: this.#head,
+      keys: this.#keysFrom,
+      tooltips: this.#tooltips,
+    };
+    const view = deviceView(places, this.#frames, contents);
     this.#shown.use(view.scope);
     view.chart.grouping.choose(this.#colourBy, contents);
     const isSwitched = this.#view !== undefined;
     this.#view = view;
     if (this.#isWhole && isSwitched) {
-      this.#shown.use(tablesView(this.#charts, view.chart, WHOLE_MEMORY));
+      this.#showTables(view);
+      this.#adopt();
     }
+  }
+
+  #showTables({ drawer, chart }: DeviceView): void {
+    this.#shown.use(tablesView(drawer, chart, WHOLE_MEMORY).scope);
   }
 }
 

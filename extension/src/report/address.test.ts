@@ -12,6 +12,7 @@ test("what is written is read again", () => {
       selected: { kind: "block", row: 7 },
       device: 3,
       event: 12,
+      view: "memory-176_blocks-0_drawer-210",
     },
     { ...NOWHERE, window: [648_000_000_000_000, 1_944_000_000_000_000] },
     { ...NOWHERE, selected: { kind: "activity", row: 0 } },
@@ -23,10 +24,12 @@ test("what is written is read again", () => {
 });
 
 test("parts that say nothing are named and the rest is kept", () => {
-  const { address, bad } = readAddress("#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3");
+  const { address, bad } = readAddress(
+    "#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3&view=memory",
+  );
 
   assert.deepEqual(address, { ...NOWHERE, selected: { kind: "block", row: 7 } });
-  assert.deepEqual(bad, ["t=5-2", "select=soul:1", "device=-1", "x", "event=1e3"]);
+  assert.deepEqual(bad, ["t=5-2", "select=soul:1", "device=-1", "x", "event=1e3", "view=memory"]);
 });
 
 test("times between nanoseconds are rounded", () => {

@@ -1,3 +1,5 @@
+import { ARRANGEMENT } from "../view/panes.ts";
+
 /** What a link to the page points at: `#t=1000-2000&select=block:7&device=0&event=12`. */
 export interface Address {
   readonly window: readonly [fromNs: number, toNs: number] | undefined;
@@ -5,6 +7,8 @@ export interface Address {
   readonly device: number | undefined;
   /** The row of the event after which the segment map is shown. */
   readonly event: number | undefined;
+  /** How the tracks and the drawer are arranged, as in `Panes`. */
+  readonly view: string | undefined;
 }
 
 export const SELECTED_KINDS = [
@@ -23,6 +27,7 @@ export const NOWHERE: Address = {
   selected: undefined,
   device: undefined,
   event: undefined,
+  view: undefined,
 };
 
 /** The address in a fragment, and the parts of the fragment that are none. */
@@ -52,17 +57,22 @@ function readPart(part: string): Partial<Address> | undefined {
     const kind = SELECTED_KINDS.find((each) => each === selected[1]);
     return kind === undefined ? undefined : { selected: { kind, row: Number(selected[2]) } };
   }
+  const view = /^view=(.+)$/.exec(part);
+  if (view?.[1] !== undefined) {
+    return ARRANGEMENT.test(view[1]) ? { view: view[1] } : undefined;
+  }
   const number = /^(device|event)=(\d{1,10})$/.exec(part);
   return number === null ? undefined : { [number[1] ?? ""]: Number(number[2]) };
 }
 
 /** The fragment that leads to an address, with its `#`; empty for none. */
-export function writeAddress({ window, selected, device, event }: Address): string {
+export function writeAddress({ window, selected, device, event, view }: Address): string {
   const parts = [
     ...(window === undefined ? [] : [`t=${Math.round(window[0])}-${Math.round(window[1])}`]),
     ...(selected === undefined ? [] : [`select=${selected.kind}:${selected.row}`]),
     ...(device === undefined ? [] : [`device=${device}`]),
     ...(event === undefined ? [] : [`event=${event}`]),
+    ...(view === undefined ? [] : [`view=${view}`]),
   ];
   return parts.length === 0 ? "" : `#${parts.join("&")}`;
 }

@@ -4,6 +4,7 @@ import "../view/controls.css";
 import "../view/selected.css";
 import "../view/tables.css";
 import "../view/findings.css";
+import "../view/workbench.css";
 import "./report.css";
 import "./print.css";
 
@@ -56,4 +57,5 @@ start().catch((error: unknown) => {
   const reason = error instanceof Error ? error.message : String(error);
   tell(`Cannot draw charts and tables: ${reason} The numbers on this page are complete.`);
   document.documentElement.dataset["gpuviz"] = "failed";
+  document.documentElement.classList.remove("gpuviz-host");
 });

@@ -10,13 +10,17 @@ import {
   spanKindOfRange,
 } from "../model/span_kinds.ts";
 import type { ChartContext } from "../view/chart_context.ts";
+import type { DeviceView } from "../view/device_view.ts";
 import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
 
 const SETTLED_MS = 200;
 
 /** Shows what an address points at; returns the parts of it that are not in the recording. */
-export function showAddress(chart: ChartContext, address: Address): string[] {
+export function showAddress({ chart, panes }: DeviceView, address: Address): string[] {
   const { selection, timeline } = chart;
+  if (address.view !== undefined) {
+    panes.arrange(address.view);
+  }
   const missing: string[] = [];
   const selected = selectedIn(chart, address.selected);
   if (address.selected !== undefined && selected === undefined) {
@@ -41,7 +45,7 @@ export function showAddress(chart: ChartContext, address: Address): string[] {
 /** Calls `changed` with the address of what is shown, when it has not changed for a while. */
 export function followAddress(
   scope: Scope,
-  chart: ChartContext,
+  { chart, panes }: DeviceView,
   device: number | undefined,
   changed: (address: Address) => void,
 ): void {
@@ -57,10 +61,12 @@ export function followAddress(
         selected: addressOf(selection.selected.value),
         device,
         event: row === timeline.peak ? undefined : row,
+        view: panes.arrangement.value,
       });
     }, SETTLED_MS);
   };
-  scope.watch(follow, selection.window.range, selection.selected, selection.momentRow);
+  const { window: shown, selected, momentRow } = selection;
+  scope.watch(follow, shown.range, selected, momentRow, panes.arrangement);
   scope.defer(() => window.clearTimeout(settling));
 }
 

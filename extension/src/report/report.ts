@@ -2,10 +2,10 @@ import { Scope } from "../base/scope.ts";
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
-import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
+import { showConclusions } from "../view/conclusions.ts";
+import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
-import { showNavigation } from "./navigation.ts";
 import { tell } from "./notice.ts";
 
 /** Shows the parts of the page that belong to a device and draws its charts. */
@@ -14,24 +14,17 @@ export class Report {
   readonly #recording: GrowingRecording;
   readonly #choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
   readonly #initial: Address;
-  readonly #shown = new Scope();
+  #shown = new Scope();
   #view: DeviceView | undefined;
   #device: number | undefined;
   #isWhole = false;
+  #tables: TablesView | undefined;
 
   /** `initial` is shown where the page's address names no place. */
   constructor(recording: GrowingRecording, initial: Address) {
     this.#recording = recording;
     this.#initial = initial;
     this.#choice?.addEventListener("change", () => this.#choose(Number(this.#choice?.value)));
-    for (const each of document.querySelectorAll<HTMLButtonElement>("[data-show]")) {
-      each.hidden = false;
-      each.addEventListener("click", () => {
-        const { address } = readAddress(`t=${each.dataset["show"] ?? ""}`);
-        this.#view?.window.show(...(address.window ?? [0, 1]));
-        document.querySelector(".gpuviz-section--controls")?.scrollIntoView();
-      });
-    }
   }
 
   /** Shows what has been read since; links and tables wait for the whole. */
@@ -63,13 +56,14 @@ export class Report {
       window: isPlace ? address.window : this.#initial.window,
       event: address.event ?? initial,
     };
-    const missing = this.#view === undefined ? [] : showAddress(this.#view.chart, place);
+    const missing = this.#view === undefined ? [] : showAddress(this.#view, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
     tell(all.length === 0 ? "" : `This link's ${parts} cannot be found in this recording.`);
   }
 
   redraw(): void {
+    this.#tables?.refresh();
     this.#frames.redrawAll();
   }
 
@@ -91,7 +85,9 @@ export class Report {
     }
     this.#device = device;
     this.#shown.dispose();
+    this.#shown = new Scope();
     this.#view = undefined;
+    this.#tables = undefined;
     for (const part of document.querySelectorAll<HTMLElement>("[data-device]")) {
       part.hidden = Number(part.dataset["device"]) !== device;
     }
@@ -116,8 +112,14 @@ export class Report {
     }
     const contents = this.#recording.contentsOf(device);
     if (this.#view === undefined) {
-      this.#view = deviceView(charts, this.#frames, contents, document.body);
+      const controls = document.getElementById("gpuviz-controls") ?? charts;
+      const places = { charts, controls, keys: document.body };
+      this.#view = deviceView(places, this.#frames, contents);
       this.#shown.use(this.#view.scope);
+      const device = charts.closest("article");
+      for (const part of [device, document.getElementById("gpuviz-about")]) {
+        showConclusions(this.#shown, this.#view, part ?? charts);
+      }
     } else {
       this.#view.update(contents);
     }
@@ -126,16 +128,15 @@ export class Report {
   /** Adds to the charts of a whole recording what needs all of it. */
   #complete(): void {
     const device = this.#device ?? 0;
-    const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
     const view = this.#view;
-    if (view === undefined || charts === null) {
+    if (view === undefined) {
       return;
     }
     const isOnly = this.#choice === null;
-    followAddress(this.#shown, view.chart, isOnly ? undefined : device, remember);
+    followAddress(this.#shown, view, isOnly ? undefined : device, remember);
     const delayed = window.setTimeout(() => {
-      this.#shown.use(tablesView(charts, view.chart, WHOLE_MEMORY));
-      showNavigation(this.#shown, device);
+      this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
+      this.#shown.use(this.#tables.scope);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => window.clearTimeout(delayed));

@@ -16,9 +16,12 @@ export function scaleUp({ top, height }: PlotArea, to: number): Scale {
   return { from: 0, to, fromPx: top + height, toPx: top };
 }
 
-/** Labelled time ticks below the plot area, with vertical grid lines. */
-export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): void {
-  const { context, area, theme } = drawing;
+interface TimeTicks {
+  readonly ticks: readonly number[];
+  readonly label: (tick: number) => string;
+}
+
+function timeTicks({ area }: Drawing, scale: Scale): TimeTicks {
   const most = Math.max(area.width / TICK_SPACING_X_PX, 2);
   const farthest = Math.max(Math.abs(scale.from), Math.abs(scale.to));
   const isLong = farthest >= CLOCK_FROM_NS;
@@ -26,27 +29,37 @@ export function drawTimeAxis(drawing: Drawing, scale: Scale, title: string): voi
   const unit = TIME_UNITS.find((candidate) => farthest >= candidate.ns) ?? TIME_UNITS[3];
   const step = (ticks[1] ?? scale.to) - (ticks[0] ?? scale.from);
   const digits = Math.min(Math.max(Math.ceil(Math.log10(unit.ns / step) - 1e-9), 0), 9);
+  const label = (tick: number): string =>
+    isLong ? formatClock(tick, digits) : `${(tick / unit.ns).toFixed(digits)} ${unit.name}`;
+  return { ticks, label };
+}
+
+/** Vertical grid lines at the ticks of a time axis. */
+export function drawTimeGrid(drawing: Drawing, scale: Scale): void {
+  const { context, area, theme } = drawing;
+  context.strokeStyle = theme.grid;
+  for (const tick of timeTicks(drawing, scale).ticks) {
+    const x = Math.round(toPixel(scale, tick)) + 0.5;
+    line(context, x, area.top, x, area.top + area.height);
+  }
+}
+
+/** Labels of time ticks from a height on. */
+export function drawTimeLabels(drawing: Drawing, scale: Scale, topPx = 3): void {
+  const { context, theme } = drawing;
+  const { ticks, label } = timeTicks(drawing, scale);
   context.textBaseline = "top";
   context.textAlign = "center";
-  const bottom = area.top + area.height;
-  for (const tick of ticks) {
-    const x = Math.round(toPixel(scale, tick)) + 0.5;
-    context.strokeStyle = theme.grid;
-    line(context, x, area.top, x, bottom + 4);
-    context.fillStyle = theme.muted;
-    const label = isLong
-      ? formatClock(tick, digits)
-      : `${(tick / unit.ns).toFixed(digits)} ${unit.name}`;
-    const farthestRight = context.canvas.clientWidth - context.measureText(label).width / 2;
-    context.fillText(label, Math.min(x, farthestRight), bottom + 7);
-  }
-  context.textAlign = "left";
   context.fillStyle = theme.muted;
-  context.fillText(title, area.left, bottom + 23);
+  for (const tick of ticks) {
+    const text = label(tick);
+    const farthestRight = context.canvas.clientWidth - context.measureText(text).width / 2;
+    context.fillText(text, Math.min(toPixel(scale, tick), farthestRight), topPx);
+  }
 }
 
 /** Labelled byte ticks left of the plot area, with horizontal grid lines. */
-export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): void {
+export function drawByteAxis(drawing: Drawing, scale: Scale): void {
   const { context, area, theme } = drawing;
   const low = Math.min(scale.from, scale.to);
   const high = Math.max(scale.from, scale.to);
@@ -59,10 +72,6 @@ export function drawByteAxis(drawing: Drawing, scale: Scale, title: string): voi
     context.fillStyle = theme.muted;
     context.fillText(shortBytes(tick), area.left - 8, y);
   }
-  context.textAlign = "left";
-  context.textBaseline = "bottom";
-  context.fillStyle = theme.muted;
-  context.fillText(title, 8, area.top - 8);
 }
 
 /** A byte scale below bars: how many bytes a length stands for. */

@@ -47,12 +47,13 @@ export class ChartContext implements RelatedContents {
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
   readonly revision = new Signal(0);
-  readonly showsIdle = new Signal(false);
   /** The levels that are drawn beside what is allocated and reserved. */
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
-  /** Brings the keyboard to what is selected. */
-  focusSelected: () => void = () => undefined;
+  /** What rows of tables must contain. */
+  readonly filter = new Signal("");
+  /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
+  showSelected: () => void = () => undefined;
   readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });
   #contents: DeviceContents;
   #derived: Derived;

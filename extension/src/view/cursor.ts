@@ -1,4 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import { formatTime } from "../base/format.ts";
 import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
@@ -34,6 +35,27 @@ export function drawCursor(drawing: Drawing, time: Scale, cursorNs: number | und
 /** A line through the plot at the chosen moment. */
 export function drawMoment(drawing: Drawing, time: Scale, momentNs: number): void {
   vertical(drawing, time, momentNs, drawing.theme.accent, []);
+}
+
+/** A label on the time axis at the cursor or the chosen moment. */
+export function drawTimeLabel(
+  { context, area, theme }: Drawing,
+  time: Scale,
+  timeNs: number,
+): void {
+  if (timeNs < time.from || timeNs > time.to) {
+    return;
+  }
+  const text = formatTime(timeNs, (time.to - time.from) / 2000);
+  const width = context.measureText(text).width + 10;
+  const right = area.left + area.width + 8 - width;
+  const left = Math.min(Math.max(toPixel(time, timeNs) - width / 2, area.left - 8), right);
+  context.fillStyle = theme.accent;
+  context.fillRect(left, 0, width, 17);
+  context.fillStyle = theme.background;
+  context.textAlign = "left";
+  context.textBaseline = "top";
+  context.fillText(text, left + 5, 3);
 }
 
 /** The range that a drag has marked so far. */

@@ -9,7 +9,7 @@ export interface TableColumn<Row> {
   readonly hint: string;
   /** The exact value; undefined, which is unknown, comes last. */
   readonly value: (row: Row) => number | string | undefined;
-  /** The text shown; the value itself if omitted. */
+  /** The text shown and searched; the value itself if omitted. */
   readonly text?: (row: Row) => string;
   /** A second, smaller line. */
   readonly small?: (row: Row) => string;
@@ -26,6 +26,8 @@ interface TableOptions<Row> {
   readonly keyOf: (row: Row) => string;
   /** What is said in place of a table without rows. */
   readonly none?: string;
+  /** What rows must contain to be shown. */
+  readonly filter?: Signal<string>;
 }
 
 interface ShownRow<Row> {
@@ -34,6 +36,13 @@ interface ShownRow<Row> {
 }
 
 const FIRST_ROWS = 25;
+/** What the tables in these frames have, as CSV. */
+const texts = new WeakMap<HTMLElement, () => string>();
+
+/** All rows of the table in a frame, in the order shown, with exact numbers. */
+export function csvOf(frame: HTMLElement): string {
+  return texts.get(frame)?.() ?? "";
+}
 
 /**
  * A table that sorts by any column; numbers are right of their columns, with units.
@@ -46,7 +55,7 @@ export function dataTable<Row>(
   scope: Scope,
   parent: HTMLElement,
   columns: readonly TableColumn<Row>[],
-  { label, sortedBy, keyOf, none = "" }: TableOptions<Row>,
+  { label, sortedBy, keyOf, none = "", filter = new Signal("") }: TableOptions<Row>,
 ): (rows: readonly Row[]) => void {
   const frame = element("div", "gpuviz-scroll", { tabIndex: 0, role: "region", ariaLabel: label });
   const table = element("table", "gpuviz-table");
@@ -65,9 +74,13 @@ export function dataTable<Row>(
   const known = new Map<string, ShownRow<Row>>();
   let rows: readonly Row[] = [];
   let isWhole = false;
-  const show = (): void => {
+  const sortedNow = (): readonly Row[] => {
     const { column, isDescending } = order.value;
-    const sorted = sortedRows(rows, columns[column], isDescending);
+    return sortedRows(matching(rows, columns, filter.value), columns[column], isDescending);
+  };
+  texts.set(frame, () => csv(sortedNow(), columns));
+  const show = (): void => {
+    const sorted = sortedNow();
     const shown = (isWhole ? sorted : sorted.slice(0, FIRST_ROWS)).map((row) => {
       const key = keyOf(row);
       const there = known.get(key) ?? shownRow(row, columns, scope);
@@ -79,15 +92,48 @@ export function dataTable<Row>(
     frame.hidden = rows.length === 0;
     nothing.hidden = !frame.hidden;
     rest.replaceChildren();
-    if (shown.length < rows.length) {
-      rest.append(`The first ${FIRST_ROWS} of ${formatCount(rows.length)} rows are shown. `, more);
+    if (shown.length < sorted.length) {
+      rest.append(
+        `The first ${FIRST_ROWS} of ${formatCount(sorted.length)} rows are shown. `,
+        more,
+      );
+    } else if (sorted.length < rows.length) {
+      rest.append(`${formatCount(sorted.length)} of ${formatCount(rows.length)} rows match.`);
     }
   };
-  scope.watch(show, order);
+  scope.watch(show, order, filter);
   return (newer) => {
     rows = newer;
     show();
   };
+}
+
+function textOf<Row>({ value, text }: TableColumn<Row>, row: Row): string {
+  return text?.(row) ?? String(value(row) ?? "");
+}
+
+/** The rows that contain a text in any column. */
+function matching<Row>(
+  rows: readonly Row[],
+  columns: readonly TableColumn<Row>[],
+  query: string,
+): readonly Row[] {
+  return query === ""
+    ? rows
+    : rows.filter((row) =>
+        columns.some((column) => textOf(column, row).toLowerCase().includes(query)),
+      );
+}
+
+function csv<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
+  const cell = (value: unknown): string => `"${String(value ?? "").replaceAll('"', '""')}"`;
+  const lines = rows.map((row) => columns.map(({ value }) => cell(value(row))));
+  return [columns.map(({ title }) => cell(title)), ...lines]
+    .map(
+      (line) => `${line}
+`,
+    )
+    .join("");
 }
 
 interface Order {
@@ -147,15 +193,12 @@ function shownRow<Row>(
 }
 
 /** Fills a cell with its text and the smaller line below; it is left alone while they are equal. */
-function fillWithText<Row>({
-  value,
-  text = (row) => String(value(row) ?? ""),
-  small = () => "",
-}: TableColumn<Row>): NonNullable<TableColumn<Row>["fill"]> {
+function fillWithText<Row>(column: TableColumn<Row>): NonNullable<TableColumn<Row>["fill"]> {
+  const { small = () => "" } = column;
   return (row, cell) => {
     let shown = "";
     return () => {
-      const [large, little] = [text(row()), small(row())];
+      const [large, little] = [textOf(column, row()), small(row())];
       if (shown !== large + little) {
         shown = large + little;
         cell.textContent = large;

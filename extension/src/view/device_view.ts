@@ -2,10 +2,10 @@ import { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { ChartContext } from "./chart_context.ts";
 import { categoriesLegend, colourSwitch } from "./colour_switch.ts";
-import { element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
+import { Drawer } from "./drawer.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
-import { idleSwitch } from "./idle_switch.ts";
 import { kindsLegend } from "./kinds_legend.ts";
 import { lanesView } from "./lanes_view.ts";
 import { levelsLegend } from "./levels_legend.ts";
@@ -15,129 +15,182 @@ import { measuredPanel } from "./measured_panel.ts";
 import { minimap } from "./minimap.ts";
 import { momentControls } from "./moment_controls.ts";
 import { momentView } from "./moment_view.ts";
-import { selectedPanel } from "./selected_panel.ts";
+import { Panes } from "./panes.ts";
+import { ruler } from "./ruler.ts";
 import { searchBox } from "./search_box.ts";
+import { selectedPanel } from "./selected_panel.ts";
 import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
 import { windowControls } from "./window_controls.ts";
 
-/** The charts of one device, and how to show that the recording went on. */
+/** The tracks and the drawer of one device, and how to show that the recording went on. */
 export interface DeviceView {
   readonly scope: Scope;
-  /** What the charts share, for what stands beside them. */
+  /** What the tracks share, for what stands beside them. */
   readonly chart: ChartContext;
   /** The part of the time axis that is shown. */
   readonly window: TimeWindow;
+  readonly panes: Panes;
+  readonly drawer: Drawer;
   /** Takes contents that begin with those shown so far; what was selected stays. */
   readonly update: (contents: DeviceContents) => void;
 }
 
-/**
- * The charts of one device on one time axis with one selection.
- *
- * They listen to keys while the focus is in `keysFrom`, and show tooltips in `tooltipIn`.
- */
+/** Where the parts of a view are. */
+export interface Places {
+  /** Has the tracks and the drawer. */
+  readonly charts: HTMLElement;
+  /** Has the search and the buttons; `charts` if omitted. */
+  readonly controls?: HTMLElement;
+  /** While the focus is in it, the view listens to keys; `charts` if omitted. */
+  readonly keys?: HTMLElement;
+  /** Has the tooltips; the page if omitted. */
+  readonly tooltips?: HTMLElement;
+}
+
+/** Heights of the tracks, as shares of what there is. */
+const MEMORY_SIZE = 176;
+const BLOCKS_SIZE = 143;
+const STREAMS_SIZES = { least: 70, most: 230 };
+/** A track that has nothing to show at first. */
+interface Track {
+  readonly body: HTMLElement;
+  readonly side: HTMLElement;
+  readonly setSize: (px: number) => void;
+}
+
+/** The tracks of one device on one time axis with one selection, and a drawer with details. */
 export function deviceView(
-  parent: HTMLElement,
+  places: Places,
   frames: Frames,
   contents: DeviceContents,
-  keysFrom: HTMLElement = parent,
-  tooltipIn: HTMLElement = document.body,
+  isDrawerOpen = true,
 ): DeviceView {
+  const { charts, controls = charts, keys = charts, tooltips = document.body } = places;
   const scope = new Scope();
-  const chart = new ChartContext(scope, frames, contents, tooltipIn);
-  const shown = new Scope();
-  let kinds = "";
-  const show = (): void => {
-    if (kindsOfCharts(chart) !== kinds) {
-      kinds = kindsOfCharts(chart);
-      shown.dispose();
-      showCharts(shown, parent, chart, keysFrom);
-    }
-  };
-  show();
-  scope.watch(show, chart.revision);
-  scope.use(shown);
+  const chart = new ChartContext(scope, frames, contents, tooltips);
+  const bar = element("div", "gpuviz-toolbar");
+  scope.append(controls, bar);
+  const help = helpDialog(scope, bar);
+  const search = searchBox(scope, bar, chart);
+  colourSwitch(scope, bar, chart);
+  windowControls(scope, bar, chart, help);
+  addTimelineKeys(scope, keys, chart, { search, help });
+  const overview = element("div", "gpuviz-overview");
+  scope.append(charts, overview);
+  minimap(scope, overview, chart);
+  const panes = new Panes(scope, charts);
+  const axis = element("div", "gpuviz-ruler");
+  panes.root.append(axis);
+  ruler(scope, axis, chart);
+  axis.append(element("p", "gpuviz-ruler__hint", "Ctrl + wheel zooms · ? keys"));
+  addTracks(scope, panes, chart);
+  const drawer = new Drawer(scope, panes, isDrawerOpen);
+  addPanels(scope, panes, drawer, chart);
   return {
     scope,
     chart,
     window: chart.selection.window,
+    panes,
+    drawer,
     update: (longer) => chart.update(longer),
   };
 }
 
-/** Which charts there is something for. */
-function kindsOfCharts({ timeline, lanes }: ChartContext): string {
-  return `${timeline.events.count > 0} ${lanes.length > 0}`;
+/** Calls `show` as soon as there is something for it; `hide` is called until then. */
+function once(
+  scope: Scope,
+  chart: ChartContext,
+  isThere: () => boolean,
+  root: HTMLElement,
+  show: () => void,
+): void {
+  root.hidden = true;
+  const check = (): void => {
+    if (root.hidden && isThere()) {
+      root.hidden = false;
+      show();
+    }
+  };
+  check();
+  scope.watch(check, chart.revision);
 }
 
-function showCharts(
-  scope: Scope,
-  parent: HTMLElement,
-  chart: ChartContext,
-  keysFrom: HTMLElement,
-): void {
-  const hasMemory = chart.timeline.events.count > 0;
-  showControls(scope, parent, chart, keysFrom);
-  if (hasMemory) {
-    const levels = section(scope, parent, "Memory over time", LEVELS_HINT);
-    levelsView(scope, levels, chart);
-    levelsLegend(scope, levels, chart);
-    const map = section(scope, parent, "Segment map over time", MAP_HINT);
-    colourSwitch(scope, map, chart);
-    categoriesLegend(scope, map, chart.grouping.categories);
-    mapView(scope, map, chart);
+function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
+  const hasMemory = (): boolean => chart.timeline.events.count > 0;
+  const track = (
+    name: string,
+    title: string,
+    hint: string,
+    size: number,
+    isThere: () => boolean,
+    show: (track: Track) => void,
+  ): void => {
+    const pane = panes.add(name, `${title} over time`, size);
+    const head = element("h3", "gpuviz-track__title");
+    const toggle = actionButton(scope, title, hint, () => panes.toggle(pane));
+    toggle.className = "gpuviz-track__toggle";
+    head.append(toggle);
+    scope.follow(() => {
+      toggle.ariaExpanded = String(pane.isOpen.value);
+    }, pane.isOpen);
+    const body = element("div", "gpuviz-track__body");
+    const frame = element("div", "gpuviz-track__frame");
+    frame.append(body);
+    const side = element("div", "gpuviz-track__side");
+    pane.root.append(head, frame, side);
+    const setSize = (px: number): void => panes.resize(pane, px);
+    once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
+  };
+  track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side }) => {
+    levelsView(scope, body, chart);
+    levelsLegend(scope, side, chart);
+  });
+  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, ({ body, side }) => {
+    categoriesLegend(scope, side, chart.grouping.categories);
+    mapView(scope, body, chart);
+  });
+  const hasLanes = (): boolean => chart.lanes.length > 0;
+  track("streams", "Streams", STREAMS_HINT, 0, hasLanes, ({ body, side, setSize }) => {
+    kindsLegend(scope, side, chart);
+    const { least, most } = STREAMS_SIZES;
+    lanesView(scope, body, chart, (px) => setSize(Math.min(Math.max(px, least), most)));
+  });
+}
+
+const MEMORY_HINT =
+  "Bytes on the device over time. Click to choose the moment that the details show.";
+const BLOCKS_HINT =
+  "Each rectangle is a block from its allocation to its free, at its address; segments are stacked " +
+  "without gaps. Blocks smaller than a pixel share it: a paler pixel is less full.";
+const STREAMS_HINT =
+  "Activity of each host thread and stream, and when and why streams were idle. For spans shorter " +
+  "than a pixel, the height is their share of its time.";
+
+/** The panels that need nothing but the selection. */
+function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartContext): void {
+  const { selection } = chart;
+  const panel = drawer.add(scope, "selection", "Selection");
+  measuredPanel(scope, panel, chart);
+  const selected = selectedPanel(scope, panel, chart);
+  for (const signal of [selection.selected, selection.measured]) {
+    scope.watch(() => {
+      if (signal.value !== undefined) {
+        drawer.open("selection");
+      }
+    }, signal);
   }
-  if (chart.lanes.length > 0) {
-    const lanes = section(scope, parent, "Streams over time", LANES_HINT);
-    idleSwitch(scope, lanes, chart);
-    kindsLegend(scope, lanes, chart);
-    lanesView(scope, lanes, chart);
-  }
-  selectedPanel(scope, section(scope, parent, "Selected", SELECTED_HINT), chart);
-  if (hasMemory) {
-    const moment = section(scope, parent, "Segments at one moment", MOMENT_HINT);
+  chart.showSelected = () => {
+    drawer.open("selection");
+    panes.root.scrollIntoView({ block: "nearest" });
+    selected.focus({ preventScroll: true });
+  };
+  const moment = drawer.add(scope, "moment", "At this moment");
+  const hasMemory = (): boolean => chart.timeline.events.count > 0;
+  drawer.offer("moment", false);
+  once(scope, chart, hasMemory, moment, () => {
+    drawer.offer("moment", true);
     momentControls(scope, moment, chart);
     momentView(scope, moment, chart);
-  }
-}
-
-const LEVELS_HINT =
-  "Wheel or drag to zoom, Shift and drag to measure, double click to show everything. " +
-  "Click to choose the moment shown below.";
-const MAP_HINT =
-  "Each rectangle is a block from its allocation to its free. Hover over one to see its lines. " +
-  "Blocks smaller than a pixel share it: a paler pixel is less full.";
-const LANES_HINT =
-  "Activity of each host thread and stream. For spans shorter than a pixel, " +
-  "the height is their share of its time.";
-const SELECTED_HINT =
-  "Related items are highlighted in all charts: the launches that touched a block, " +
-  "the blocks that a launch touched, the launches of a range.";
-const MOMENT_HINT =
-  "One bar for each segment, largest first, with its blocks and the free space between them.";
-
-/** What belongs to all charts: search, the part of the time shown, the overview, the keys. */
-function showControls(
-  scope: Scope,
-  parent: HTMLElement,
-  chart: ChartContext,
-  keysFrom: HTMLElement,
-): void {
-  const bar = element("section", "gpuviz-section gpuviz-section--controls");
-  scope.append(parent, bar);
-  const help = helpDialog(scope, bar);
-  const search = searchBox(scope, bar, chart);
-  windowControls(scope, bar, chart, help);
-  minimap(scope, bar, chart);
-  measuredPanel(scope, bar, chart);
-  addTimelineKeys(scope, keysFrom, chart, { search, help });
-}
-
-function section(scope: Scope, parent: HTMLElement, title: string, hint: string): HTMLElement {
-  const created = element("section", "gpuviz-section");
-  created.append(element("h3", "gpuviz-section__title", title));
-  created.append(element("p", "gpuviz-section__hint", hint));
-  scope.append(parent, created);
-  return created;
+  });
 }

@@ -17,7 +17,8 @@ const AT_ONCE = 20_000;
 const OPTIONS = {
   label: "Free bytes in segments and the largest free block over time.",
   heightPx: 118,
-  topPx: 30,
+  topPx: 10,
+  hasAxis: true,
 };
 
 /** Free bytes over time, and the largest free block: what lies between them is in pieces. */
@@ -77,7 +78,7 @@ function drawFree(
   const { context, area, theme, pixelRatio } = drawing;
   const { timeNs, count } = timeline.events;
   const bytes = scaleUp(area, Math.max(levels.free.largestIn(0, count), 1) * HEADROOM);
-  drawByteAxis(drawing, bytes, "free bytes in segments");
+  drawByteAxis(drawing, bytes);
   const ends = columnRows(timeNs, time.from, time.to, Math.round(area.width * pixelRatio));
   const free = columnExtremes(levels.free, ends);
   const largest = columnExtremes(levels.largest, ends);

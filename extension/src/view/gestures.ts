@@ -1,12 +1,17 @@
 import { Signal } from "../base/signal.ts";
 import { fromPixel, type Scale } from "../base/scale.ts";
 import type { Plot } from "./plot.ts";
+import { element } from "./dom.ts";
 import type { Selection } from "./selection.ts";
+import type { TimeRange } from "./time_window.ts";
 
 const CLICK_SLACK_PX = 4;
 const WHEEL_ZOOM_PER_PX = 0.0015;
 /** Browsers report a pinch on a trackpad as a wheel with Ctrl, in small steps. */
 const PINCH_ZOOM_PER_PX = 0.015;
+/** A turn of a mouse's wheel is more, also with Ctrl. */
+const LARGEST_PINCH_PX = 50;
+const HINT_MS = 1500;
 const KEY_ZOOM = 0.6;
 const KEY_STEP = 0.01;
 const KEY_PAN = 0.2;
@@ -16,6 +21,14 @@ type Choose = (timeNs: number, place?: MouseEvent) => void;
 
 /** The part of the axis that a drag has marked so far. */
 type Marked = Signal<{ readonly fromPx: number; readonly toPx: number } | undefined>;
+
+interface Press {
+  readonly x: number;
+  readonly timeNs: number;
+  readonly range: TimeRange;
+  /** Whether a drag marks a range; otherwise it moves the part shown. */
+  readonly marks: boolean;
+}
 
 /** Lets a plot with a time axis zoom, pan, show a cursor and choose a moment. */
 export function addTimeGestures(
@@ -47,18 +60,26 @@ function addPointer(
 ): void {
   const { scope, host } = plot;
   let dragged = false;
-  let down: { readonly x: number; readonly timeNs: number } | undefined;
+  let down: Press | undefined;
   scope.listen(host, "pointerdown", (event) => {
     if (event.button === 0) {
-      down = { x: event.offsetX, timeNs: time(event) };
+      const marks = event.shiftKey || event.ctrlKey || event.metaKey;
+      down = { x: event.offsetX, timeNs: time(event), range: selection.window.range.value, marks };
       host.setPointerCapture(event.pointerId);
     }
   });
   scope.listen(host, "pointermove", (event) => {
+    const byPx = event.offsetX - (down?.x ?? event.offsetX);
+    if (down === undefined || Math.abs(byPx) <= CLICK_SLACK_PX) {
+      marked.value = undefined;
+    } else if (down.marks) {
+      marked.value = { fromPx: down.x, toPx: event.offsetX };
+    } else {
+      const { fromNs, toNs } = down.range;
+      const byNs = (byPx / plot.area.width) * (toNs - fromNs);
+      selection.window.show(fromNs - byNs, toNs - byNs);
+    }
     selection.cursorNs.value = time(event);
-    const isDrag = down !== undefined && Math.abs(event.offsetX - down.x) > CLICK_SLACK_PX;
-    marked.value =
-      isDrag && down !== undefined ? { fromPx: down.x, toPx: event.offsetX } : undefined;
   });
   scope.listen(host, "pointerup", (event) => {
     const start = down;
@@ -107,19 +128,35 @@ function addClicks(
 }
 
 function addWheel(plot: Plot, selection: Selection, time: (event: MouseEvent) => number): void {
-  plot.scope.listen(
-    plot.host,
+  const { host, scope } = plot;
+  const hint = element("div", "gpuviz-plot__hint", "Ctrl or ⌘ and wheel zooms");
+  hint.hidden = true;
+  host.append(hint);
+  let hiding: number | undefined;
+  scope.defer(() => clearTimeout(hiding));
+  scope.listen(
+    host,
     "wheel",
     (event) => {
-      const { deltaX, deltaY, ctrlKey: isPinch } = event;
+      const { deltaX, deltaY, ctrlKey, metaKey } = event;
       if (Math.abs(deltaX) > Math.abs(deltaY)) {
         event.preventDefault();
         selection.window.pan(deltaX / plot.area.width);
         return;
       }
-      const leavesChart = deltaY > 0 && selection.window.isFull && !isPinch;
+      const hasModifier = ctrlKey || metaKey;
+      if (!hasModifier && !host.matches(":focus")) {
+        hint.hidden = false;
+        clearTimeout(hiding);
+        hiding = window.setTimeout(() => {
+          hint.hidden = true;
+        }, HINT_MS);
+        return;
+      }
+      const leavesChart = deltaY > 0 && selection.window.isFull && !hasModifier;
       if (!leavesChart) {
         event.preventDefault();
+        const isPinch = ctrlKey && Math.abs(deltaY) < LARGEST_PINCH_PX;
         const perPx = isPinch ? PINCH_ZOOM_PER_PX : WHEEL_ZOOM_PER_PX;
         selection.window.zoom(Math.exp(deltaY * perPx), time(event));
       }

@@ -19,7 +19,6 @@ import {
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
-import { OLDER_FILE } from "./idle_switch.ts";
 import {
   appendCallSite,
   bytesColumn,
@@ -32,6 +31,9 @@ import {
 } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
 
+/** Shown for a file without derived tables. */
+const OLDER_FILE =
+  "This file was written by an older gpuviz: complete it with `gpuviz convert OLD NEW`.";
 const TOTAL_TIME = 1;
 const MOST_LINES = 4;
 
@@ -59,6 +61,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
     label: "Kernels",
     sortedBy: TOTAL_TIME,
     keyOf: ({ name }) => name,
+    filter: chart.filter,
     none: "No kernels on this device.",
   });
   return following(show, chart, kernelRows);
@@ -78,6 +81,7 @@ export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartConte
     label: "Copies",
     sortedBy: TOTAL_TIME,
     keyOf: copyName,
+    filter: chart.filter,
     none: "No copies on this device.",
   });
   return following(show, chart, copyRows);
@@ -107,9 +111,10 @@ export function synchronizationsTable(
     timeColumn("Longest", "The longest time", (row) => row.maxNs),
   ];
   const show = dataTable(scope, parent, columns, {
-    label: "Synchronizations",
+    label: "Waits",
     sortedBy: TOTAL_TIME,
     keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
+    filter: chart.filter,
     none: chart.gpu.lacksDerived
       ? OLDER_FILE
       : chart.gpu.apiCalls.count + chart.gpu.synchronizations.count === 0
@@ -158,6 +163,10 @@ function nameColumn<
     title,
     hint: "And the lines behind it, the most frequent first; a click shows the longest of a row in the charts",
     value: name,
+    text: (row) =>
+      [name(row), small(row), ...row.callSites.flatMap(({ site, source }) => [site, source])].join(
+        "\n",
+      ),
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
       cell.append(...(colour === undefined ? [] : [colourKey(colour(row()))]));

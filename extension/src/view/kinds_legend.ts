@@ -18,7 +18,7 @@ export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartConte
   let drawn = "";
   const draw = (): void => {
     drawn = contentsOf(chart);
-    const kinds = [...kindsIn(chart.lanes), ...(chart.showsIdle.value ? [SpanKind.idle] : [])];
+    const kinds = kindsShown(chart);
     list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
     if (chart.gpu.streamWaits.count > 0) {
       const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
@@ -27,7 +27,7 @@ export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartConte
       list.append(item);
     }
   };
-  scope.follow(draw, chart.showsIdle);
+  draw();
   scope.defer(chart.frames.add(draw));
   scope.watch(() => {
     if (contentsOf(chart) !== drawn) {
@@ -36,8 +36,13 @@ export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartConte
   }, chart.revision);
 }
 
-function contentsOf({ lanes, gpu }: ChartContext): string {
-  return `${kindsIn(lanes).join()} ${gpu.streamWaits.count > 0}`;
+function contentsOf(chart: ChartContext): string {
+  return `${kindsShown(chart).join()} ${chart.gpu.streamWaits.count > 0}`;
+}
+
+function kindsShown(chart: ChartContext): number[] {
+  const hasIdle = (chart.idleOf()?.gaps.count ?? 0) > 0;
+  return [...kindsIn(chart.lanes), ...(hasIdle ? [SpanKind.idle] : [])];
 }
 
 function kindEntry(kind: number, host: HTMLElement): HTMLElement {

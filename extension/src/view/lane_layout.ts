@@ -44,7 +44,7 @@ const DENSE: Measures = {
   leastLane: 15,
   row: (rows) => (rows === 1 ? 14 : rows <= 4 ? 9 : rows <= 10 ? 6 : 3),
 };
-const ROOMY_UNTIL_PX = 520;
+const COMFORTABLE_PX = 520;
 const ROW_GAP_PX = 1;
 
 /** With more a drawing is higher than browsers can make one. */
@@ -63,14 +63,32 @@ function busiest(lanes: readonly Lane[]): readonly Lane[] {
 }
 
 /**
- * Stacks lanes from above, each as high as its rows need, closer where there are many.
+ * Stacks lanes from above, each as high as its rows need, closer where there is little room.
  *
  * Idle gaps take the whole height of their lane, for nothing else is in it then.
  */
-export function layOutLanes(lanes: readonly Lane[], gapsOf: GapsOf = () => undefined): LaneLayout {
+export function layOutLanes(
+  lanes: readonly Lane[],
+  gapsOf: GapsOf = () => undefined,
+  roomPx = COMFORTABLE_PX,
+): LaneLayout {
   const all = withDevice(busiest(lanes), gapsOf());
   const roomy = stackLanes(all, ROOMY, gapsOf);
-  return roomy.heightPx <= ROOMY_UNTIL_PX ? roomy : stackLanes(all, DENSE, gapsOf);
+  if (roomy.heightPx <= roomPx) {
+    return roomy;
+  }
+  const dense = stackLanes(all, DENSE, gapsOf);
+  const share = Math.max((roomPx - dense.heightPx) / (roomy.heightPx - dense.heightPx), 0);
+  return share === 0 ? dense : stackLanes(all, between(DENSE, ROOMY, share), gapsOf);
+}
+
+function between(least: Measures, most: Measures, share: number): Measures {
+  const mix = (from: number, to: number): number => from + share * (to - from);
+  return {
+    gap: mix(least.gap, most.gap),
+    leastLane: mix(least.leastLane, most.leastLane),
+    row: (rows) => mix(least.row(rows), most.row(rows)),
+  };
 }
 
 /** The idle gaps of a stream, or of all of the device, where they are shown. */

@@ -35,18 +35,24 @@ import { timePlot } from "./time_plot.ts";
 import { drawWaitArrows } from "./wait_arrows.ts";
 
 const POINTER_SLACK_PX = 2;
+/** Room for the heading of the track. */
+const TOP_PX = 22;
 
-/** What each stream and each host thread did over time. */
-export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  const layOut = (): LaneLayout =>
-    layOutLanes(chart.lanes, (stream) =>
-      chart.showsIdle.value ? chart.idleOf(stream)?.gaps : undefined,
-    );
+/** What each stream and each host thread did over time; `needs` takes the height for that. */
+export function lanesView(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  needs: (heightPx: number) => void,
+): void {
+  const layOut = (roomPx?: number): LaneLayout =>
+    layOutLanes(chart.lanes, (stream) => chart.idleOf(stream)?.gaps, roomPx);
   let layout = layOut();
+  let laidOutForPx = 0;
   const options = {
     label: "Streams and host threads over time. Arrow keys move the cursor.",
     heightPx: layout.heightPx,
-    topPx: 6,
+    topPx: TOP_PX,
   };
   let raster = createRaster(1, 1);
   const { selection } = chart;
@@ -54,6 +60,9 @@ export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext
   const cut = element("p", "gpuviz-section__hint");
   scope.append(parent, cut);
   const draw = (drawing: Drawing, time: Scale): void => {
+    if (drawing.area.height !== laidOutForPx) {
+      place(drawing.area.height);
+    }
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing, raster);
     paintLanes(raster, layout, drawing, time, chart.describeGpu);
@@ -81,14 +90,20 @@ export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext
     );
   };
   scope.watch(light, selection.highlighted);
-  const refresh = (): void => {
-    layout = layOut();
+  const place = (roomPx: number): void => {
+    laidOutForPx = roomPx;
+    layout = layOut(roomPx);
     light();
     tell();
-    plot.setHeight(layout.heightPx);
+  };
+  const refresh = (): void => {
+    const { heightPx } = layOut();
+    plot.setHeight(heightPx, layOut(0).heightPx);
+    needs(heightPx + plot.area.top);
+    place(plot.area.height);
     plot.redraw();
   };
-  scope.watch(refresh, chart.revision, chart.showsIdle);
+  scope.watch(refresh, chart.revision);
   scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
@@ -98,7 +113,7 @@ export function lanesView(scope: Scope, parent: HTMLElement, chart: ChartContext
     cut.hidden = all <= MOST_LANES;
     cut.textContent = `Of ${formatCount(all)} lanes the ${MOST_LANES} with most spans are shown, streams first.`;
   };
-  tell();
+  refresh();
   chart.tooltip.attach(scope, plot.host, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
@@ -209,8 +224,7 @@ function gapOf({ row, span }: SpanInRow, { lanes }: LaneLayout): Gap {
 /** A lane, how full it is in a window, and why it is not fuller. */
 function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: number): string[] {
   const lines = chart.describeGpu.lane(lane, fromNs, toNs);
-  const isIdleShown = chart.showsIdle.value && lane.stream !== undefined;
-  const idle = isIdleShown ? chart.idleOf(lane.stream) : undefined;
+  const idle = lane.stream === undefined ? undefined : chart.idleOf(lane.stream);
   if (idle === undefined) {
     return lines;
   }

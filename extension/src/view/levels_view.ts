@@ -23,13 +23,13 @@ import { fillBelow, LEVEL_DASHES_PX, strokeSteps, strokeUsed } from "./step_line
 import { stackPalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
 
-const HEADROOM = 1.08;
+const HEADROOM = 1.04;
 /** How far a line may be drawn beyond the top and bottom of the plot area. */
 const LINE_SLACK_PX = 2;
 const OPTIONS = {
   label: "Memory over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 228,
-  topPx: 40,
+  topPx: 26,
 };
 
 /** Memory over time: what is allocated, in bands of the colours of blocks, and other levels. */
@@ -41,7 +41,7 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     const { timeline } = chart;
     const { area, theme } = drawing;
     const bytes = scaleUp(area, mostBytes(chart) * HEADROOM);
-    drawByteAxis(drawing, bytes, "bytes on the device");
+    drawByteAxis(drawing, bytes);
     raster = rasterFor(drawing, raster);
     const ends = columnRows(timeline.events.timeNs, time.from, time.to, raster.width);
     drawReserved(drawing, chart, ends, bytes);
@@ -58,7 +58,6 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     paintImage(drawing, raster);
     drawStackNames(drawing, stack, bytes, colours, (band) => bandName(stack, band, chart));
     drawLines(drawing, chart, ends, time, bytes);
-    chart.bands.drawNames(drawing, time);
     drawPeak(drawing, timeline, time, bytes);
     drawMarks(drawing, chart.marks, time);
     drawn = { stack, area, time, bytes };

@@ -14,8 +14,8 @@ import { timePlot } from "./time_plot.ts";
 
 const OPTIONS = {
   label: "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
-  heightPx: 362,
-  topPx: 26,
+  heightPx: 300,
+  topPx: 10,
 };
 
 /** What the pointer is at in the map: a block, or what is free of a segment. */
@@ -33,7 +33,7 @@ export function mapView(scope: Scope, parent: HTMLElement, chart: ChartContext):
   let painted: { readonly layers: MapLayers; readonly viewport: Viewport } | undefined;
   const draw = (drawing: Drawing, time: Scale): void => {
     const bytes = bytesIn(drawing.area);
-    drawByteAxis(drawing, bytes, "addresses, stacked without gaps");
+    drawByteAxis(drawing, bytes);
     raster = rasterFor(drawing, raster);
     const palette = blockPalette(drawing.theme, categories.value.isOrdered);
     const layers = places.layers(chart.timeline, categories.value, palette, raster.height);

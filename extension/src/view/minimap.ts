@@ -9,7 +9,7 @@ import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const OPTIONS = {
   label: "Overview of the whole recording. Arrow keys move the part that is shown.",
-  heightPx: 52,
+  heightPx: 34,
   marginsPx: { ...TIME_MARGINS_PX, top: 3, bottom: 3 },
 };
 const BUSY_PX = 10;

@@ -50,8 +50,6 @@ export class Plot {
   readonly #overlay: HTMLCanvasElement;
   readonly #frames: Frames;
   readonly #margins: PlotOptions["marginsPx"];
-  /** Of the plot area with its margins. */
-  #heightPx = 0;
   #drawBase: (drawing: Drawing) => void = () => undefined;
   #drawOverlay: (drawing: Drawing) => void = () => undefined;
 
@@ -81,20 +79,21 @@ export class Plot {
 
   get area(): PlotArea {
     const { right, top, bottom } = this.#margins;
-    const { clientWidth } = this.host;
+    const { clientWidth, clientHeight } = this.host;
     const left = Math.min(this.#margins.left, Math.max(clientWidth * LEFT_SHARE, LEAST_LEFT_PX));
     return {
       left,
       top,
       width: Math.max(clientWidth - left - right, 1),
-      height: Math.max(this.#heightPx - top - bottom, 1),
+      height: Math.max(clientHeight - top - bottom, 1),
     };
   }
 
-  /** Sets the height of the plot area. */
-  setHeight(heightPx: number): void {
-    this.#heightPx = heightPx + this.#margins.top + this.#margins.bottom;
-    this.host.style.height = `${this.#heightPx}px`;
+  /** Sets the height of the plot area where it is free, and the least where others share it. */
+  setHeight(heightPx: number, leastPx = 0): void {
+    const { top, bottom } = this.#margins;
+    this.host.style.setProperty("--gpuviz-height", `${heightPx + top + bottom}px`);
+    this.host.style.setProperty("--gpuviz-least", `${leastPx + top + bottom}px`);
   }
 
   redraw(): void {
@@ -106,14 +105,20 @@ export class Plot {
     this.#frames.request(this.#paintOverlay);
   }
 
-  readonly #paintBase = (): void => this.#drawBase(this.#prepare(this.#base));
+  readonly #paintBase = (): void => this.#paint(this.#base, this.#drawBase);
 
-  readonly #paintOverlay = (): void => this.#drawOverlay(this.#prepare(this.#overlay));
+  readonly #paintOverlay = (): void => this.#paint(this.#overlay, this.#drawOverlay);
+
+  #paint(canvas: HTMLCanvasElement, draw: (drawing: Drawing) => void): void {
+    if (this.host.clientHeight > 0) {
+      draw(this.#prepare(canvas));
+    }
+  }
 
   #prepare(canvas: HTMLCanvasElement): Drawing {
     const pixelRatio = window.devicePixelRatio || 1;
     const width = Math.max(Math.round(this.host.clientWidth * pixelRatio), 1);
-    const height = Math.max(Math.round(this.#heightPx * pixelRatio), 1);
+    const height = Math.max(Math.round(this.host.clientHeight * pixelRatio), 1);
     canvas.width = width;
     canvas.height = height;
     const context = context2d(canvas);

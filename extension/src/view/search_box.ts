@@ -3,7 +3,7 @@ import { Scope } from "../base/scope.ts";
 import { search } from "../model/search.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
-import { zoomTo } from "./selected_panel.ts";
+import { reveal } from "./selected_panel.ts";
 
 const MOST_HITS = 50;
 
@@ -16,7 +16,7 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   const box = element("div", "gpuviz-search");
   const field = element("input", "gpuviz-search__field", {
     type: "search",
-    placeholder: "Search (/): kernel, line, 0x address, range or cell",
+    placeholder: "Search (/): kernel, line, address",
     ariaLabel: "Search kernels, lines, addresses, ranges and cells",
   });
   const found = element("div", "gpuviz-search__hits", { role: "status", hidden: true });
@@ -72,9 +72,7 @@ function hitList(
   const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, name = what }) => {
     const hit = actionButton(scope, "", `Select and zoom to ${name}`, () => {
       close();
-      chart.selection.selected.value = selected;
-      zoomTo(selected, chart);
-      chart.focusSelected();
+      reveal(selected, chart);
     });
     hit.className = "gpuviz-search__hit";
     hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));

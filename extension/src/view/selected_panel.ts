@@ -8,12 +8,11 @@ import { actionButton, element } from "./dom.ts";
 const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
 const AROUND = 3;
 
-/** Tells what is selected, with a table of what belongs to it. */
-export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+/** Describes what is selected, with a table of related items; returns the element. */
+export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): HTMLElement {
   const properties = { role: "region", ariaLabel: "Selected", tabIndex: -1 };
   const panel = element("div", "gpuviz-selected", properties);
   scope.append(parent, panel);
-  chart.focusSelected = () => panel.focus({ preventScroll: true });
   scope.follow((shown) => {
     const { value: selected } = chart.selection.selected;
     const hadFocus = panel.contains(document.activeElement);
@@ -26,6 +25,7 @@ export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       panel.focus({ preventScroll: true });
     }
   }, chart.selection.selected);
+  return panel;
 }
 
 function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
@@ -90,6 +90,13 @@ export function linesAbout(selected: Selected, chart: ChartContext): string[] {
   }
 }
 
+/** Selects something and brings it into view. */
+export function reveal(selected: Selected, chart: ChartContext): void {
+  chart.selection.selected.value = selected;
+  zoomTo(selected, chart);
+  chart.showSelected();
+}
+
 /** Shows what is selected with some time around it. */
 export function zoomTo(selected: Selected, chart: ChartContext): void {
   const { fromNs, toNs } = chart.timesOf(selected);
@@ -118,9 +125,7 @@ function relatedTable(related: Related, chart: ChartContext, scope: Scope): HTML
         cell.textContent = text;
         return;
       }
-      const choose = actionButton(scope, text, "Select it", () => {
-        chart.selection.selected.value = selected;
-      });
+      const choose = actionButton(scope, text, "Select it", () => reveal(selected, chart));
       choose.className = "gpuviz-link";
       cell.append(choose);
     });

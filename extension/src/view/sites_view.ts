@@ -82,9 +82,10 @@ export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContex
     ),
   ];
   const show = dataTable(scope, parent, columns, {
-    label: "Call sites of allocations",
+    label: "Lines",
     sortedBy: AT_THE_PEAK,
     keyOf: ({ callSite }) => callSite.site,
+    filter: chart.filter,
     none: "No memory was allocated.",
   });
   return (window) => {
@@ -99,6 +100,7 @@ function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<
     title: "Line",
     hint: "The innermost line outside installed packages",
     value: (row) => row.callSite.site,
+    text: ({ callSite }) => `${callSite.source}\n${callSite.site}`,
     fill: (row, cell, scope) => {
       const { callSite } = row();
       const details = element("details", "");

@@ -5,7 +5,7 @@ import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
-import { zoomTo } from "./selected_panel.ts";
+import { reveal } from "./selected_panel.ts";
 
 type NumberColumn = <Row>(
   title: string,
@@ -57,7 +57,7 @@ function shortSite(site: string): string {
   return site.replace(/\((?:[^()]*[/\\])?([^()/\\]*[/\\][^()/\\]*:\d+)\)$/, "($1)");
 }
 
-/** A text that, when it is clicked, selects something in the charts and brings them into view. */
+/** A text that, when it is clicked, selects something and brings it into view. */
 export function showLink(
   scope: Scope,
   chart: ChartContext,
@@ -65,12 +65,7 @@ export function showLink(
   hint: string,
   selected: () => Selected,
 ): HTMLButtonElement {
-  const link = actionButton(scope, text, hint, () => {
-    chart.selection.selected.value = selected();
-    zoomTo(selected(), chart);
-    const page = link.closest(".gpuviz-widget") ?? document;
-    page.querySelector(".gpuviz-section--controls")?.scrollIntoView();
-  });
+  const link = actionButton(scope, text, hint, () => reveal(selected(), chart));
   link.className = "gpuviz-link";
   return link;
 }

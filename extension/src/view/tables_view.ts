@@ -1,49 +1,60 @@
 import { Scope } from "../base/scope.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { element } from "./dom.ts";
+import { csvOf } from "./data_table.ts";
+import { actionButton, element } from "./dom.ts";
+import type { Drawer } from "./drawer.ts";
 import { fragmentationView } from "./fragmentation_view.ts";
+import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 import { Pace } from "./pace.ts";
 import { sitesTable, sitesView } from "./sites_view.ts";
 import type { TimeRange } from "./time_window.ts";
-import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 
 /** Shows everything received so far, in a time range or in all. */
 export type ShowWindow = (window: TimeRange | undefined) => void;
 
 interface Part {
+  readonly name: string;
   readonly title: string;
   readonly hint: string;
   readonly create: (scope: Scope, parent: HTMLElement, chart: ChartContext) => ShowWindow;
 }
 
-const SITES_TITLE = "Call sites of allocations";
-const SITES_HINT =
-  "By the innermost line outside installed packages; sizes are those of rounded blocks.";
+const LINES_HINT =
+  "Lines that allocated: the innermost line outside installed packages; sizes are those of " +
+  "rounded blocks.";
 
 /** The tables of memory while the recording goes on. */
 export const LIVE_MEMORY: readonly Part[] = [
-  { title: SITES_TITLE, hint: SITES_HINT, create: sitesTable },
+  { name: "lines", title: "Lines", hint: LINES_HINT, create: sitesTable },
 ];
 
 /** The tables of memory of a whole recording. */
 export const WHOLE_MEMORY: readonly Part[] = [
+  { name: "lines", title: "Lines", hint: LINES_HINT, create: sitesView },
   {
+    name: "fragmentation",
     title: "Fragmentation",
     hint: "Unused reserved memory, over time and at the moment shown in the charts.",
     create: fragmentationView,
   },
-  { title: SITES_TITLE, hint: SITES_HINT, create: sitesView },
 ];
 
 const OF_GPU: readonly Part[] = [
   {
+    name: "kernels",
     title: "Kernels",
     hint: "By name; click one to show its longest launch in the charts.",
     create: kernelsTable,
   },
-  { title: "Copies", hint: "By direction and kind of host memory.", create: copiesTable },
   {
-    title: "Synchronizations",
+    name: "copies",
+    title: "Copies",
+    hint: "By direction and kind of host memory.",
+    create: copiesTable,
+  },
+  {
+    name: "waits",
+    title: "Waits",
     hint: "What blocked the host, by line, on all devices.",
     create: synchronizationsTable,
   },
@@ -52,54 +63,118 @@ const OF_GPU: readonly Part[] = [
 /** Leaves 95 % of the page's time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
 const WINDOW_HINT =
-  "Applies to call sites, kernels, copies and synchronizations. Kernels, copies and waits count with " +
-  "their time in it, and the peak is the peak within it, as in recording.window(start, end).";
+  "The measured window, or without one the time shown in the charts. Kernels, copies and waits count " +
+  "with their time in it, and the peak is the peak within it, as in recording.window(start, end).";
 
-/** Tables of the data in the charts of one device; they are updated as the recording grows. */
-export function tablesView(
-  parent: HTMLElement,
-  chart: ChartContext,
-  ofMemory: readonly Part[],
-): Scope {
-  const scope = new Scope();
-  const place = element("div", "gpuviz-tables");
-  const label = element("label", "gpuviz-tables__window", " Only the time shown in the charts");
-  const isOfWindow = element("input", "", { type: "checkbox" });
-  label.prepend(isOfWindow);
-  place.append(label, element("p", "gpuviz-section__hint", WINDOW_HINT));
-  scope.append(parent, place);
-  const { window: time } = chart.selection;
-  const shown = new Map<Part, ShowWindow>();
-  const sections = [...ofMemory, ...OF_GPU].map((part) => [part, sectionOf(part, place)] as const);
-  const show = (): void => {
-    const window = isOfWindow.checked && !time.isFull ? time.range.value : undefined;
-    const hasMemory = chart.timeline.events.count > 0;
-    const hasGpu = chart.gpu.activities.count + chart.gpu.apiCalls.count > 0;
-    for (const [part, section] of sections) {
-      section.hidden = !(ofMemory.includes(part) ? hasMemory : hasGpu);
-      if (!section.hidden) {
-        const showWindow = shown.get(part) ?? part.create(scope, section, chart);
-        shown.set(part, showWindow);
-        showWindow(window);
-      }
-    }
-  };
-  show();
-  const pace = new Pace(place, PACE, show);
-  scope.use(pace.scope);
-  scope.listen(isOfWindow, "change", show);
-  scope.watch(() => pace.request(), chart.revision);
-  scope.watch(() => isOfWindow.checked && pace.request(), time.range);
-  return scope;
+interface Shown {
+  readonly part: Part;
+  readonly panel: HTMLElement;
+  show: ShowWindow | undefined;
+  /** The number of the update that it shows. */
+  update: number;
 }
 
-function sectionOf({ title, hint }: Part, parent: HTMLElement): HTMLElement {
-  const section = element("section", "gpuviz-section gpuviz-section--table");
-  section.dataset["part"] = title.toLowerCase().replaceAll(" ", "-");
-  section.append(
-    element("h3", "gpuviz-section__title", title),
-    element("p", "gpuviz-section__hint", hint),
-  );
-  parent.append(section);
-  return section;
+/** Tables of the data in the tracks. */
+export interface TablesView {
+  readonly scope: Scope;
+  /** Updates the tables that can be seen. */
+  readonly refresh: () => void;
+}
+
+/** Tables in the drawer; those that can be seen are updated as the recording grows. */
+export function tablesView(
+  drawer: Drawer,
+  chart: ChartContext,
+  ofMemory: readonly Part[],
+): TablesView {
+  const scope = new Scope();
+  const { window: time, measured } = chart.selection;
+  const parts: Shown[] = [...ofMemory, ...OF_GPU].map((part) => {
+    const panel = drawer.add(scope, part.name, part.title);
+    panel.append(element("p", "gpuviz-section__hint gpuviz-drawer__hint", part.hint));
+    return { part, panel, show: undefined, update: 0 };
+  });
+  const { isOfWindow, tools } = tableTools(scope, drawer, chart);
+  let update = 1;
+  const refresh = (): void => {
+    const shown = time.isFull ? undefined : time.range.value;
+    const window = isOfWindow.checked ? (measured.value ?? shown) : undefined;
+    for (const each of parts) {
+      const { part, panel } = each;
+      if (panel.checkVisibility() && each.update !== update) {
+        each.update = update;
+        each.show ??= part.create(scope, panel, chart);
+        each.show(window);
+      }
+    }
+    tools.hidden = parts.every(({ part }) => part.name !== drawer.shown.value);
+  };
+  const again = (): void => {
+    update += 1;
+    refresh();
+  };
+  const offer = (): void => {
+    const hasMemory = chart.timeline.events.count > 0;
+    const hasGpu = chart.gpu.activities.count + chart.gpu.apiCalls.count > 0;
+    parts.forEach(({ part }) =>
+      drawer.offer(part.name, ofMemory.includes(part) ? hasMemory : hasGpu),
+    );
+    drawer.prefer(hasMemory ? "lines" : "kernels");
+  };
+  offer();
+  refresh();
+  scope.watch(offer, chart.revision);
+  const pace = new Pace(drawer.panels, PACE, again);
+  scope.use(pace.scope);
+  scope.listen(isOfWindow, "change", again);
+  scope.watch(refresh, drawer.shown);
+  const observer = new ResizeObserver(refresh);
+  observer.observe(drawer.panels);
+  scope.defer(() => observer.disconnect());
+  scope.watch(() => pace.request(), chart.revision);
+  scope.watch(() => isOfWindow.checked && pace.request(), time.range);
+  scope.watch(() => {
+    isOfWindow.checked = measured.value !== undefined;
+    again();
+  }, measured);
+  return { scope, refresh };
+}
+
+interface TableTools {
+  readonly tools: HTMLElement;
+  readonly isOfWindow: HTMLInputElement;
+}
+
+/** A filter of rows, the choice of the window, and a button that copies what is shown. */
+function tableTools(scope: Scope, drawer: Drawer, chart: ChartContext): TableTools {
+  const tools = element("div", "gpuviz-tools");
+  const filter = element("input", "gpuviz-tools__filter", {
+    placeholder: "Filter rows",
+    ariaLabel: "Filter rows",
+  });
+  const label = element("label", "gpuviz-tools__window", { title: WINDOW_HINT });
+  const isOfWindow = element("input", "gpuviz-check", { type: "checkbox" });
+  label.append(isOfWindow, "only the window");
+  const copy = actionButton(scope, "Copy as CSV", "Copy all rows with exact numbers", () => {
+    const shown = [...drawer.panels.querySelectorAll<HTMLElement>(".gpuviz-scroll")];
+    const texts = shown.filter((each) => each.checkVisibility()).map((each) => csvOf(each));
+    copyText(texts.join("\n"));
+    chart.say("Copied.");
+  });
+  tools.append(filter, label, copy);
+  scope.append(drawer.tools, tools);
+  scope.listen(filter, "input", () => {
+    chart.filter.value = filter.value.trim().toLowerCase();
+  });
+  return { tools, isOfWindow };
+}
+
+/** Copies a text also where a page has no access to the clipboard, as over plain HTTP. */
+function copyText(text: string): void {
+  const set = (event: ClipboardEvent): void => {
+    event.clipboardData?.setData("text/plain", text);
+    event.preventDefault();
+  };
+  document.addEventListener("copy", set, { once: true });
+  document.execCommand("copy");
 }

@@ -1,7 +1,7 @@
 import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
-import { drawTimeAxis, scaleAcross } from "./axes.ts";
+import { drawTimeGrid, drawTimeLabels, scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawCursor, drawExtent, drawMark, drawMeasured, drawMoment } from "./cursor.ts";
 import { addTimeGestures } from "./gestures.ts";
@@ -9,7 +9,8 @@ import { Plot, type Drawing } from "./plot.ts";
 
 /** Left and right of the plot area of every chart on the time axis, so that times lie in line. */
 export const TIME_MARGINS_PX = { left: 112, right: 16 } as const;
-const BOTTOM_PX = 42;
+const BOTTOM_PX = 5;
+const AXIS_PX = 24;
 
 interface TimePlotOptions {
   readonly label: string;
@@ -17,6 +18,8 @@ interface TimePlotOptions {
   readonly heightPx: number;
   /** Above the plot area. */
   readonly topPx: number;
+  /** Whether it has labels of its own, because it is not below the ruler. */
+  readonly hasAxis?: boolean;
 }
 
 /** What a plot on the time axis adds to it. */
@@ -37,11 +40,11 @@ export function timePlot(
   scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
-  { label, heightPx, topPx }: TimePlotOptions,
+  { label, heightPx, topPx, hasAxis = false }: TimePlotOptions,
   { draw, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
-  const marginsPx = { ...TIME_MARGINS_PX, top: topPx, bottom: BOTTOM_PX };
+  const marginsPx = { ...TIME_MARGINS_PX, top: topPx, bottom: hasAxis ? AXIS_PX : BOTTOM_PX };
   const plot = new Plot(scope, parent, chart.frames, { label, heightPx, marginsPx });
   const time = (): Scale => {
     const { fromNs, toNs } = selection.window.range.value;
@@ -57,7 +60,10 @@ export function timePlot(
   });
   plot.onDraw(
     (drawing) => {
-      drawTimeAxis(drawing, time(), "time since the recording began");
+      drawTimeGrid(drawing, time());
+      if (hasAxis) {
+        drawTimeLabels(drawing, time(), drawing.area.top + drawing.area.height + 6);
+      }
       chart.bands.drawGround(drawing, time());
       draw(drawing, time());
       chart.bands.drawEdges(drawing, time());

@@ -41,9 +41,6 @@ export function addTimelineKeys(
     "]": () => {
       selected.value = neighbour(chart, 1) ?? selected.value;
     },
-    g: () => {
-      chart.showsIdle.value = !chart.showsIdle.value;
-    },
     m: () => selection.measure((found) => chart.timesOf(found)),
     Backspace: () => selection.back(),
     "/": targets.search,

@@ -19,10 +19,9 @@ export function windowControls(
   const time = chart.selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
-    act("Zoom in", "Also: wheel, W, or drag a range in a chart", () =>
-      time.zoom(BUTTON_ZOOM, middle()),
-    ),
-    act("Zoom out", "Also: wheel, S", () => time.zoom(1 / BUTTON_ZOOM, middle())),
+    shown,
+    act("−", "Zoom out; also: S, Ctrl and wheel", () => time.zoom(1 / BUTTON_ZOOM, middle())),
+    act("+", "Zoom in; also: W, Ctrl and wheel", () => time.zoom(BUTTON_ZOOM, middle())),
     act("◀", "Earlier; also: A", () => time.pan(-BUTTON_ZOOM)),
     act("▶", "Later; also: D", () => time.pan(BUTTON_ZOOM)),
     act("All", "Show the whole recording; also: double click", () => time.reset()),
@@ -30,7 +29,6 @@ export function windowControls(
       chart.selection.measure((selected) => chart.timesOf(selected)),
     ),
     act("?", "Keys and gestures", help),
-    shown,
   );
   parent.append(bar);
   scope.follow(

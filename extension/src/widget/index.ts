@@ -5,6 +5,7 @@ import "../view/controls.css";
 import "../view/selected.css";
 import "../view/tables.css";
 import "../view/host.css";
+import "../view/workbench.css";
 
 import { LiveView } from "./live_view.ts";
 import { Session, type WidgetModel } from "./session.ts";

@@ -23,21 +23,17 @@ export class LiveView {
   readonly #counts = element("span", "gpuviz-live__counts");
   readonly #devices = element("select", "gpuviz-select");
   readonly #follow = button("Follow the end", "Follow the recording again");
-  readonly #charts = element("div", "gpuviz-live__charts");
-  readonly #tables = element("details", "gpuviz-live__tables");
+  readonly #charts = element("div", "gpuviz-screen__charts");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   #view: DeviceView | undefined;
-  /** The view whose tables are shown. */
-  #withTables: DeviceView | undefined;
 
   constructor(root: HTMLElement, session: Session) {
     this.#session = session;
-    root.classList.add("gpuviz-theme", "gpuviz-widget");
+    root.classList.add("gpuviz-theme", "gpuviz-widget", "gpuviz-host");
     keepKeys(root, this.scope);
-    this.#tables.append(element("summary", "", "Tables"));
-    this.#tables.hidden = true;
-    this.scope.listen(this.#tables, "toggle", () => this.#showTables());
-    root.append(this.#header(), this.#charts, this.#tables);
+    const screen = element("div", "gpuviz-screen gpuviz-screen--cell");
+    screen.append(this.#header(), this.#charts);
+    root.append(screen);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
       this.#view?.scope.dispose();
@@ -90,24 +86,15 @@ export class LiveView {
     const contents = recording.contentsOf(device);
     this.#showCounts(contents);
     if (this.#view === undefined) {
-      const root = this.#charts.parentElement ?? this.#charts;
-      this.#view = deviceView(this.#charts, this.#frames, contents, root, this.#tooltips);
+      const places = { charts: this.#charts, tooltips: this.#tooltips };
+      this.#view = deviceView(places, this.#frames, contents, false);
       this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
-      this.#tables.hidden = false;
-      this.#showTables();
+      const { scope, drawer, chart } = this.#view;
+      scope.use(tablesView(drawer, chart, LIVE_MEMORY).scope);
     } else {
       this.#view.update(contents);
     }
     this.#showFollow();
-  }
-
-  /** Creates the tables when they are first opened; while closed they are not updated. */
-  #showTables(): void {
-    const view = this.#view;
-    if (this.#tables.open && view !== undefined && view !== this.#withTables) {
-      this.#withTables = view;
-      view.scope.use(tablesView(this.#tables, view.chart, LIVE_MEMORY));
-    }
   }
 
   #listDevices(devices: readonly number[]): void {

@@ -1,35 +1,10 @@
-import {
-  DICTIONARY_BATCH,
-  ENCODING,
-  FIELD,
-  firstMessage,
-  FLOATING_POINT,
-  HeaderType,
-  INTEGER,
-  RECORD_BATCH,
-  SCHEMA,
-  type ArrowMessage,
-} from "./arrow_message.ts";
+import { messagesIn, type Batch, type Field, type Type, type Values } from "./arrow_messages.ts";
 import type { Bytes } from "./byte_source.ts";
-import type { FlatTable } from "./flat_table.ts";
 
 type Numbers = Float64Array<ArrayBuffer>;
-type Values = ArrayLike<number> | BigInt64Array | BigUint64Array;
 
 /** The code of an unknown text, for example of a newer version. */
 export const UNKNOWN_CODE = 255;
-
-type NumberArray = new (buffer: ArrayBufferLike, from: number, length: number) => Values;
-
-/** The type of a column: of numbers, texts, lists, or keys of a dictionary. */
-interface Type {
-  /** The array that holds numbers or keys. */
-  readonly values?: NumberArray;
-  /** The type of the items of lists. */
-  readonly item?: Type;
-  /** The id of a dictionary, whose words are texts. */
-  readonly dictionary?: number;
-}
 
 /** The part of a column in one record batch. */
 interface Part {
@@ -123,93 +98,44 @@ export class ArrowTable {
 
 /** The columns of a stream by name; a dictionary holds for the batches that follow it. */
 function columnsOf(stream: Bytes): ReadonlyMap<string, readonly Part[]> {
-  const columns: { readonly name: string; readonly type: Type; readonly parts: Part[] }[] = [];
+  let fields: readonly Field[] = [];
+  const columns = new Map<string, Part[]>();
   const words = new Map<number, readonly string[]>();
-  for (const { headerType, header, body } of messagesOf(stream)) {
-    if (headerType === HeaderType.schema) {
-      for (const field of header?.tables(SCHEMA.fields) ?? []) {
-        columns.push({ name: field.text(FIELD.name), type: typeOf(field), parts: [] });
-      }
-    } else if (headerType === HeaderType.dictionaryBatch) {
-      const id = header?.long(DICTIONARY_BATCH.id) ?? 0;
-      const parts = partsOf([{}], header?.table(DICTIONARY_BATCH.data), body, words);
-      const before = header?.byte(DICTIONARY_BATCH.isDelta) === 1 ? (words.get(id) ?? []) : [];
+  for (const message of messagesIn(stream)) {
+    if (message.kind === "schema") {
+      fields = message.fields;
+      fields.forEach(({ name }) => columns.set(name, []));
+    } else if (message.kind === "dictionary") {
+      const { id, isDelta, batch } = message;
+      const encoded = fields.find(({ type }) => type.dictionary?.id === id)?.type.dictionary;
+      const parts = encoded === undefined ? [] : partsOf([encoded.words], batch, words);
+      const before = isDelta ? (words.get(id) ?? []) : [];
       words.set(id, [...before, ...parts.flatMap(textsOf)]);
-    } else if (headerType === HeaderType.recordBatch) {
-      const types = columns.map(({ type }) => type);
-      partsOf(types, header, body, words).forEach((part, at) => columns[at]?.parts.push(part));
+    } else {
+      const types = fields.map(({ type }) => type);
+      partsOf(types, message.batch, words).forEach((part, at) =>
+        columns.get(fields[at]?.name ?? "")?.push(part),
+      );
     }
   }
-  return new Map(columns.map(({ name, parts }) => [name, parts]));
+  return columns;
 }
 
-function* messagesOf(stream: Bytes): Generator<ArrowMessage> {
-  for (let from = 0; from < stream.byteLength;) {
-    const message = firstMessage(stream.subarray(from));
-    if (typeof message === "number") {
-      throw new Error("The recording has a table that is cut off.");
-    }
-    if (message === undefined) {
-      return;
-    }
-    yield message;
-    from += message.length;
-  }
-}
-
-const TypeKind = { integer: 2, floatingPoint: 3, text: 5, list: 12 } as const;
-const SIGNED = [Int8Array, Int16Array, Int32Array, BigInt64Array];
-const UNSIGNED = [Uint8Array, Uint16Array, Uint32Array, BigUint64Array];
-
-function typeOf(field: FlatTable): Type {
-  const encoding = field.table(FIELD.dictionary);
-  if (encoding !== undefined) {
-    const indices = encoding.table(ENCODING.indices);
-    const values = indices === undefined ? Int32Array : integersOf(indices);
-    return { values, dictionary: encoding.long(ENCODING.id) };
-  }
-  const type = field.table(FIELD.type);
-  switch (field.byte(FIELD.typeKind)) {
-    case TypeKind.integer:
-      return type === undefined ? {} : { values: integersOf(type) };
-    case TypeKind.floatingPoint:
-      return { values: type?.short(FLOATING_POINT.precision) === 1 ? Float32Array : Float64Array };
-    case TypeKind.list: {
-      const [item] = field.tables(FIELD.children);
-      return item === undefined ? {} : { item: typeOf(item) };
-    }
-    case TypeKind.text:
-      return {};
-    default:
-      throw new Error(`The column ${field.text(FIELD.name)} has a type that is not supported.`);
-  }
-}
-
-function integersOf(type: FlatTable): NumberArray {
-  const arrays: readonly NumberArray[] = type.byte(INTEGER.isSigned) === 1 ? SIGNED : UNSIGNED;
-  return arrays[Math.log2(type.int(INTEGER.bits)) - 3] ?? Int32Array;
-}
-
-/** The part of each column in a batch, whose nodes and buffers are in the order of the types. */
+/** The part of each column in a batch. */
 function partsOf(
   types: readonly Type[],
-  batch: FlatTable | undefined,
-  body: Bytes,
+  { nodes, regions }: Batch,
   words: ReadonlyMap<number, readonly string[]>,
 ): Part[] {
-  const nodes = batch?.pairs(RECORD_BATCH.nodes).values();
-  const buffers = batch?.pairs(RECORD_BATCH.buffers).values();
-  const bytes = (): Uint8Array => {
-    const [from, length] = buffers?.next().value ?? [0, 0];
-    return body.subarray(from, from + length);
-  };
-  const partOf = ({ values: Numeric, item, dictionary }: Type): Part => {
-    const [length, nullCount] = nodes?.next().value ?? [0, 0];
+  const [node, region] = [nodes.values(), regions.values()];
+  const bytes = (): Uint8Array => region.next().value ?? new Uint8Array();
+  const partOf = ({ values: kind, items, dictionary }: Type): Part => {
+    const { length, nullCount } = node.next().value ?? { length: 0, nullCount: 0 };
     const validity = bytes();
-    const starts = Numeric === undefined ? arrayOf(Int32Array, bytes()) : new Int32Array();
-    const child = item && partOf(item);
-    const values = child === undefined ? arrayOf(Numeric ?? Uint8Array, bytes()) : [];
-    const own = dictionary === undefined ? undefined : (words.get(dictionary) ?? []);
+    const starts = kind === undefined ? arrayOf(Int32Array, bytes()) : new Int32Array();
+    const child = items && partOf(items);
+    const values = child === undefined ? arrayOf(kind ?? Uint8Array, bytes()) : [];
+    const own = dictionary && (words.get(dictionary.id) ?? []);
     return { length, nullCount, validity, starts, values, child, words: own };
   };
   return types.map(partOf);

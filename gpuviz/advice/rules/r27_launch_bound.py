@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
@@ -84,5 +84,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             saved_ns=schedule.saved_alone(change),
             schedule=change,
             lines=longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0]),
-            evidence=Evidence("idle_gaps", (), (device.start, device.end)),
+            evidence=Evidence(
+                "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
+            ),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import gpuviz
+from gpuviz import commands
 from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.report import parse_range, parse_size
 from gpuviz.errors import GpuvizError
@@ -14,6 +15,8 @@ from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.report.recordings import make_recording
+
+RECORDINGS = Path(commands.__file__).parent / "recordings"
 
 TITLE = (
     "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
@@ -157,6 +160,18 @@ def test_peak_prints_the_levels_and_their_facts(tmp_path):
     assert lines[2].startswith("requested 112 MiB +32.0 MiB The bytes that ")
     assert lines[3] == "allocated 112 MiB The same blocks with their sizes rounded."
     assert facts == {"0": gpuviz.load(tmp_path / "run.gpuviz").peak_chain().to_pylist()}
+
+
+def test_peak_names_the_lines_that_hold_it(tmp_path):
+    done = run([GPUVIZ, "peak", RECORDINGS / "conjugate_gradient.gpuviz"], tmp_path)
+
+    moment, *held = done.stdout.splitlines()[9:]
+    assert moment == "At the peak of allocated bytes, at 17.2 ms:"
+    (matrix,) = held
+    assert matrix.split(maxsplit=3)[:3] == ["62.5", "MiB", "_poisson_matrix"]
+    assert matrix.endswith(
+        'sparse.kron(square, one, format="csr") + sparse.kron(plane, line, format="csr")'
+    )
 
 
 @pytest.mark.parametrize("verb", ["stats", "peak"])

@@ -61,6 +61,8 @@ def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
         "bound, as if launches took no time on the host."
     )
     assert finding.certainty == "possible"
+    assert finding.evidence.table == "idle_gaps"
+    assert len(finding.evidence.rows) == STEPS * KERNELS - 1
 
 
 @pytest.mark.parametrize("program", [as_graphs, behind_a_long_kernel, few, with_other_work])

@@ -122,6 +122,18 @@ def test_saving_computes_only_what_is_cheap_and_keeps_what_is_known(
     assert uncomputed == ["findings", "what_if", "findings"]
 
 
+def test_a_rule_that_fails_does_not_keep_a_recording_from_being_saved(tmp_path, monkeypatch):
+    def fail(_):
+        raise ZeroDivisionError
+
+    recording = without_conclusions(shipped("monte_carlo"))
+    monkeypatch.setattr(computed, "findings", fail)
+    path = recording.save(tmp_path / "run.gpuviz")
+    monkeypatch.undo()
+
+    assert load(path).findings() == recording.findings()
+
+
 def test_a_recorder_stores_no_conclusions(tmp_path):
     with gpuviz.record(tmp_path / "run.gpuviz", device=gpuviz.SimulatedGPU()):
         pass

@@ -42,7 +42,7 @@ class Elements(HTMLParser):
 
 
 def visible_text(page: str) -> str:
-    body = page[page.index("<body>") :]
+    body = page[page.index("<body") :]
     without_scripts = re.sub(r"<script.*?</script>", "", body, flags=re.DOTALL)
     return unescape(re.sub(r"<[^>]+>", " ", without_scripts))
 

@@ -55,10 +55,10 @@ def test_the_best_setting_is_recommended_and_can_be_written():
     assert "gpuviz what-if FILE &quot;expandable_segments:True&quot; -o" in section
 
 
-def test_failed_requests_are_named():
-    section = what_if_section(make_recording(), 0)
+def test_failed_requests_are_counted_with_their_time():
+    shown = cells(what_if_section(make_recording(), 0))
 
-    assert "recorded: 1 request fails, the first after 400 µs." in section
+    assert [row[6] for row in shown if row[0] == "as recorded"] == ["1, first at 400 µs"]
 
 
 def test_a_report_has_a_section_for_each_device_with_memory():
@@ -66,8 +66,8 @@ def test_a_report_has_a_section_for_each_device_with_memory():
     timeline.kernel(0, 10)
     two = build_page(make_recording(devices=2))
 
-    assert build_page(make_recording()).count('id="gpuviz-what-if"') == 1
-    assert two.count('id="gpuviz-what-if-0"') == 1
+    assert build_page(make_recording()).count('data-panel="what-if"') == 1
+    assert two.count('data-panel="what-if"') == 1
     assert "What-if" not in build_page(timeline.recording()).partition("<script")[0]
 
 

@@ -9,10 +9,9 @@ import ipywidgets
 import pytest
 
 import gpuviz
-from gpuviz.advice.finding import Finding
 from gpuviz.notebook.charts import CHARTS
 from gpuviz.notebook.control import shared_control
-from gpuviz.notebook.findings import Findings, findings_html
+from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.recorder.recorder import Recorder
@@ -202,6 +201,9 @@ def wait_until(has_happened):
 def test_findings_follow_each_cell(shell, dashboard):
     found = dashboard._findings
     shell.run("%gpuviz start --simulated gpu\nboard")
+    shell.run("x = 1")
+    wait_until(lambda: not found._is_due)
+    assert found.value == ""
     shell.run("x = gpu.empty(1 << 20)\ndel x")
     wait_until(lambda: "Nothing was found" in found.value)
     shell.run(KEEPS)
@@ -225,20 +227,13 @@ def test_findings_of_a_finished_recording_are_shown(shell):
     dashboard.close()
 
 
-def test_long_lists_of_findings_are_folded():
-    one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
-    few = findings_html([one] * 3, [])
-    many = findings_html([one] * 5, ["Unknown."])
-
-    assert "more findings" not in few
-    assert "<summary>2 more findings</summary>" in many
-    assert "<div>Unknown.</div>" in many
-    assert "<b>" not in many
-
-
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
     computed = []
-    recording = SimpleNamespace(devices=(0,), findings=lambda: computed.append(1) or ())
+    recording = SimpleNamespace(
+        tables={"memory_events": [1], "activities": []},
+        duration_ns=1,
+        findings=lambda: computed.append(1) or (),
+    )
     shown = Findings(lambda: recording)
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
     monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)

@@ -1,0 +1,42 @@
+import type { Scope } from "../base/scope.ts";
+import type { DeviceView } from "./device_view.ts";
+
+/**
+ * Moves sections that Python wrote into the drawer, and lets the headline and the findings lead to
+ * what they are about.
+ *
+ * The sections are put back when the scope ends.
+ */
+export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode): void {
+  const { drawer } = view;
+  for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
+    const home = section.parentElement;
+    scope.defer(() => {
+      section.role = null;
+      home?.append(section);
+    });
+    const { panel = "", title = "" } = section.dataset;
+    drawer.add(scope, panel, title, section);
+  }
+  for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
+    each.hidden = false;
+    scope.listen(each, "click", () => follow(each, view));
+  }
+}
+
+function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
+  const { show, tab, number } = link.dataset;
+  if (show !== undefined) {
+    const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
+    const { selection } = chart;
+    selection.window.show(fromNs, toNs);
+    selection.selected.value = undefined;
+    selection.measured.value = { fromNs, toNs };
+    panes.root.scrollIntoView({ block: "nearest" });
+  }
+  if (tab !== undefined) {
+    drawer.open(tab);
+    const item = drawer.panels.querySelector(`[data-panel=${tab}] [data-item="${number}"]`);
+    (item ?? drawer.panels).scrollIntoView({ block: item === null ? "nearest" : "start" });
+  }
+}

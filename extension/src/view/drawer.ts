@@ -1,0 +1,142 @@
+import { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
+import { actionButton, element } from "./dom.ts";
+import type { Pane, Panes } from "./panes.ts";
+
+const HEIGHT = 220;
+const ORDER = [
+  "selection",
+  "moment",
+  "lines",
+  "kernels",
+  "copies",
+  "waits",
+  "fragmentation",
+  "findings",
+  "hazards",
+  "what-if",
+  "summary",
+  "environment",
+];
+let created = 0;
+
+interface Panel {
+  readonly name: string;
+  readonly tab: HTMLButtonElement;
+  readonly root: HTMLElement;
+}
+
+/**
+ * Panels below the tracks, one of which is shown, chosen by its tab.
+ *
+ * Where the page is narrow, and on paper, they follow one another, each under its heading.
+ */
+export class Drawer {
+  /** The panel that is shown. */
+  readonly shown = new Signal("selection");
+  /** Beside the tabs. */
+  readonly tools = element("div", "gpuviz-drawer__tools");
+  readonly panels = element("div", "gpuviz-drawer__panels");
+  readonly #scope: Scope;
+  readonly #panes: Panes;
+  readonly #pane: Pane;
+  readonly #tabs = element("div", "gpuviz-drawer__tabs", { role: "tablist", ariaLabel: "Details" });
+  readonly #list: Panel[] = [];
+  #isChosen = false;
+
+  constructor(scope: Scope, panes: Panes, isOpen: boolean) {
+    this.#scope = scope;
+    this.#panes = panes;
+    this.#pane = panes.add("drawer", "Details", HEIGHT, isOpen);
+    const head = element("div", "gpuviz-drawer__head");
+    const toggle = actionButton(scope, "▾", "Open or close the details", () =>
+      panes.toggle(this.#pane),
+    );
+    toggle.classList.add("gpuviz-drawer__toggle");
+    head.append(this.#tabs, this.tools, toggle);
+    this.#pane.root.append(head, this.panels);
+    scope.follow(() => {
+      toggle.ariaExpanded = String(this.#pane.isOpen.value);
+    }, this.#pane.isOpen);
+    scope.follow(() => this.#show(), this.shown);
+    scope.listen(this.#tabs, "keydown", (event) => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (by !== undefined) {
+        const offered = this.#list.filter(({ tab }) => !tab.hidden);
+        const at = offered.findIndex(({ name }) => name === this.shown.value);
+        const next = offered[(at + by + offered.length) % offered.length];
+        event.preventDefault();
+        event.stopPropagation();
+        this.open(next?.name ?? "");
+        next?.tab.focus();
+      }
+    });
+  }
+
+  /** Adds a panel with its tab at its place among the others; it ends with the scope. */
+  add(
+    scope: Scope,
+    name: string,
+    title: string,
+    root: HTMLElement = element("div", ""),
+  ): HTMLElement {
+    const id = `gpuviz-panel-${(created += 1)}`;
+    root.classList.add("gpuviz-drawer__panel");
+    Object.assign(root, { id, role: "tabpanel", tabIndex: 0, ariaLabel: title });
+    root.dataset["panel"] = name;
+    root.querySelector(":scope > h3") ?? root.prepend(element("h3", "gpuviz-drawer__title", title));
+    const tab = actionButton(this.#scope, title, "", () => this.open(name));
+    tab.className = "gpuviz-drawer__tab";
+    tab.role = "tab";
+    tab.dataset["tab"] = name;
+    tab.setAttribute("aria-controls", id);
+    const panel = { name, tab, root };
+    const after = this.#list.findIndex((each) => ORDER.indexOf(each.name) > ORDER.indexOf(name));
+    const place = after < 0 ? this.#list.length : after;
+    const next = this.#list[place];
+    this.#tabs.insertBefore(tab, next?.tab ?? null);
+    this.panels.insertBefore(root, next?.root ?? null);
+    this.#list.splice(place, 0, panel);
+    scope.defer(() => {
+      this.#list.splice(this.#list.indexOf(panel), 1);
+      tab.remove();
+      root.remove();
+    });
+    this.#show();
+    return root;
+  }
+
+  /** Shows or hides the tab of a panel, depending on whether it has contents. */
+  offer(name: string, isOffered: boolean): void {
+    const panel = this.#list.find((each) => each.name === name);
+    if (panel !== undefined) {
+      panel.tab.hidden = !isOffered;
+      panel.root.hidden = !isOffered;
+    }
+  }
+
+  /** Shows a panel because a reader asks for it. */
+  open(name: string): void {
+    this.#isChosen = true;
+    this.shown.value = name;
+    if (!this.#pane.isOpen.value) {
+      this.#panes.toggle(this.#pane);
+    }
+  }
+
+  /** Shows a panel unless a reader has chosen one. */
+  prefer(name: string): void {
+    if (!this.#isChosen) {
+      this.shown.value = name;
+    }
+  }
+
+  #show(): void {
+    for (const { name, tab, root } of this.#list) {
+      const isShown = name === this.shown.value;
+      tab.ariaSelected = String(isShown);
+      tab.tabIndex = isShown ? 0 : -1;
+      root.classList.toggle("gpuviz-drawer__panel--shown", isShown);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import type { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
+import { element } from "./dom.ts";
+
+const LEAST_PX = 44;
+const KEY_STEP_PX = 16;
+
+/** Sizes of panes by name, 0 for those that are closed: `memory-176_blocks-0_drawer-210`. */
+export const ARRANGEMENT = /^[a-z]+-\d{1,5}(_[a-z]+-\d{1,5})*$/;
+
+export interface Pane {
+  readonly name: string;
+  readonly root: HTMLElement;
+  readonly isOpen: Signal<boolean>;
+}
+
+/** Parts that share a height, one above the other; each can be closed and resized. */
+export class Panes {
+  readonly root = element("div", "gpuviz-panes");
+  /** What a reader has chosen; undefined if nothing was changed. */
+  readonly arrangement = new Signal<string | undefined>(undefined);
+  readonly #scope: Scope;
+  readonly #panes: Pane[] = [];
+
+  constructor(scope: Scope, parent: HTMLElement) {
+    this.#scope = scope;
+    scope.append(parent, this.root);
+  }
+
+  /** Adds a pane below the others; `size` is its share of the height. */
+  add(name: string, label: string, size: number, isOpen = true): Pane {
+    const root = element("section", "gpuviz-pane", { ariaLabel: label });
+    root.dataset["pane"] = name;
+    const pane = { name, root, isOpen: new Signal(isOpen) };
+    if (this.#panes.length > 0) {
+      root.append(this.#handle(pane));
+    }
+    this.#panes.push(pane);
+    this.root.append(root);
+    this.resize(pane, size);
+    this.#scope.follow(() => {
+      root.classList.toggle("gpuviz-pane--closed", !pane.isOpen.value);
+    }, pane.isOpen);
+    return pane;
+  }
+
+  /** Sets the share of a pane, unless a reader has arranged the panes. */
+  resize({ root }: Pane, size: number): void {
+    if (this.arrangement.value === undefined) {
+      root.style.flexGrow = String(size);
+    }
+  }
+
+  toggle(pane: Pane): void {
+    pane.isOpen.value = !pane.isOpen.value;
+    this.#remember();
+  }
+
+  /** Arranges the panes as a text from `arrangement` says. */
+  arrange(text: string): void {
+    for (const [name, size] of text.split("_").map((part) => part.split("-"))) {
+      const pane = this.#panes.find((each) => each.name === name);
+      if (pane !== undefined) {
+        pane.isOpen.value = Number(size) > 0;
+        pane.root.style.flexGrow = size ?? "";
+      }
+    }
+    this.arrangement.value = text;
+  }
+
+  #remember(): void {
+    this.arrangement.value = this.#panes
+      .map(({ name, root, isOpen }) => `${name}-${isOpen.value ? heightOf(root) : 0}`)
+      .join("_");
+  }
+
+  /** Moves the upper edge of a pane, which is the lower one of the next open pane above. */
+  #move(pane: Pane, byPx: number): void {
+    const open = this.#panes.filter(({ root, isOpen }) => isOpen.value && !root.hidden);
+    const heights = open.map(({ root }) => heightOf(root));
+    const below = open.indexOf(pane);
+    const [above = 0, own = 0] = [heights[below - 1], heights[below]];
+    const by = Math.min(Math.max(byPx, LEAST_PX - above), own - LEAST_PX);
+    heights[below - 1] = above + by;
+    heights[below] = own - by;
+    if (below > 0) {
+      open.forEach(({ root }, place) => {
+        root.style.flexGrow = String(heights[place]);
+      });
+      this.#remember();
+    }
+  }
+
+  #handle(pane: Pane): HTMLElement {
+    const properties = { role: "separator", tabIndex: 0, ariaOrientation: "horizontal" };
+    const handle = element("div", "gpuviz-pane__handle", properties);
+    handle.ariaLabel = "Height; arrow keys change it";
+    const say = (): void => {
+      handle.ariaValueNow = String(heightOf(pane.root));
+    };
+    handle.ariaValueNow = "0";
+    let fromY: number | undefined;
+    const scope = this.#scope;
+    scope.listen(handle, "pointerdown", (event) => {
+      fromY = event.clientY;
+      handle.setPointerCapture(event.pointerId);
+    });
+    scope.listen(handle, "pointermove", (event) => {
+      if (fromY !== undefined) {
+        const before = heightOf(pane.root);
+        this.#move(pane, event.clientY - fromY);
+        fromY += before - heightOf(pane.root);
+      }
+    });
+    for (const end of ["pointerup", "pointercancel"] as const) {
+      scope.listen(handle, end, () => {
+        fromY = undefined;
+      });
+    }
+    scope.listen(handle, "focus", say);
+    scope.listen(handle, "keydown", (event) => {
+      if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+        event.preventDefault();
+        this.#move(pane, event.key === "ArrowUp" ? -KEY_STEP_PX : KEY_STEP_PX);
+        say();
+      }
+    });
+    return handle;
+  }
+}
+
+function heightOf(root: HTMLElement): number {
+  return Math.round(root.getBoundingClientRect().height);
+}

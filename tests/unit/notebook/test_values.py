@@ -1,0 +1,139 @@
+"""What recordings, findings and tables look like in a notebook."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import gpuviz
+from gpuviz import commands
+from gpuviz.advice.finding import Finding, Findings
+from gpuviz.notebook.values import MOST_ROWS, findings_html, table_html
+from gpuviz.quantities import format_share
+from tests.unit.recording.from_activities import Timeline
+
+RECORDINGS = Path(commands.__file__).parent / "recordings"
+MIB = 1 << 20
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return gpuviz.load(RECORDINGS / "kmeans.gpuviz")
+
+
+@pytest.fixture
+def shell():
+    shell = InteractiveShell()
+    gpuviz.load_ipython_extension(shell)
+    yield shell
+    gpuviz.unload_ipython_extension(shell)
+
+
+def words(html):
+    """Return the text of HTML."""
+    html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def shown(shell, value):
+    """Return what a shell shows of a value, by MIME type."""
+    return shell.display_formatter.format(value)[0]
+
+
+def rows_of(html):
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_a_recording_shows_its_headline_and_a_picture(recording):
+    html = recording._repr_html_()
+    busy = format_share(recording.overlap().devices[0].busy)
+
+    assert words(html).startswith(
+        f"gpuviz peak 161 MiB; nothing still allocated; GPU busy {busy}; took 214 ms."
+    )
+    assert html.count("<img ") == 1
+
+
+def test_a_recording_without_anything_says_so():
+    assert "The recording used no GPU memory" in words(Timeline().recording()._repr_html_())
+
+
+def test_findings_show_what_they_save(recording):
+    found = recording.findings()
+    html = found._repr_html_()
+
+    assert isinstance(found, Findings)
+    assert found == tuple(found)
+    assert html.count("<summary>") >= len(found)
+    assert words(html).startswith(f"{words(findings_html(found[:1]))[:20]}")
+    assert words(found[0]._repr_html_()) == words(findings_html(found[:1]))
+
+
+def test_no_findings_say_that_nothing_was_found():
+    assert words(Findings()._repr_html_()).startswith("Nothing was found that would save 1 %")
+
+
+def test_long_lists_of_findings_are_folded():
+    one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
+    few = findings_html([one] * 3)
+    many = findings_html([one] * 5, "Of the first 2.50 s:", ["Unknown."])
+
+    assert "more findings" not in few
+    assert "<summary>2 more findings</summary>" in many
+    assert "<div>Unknown.</div>" in many
+    assert "<div>Of the first 2.50 s:</div>" in many
+    assert "<b>" not in many
+
+
+def test_a_table_of_a_recording_shows_bytes_and_times_with_their_units(shell, recording):
+    lines = recording.lines()
+    head, first, *others = rows_of(shown(shell, lines)["text/html"])
+    row = dict(zip(head, first, strict=True))
+
+    assert row["source"] == "distances = cp.square(differences).sum(axis=2)"
+    assert (row["live bytes"], row["total count"]) == ("68.0 MiB", "1,080")
+    assert (row["kernel"], row["idle"]) == ("53.1 ms", "1.06 ms")
+    assert len(others) == MOST_ROWS - 1
+    assert f"the first {MOST_ROWS} of {lines.num_rows} rows" in shown(shell, lines)["text/html"]
+    assert shown(shell, lines)["text/plain"].startswith("pyarrow.Table")
+
+
+@pytest.mark.parametrize(
+    "name", ["sites", "kernels", "copies", "synchronizations", "what_if", "peak_chain"]
+)
+def test_every_table_of_a_recording_has_a_row_for_each_of_its_own(shell, recording, name):
+    table = getattr(recording, name)()
+    head, *rows = rows_of(shown(shell, table)["text/html"])
+
+    assert len(head) == table.num_columns
+    assert len(rows) == min(table.num_rows, MOST_ROWS)
+    assert all(len(row) == len(head) for row in rows)
+
+
+def test_tables_of_other_libraries_look_as_before(shell):
+    assert "text/html" not in shown(shell, pa.table({"time_ns": [1]}))
+
+
+def test_without_the_extension_tables_are_text_again(recording):
+    shell = InteractiveShell()
+    gpuviz.load_ipython_extension(shell)
+    gpuviz.unload_ipython_extension(shell)
+
+    assert "text/html" not in shown(shell, recording.lines())
+
+
+def test_texts_of_a_recording_are_escaped():
+    table = pa.table({"name": [HOSTILE], HOSTILE: [1], "sites": [[HOSTILE]]})
+
+    assert "<img" not in table_html(table)
+    assert table_html(table).count("&lt;img") == 3
+
+
+def test_what_is_unknown_is_left_empty():
+    table = pa.table({"driver_ns": pa.array([None], pa.int64()), "count": [2]})
+
+    assert rows_of(table_html(table))[1] == ["", "2"]
