@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from "../base/format.ts";
+import { formatBytes, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
@@ -130,31 +130,47 @@ const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["age", "lifetime"],
 ];
 
-const LONGEST = 48;
-
-/** Names the colours of the blocks. */
-export function categoriesLegend(
-  scope: Scope,
-  parent: HTMLElement,
-  categories: Signal<Categories>,
-): void {
+/** Names the colours of the blocks, with the bytes at the cursor or at the moment shown. */
+export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const { grouping, selection } = chart;
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
+  let values: readonly HTMLElement[] = [];
   scope.follow(() => {
-    const { all, isOrdered } = categories.value;
-    const groups = all.map(({ long, bytesAtPeak }, index) => {
-      const bytes = bytesAtPeak === 0 ? "" : `, ${formatBytes(bytesAtPeak)} at the peak`;
-      const text = long.length > LONGEST ? `${long.slice(0, LONGEST)}…` : long;
-      const item = legendEntry("gpuviz-key--group", text + bytes);
-      item.title = long + bytes;
+    const { all, isOrdered } = grouping.categories.value;
+    const items = all.map(({ short, long, bytesAtPeak }, index) => {
+      const item = legendEntry("gpuviz-key--group", short);
+      item.title = `${long}: ${formatBytes(bytesAtPeak)} at the peak`;
       const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
       item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
-      return item;
+      const value = element("span", "gpuviz-legend__value");
+      item.prepend(value);
+      return { item, value };
     });
-    const cached = legendEntry("gpuviz-key--cached", "free");
-    const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
-    list.replaceChildren(...groups, cached, pending);
-  }, categories);
+    list.replaceChildren(...items.map(({ item }) => item));
+    values = items.map(({ value }) => value);
+  }, grouping.categories);
+  const show = (): void => {
+    const row = selection.shownRow(chart.timeline);
+    const bytes = grouping.levels.after(row);
+    const total = chart.timeline.lines.allocated.values[row] ?? 0;
+    values.forEach((value, place) => {
+      const part = bytes[place] ?? 0;
+      value.textContent = part === 0 ? "" : `${formatBytes(part)}, ${formatShare(part / total)}`;
+    });
+  };
+  const { cursorNs, momentRow } = selection;
+  scope.follow(show, cursorNs, momentRow, chart.revision, grouping.categories);
+}
+
+/** Names what else is in the segment map. */
+export function segmentsLegend(parent: HTMLElement): void {
+  const list = element("ul", "gpuviz-legend");
+  list.append(
+    legendEntry("gpuviz-key--cached", "free"),
+    legendEntry("gpuviz-key--pending", "free pending (striped)"),
+  );
+  parent.append(list);
 }
 
 /** Lets the reader choose what the colours of blocks mean. */

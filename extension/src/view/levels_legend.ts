@@ -2,6 +2,7 @@ import { formatBytes, formatCount, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { sampleAt, usedAt } from "../model/device_memory.ts";
 import { LEVEL_NAMES } from "../model/levels.ts";
+import { categoriesLegend } from "./colour_switch.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import type { ShownLevel } from "./step_lines.ts";
@@ -20,7 +21,9 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
   const { selection } = chart;
   const where = element("p", "gpuviz-readout__where");
   const list = element("dl", "gpuviz-readout");
-  parent.append(where, list);
+  parent.append(where);
+  categoriesLegend(scope, parent, chart);
+  parent.append(list);
   const values = {
     reserved: addEntry(list, "reserved"),
     allocated: addEntry(list, "allocated"),
@@ -31,8 +34,8 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
   SWITCHED.forEach((name) => addSwitch(values[name], name, chart, scope));
   const show = (): void => {
     const { timeline, used } = chart;
-    const { cursorNs, momentRow, window: shown } = selection;
-    const row = cursorNs.value === undefined ? momentRow.value : timeline.rowAt(cursorNs.value);
+    const { cursorNs, window: shown } = selection;
+    const row = selection.shownRow(timeline);
     const timeNs = cursorNs.value ?? timeline.events.timeNs[row] ?? 0;
     const { fromNs, toNs } = shown.range.value;
     const place = cursorNs.value === undefined ? "At the moment shown" : "At the cursor";

@@ -7,7 +7,7 @@ import { inkOn } from "./theme.ts";
 
 const MOST_BLOCKS = 40_000;
 const NARROWEST_PX = 32;
-const LOWEST_PX = 14;
+const LOWEST_PX = 10;
 const PADDING_PX = 4;
 
 /** What groups large blocks belong to, so that no colour has to be told from another. */
@@ -26,7 +26,7 @@ export function drawBlockNames(
   const { fromNs, inUseUntilNs, address, size } = blocks;
   const colours = categories.isOrdered ? theme.order : theme.categories;
   const right = area.left + area.width;
-  context.font = "11px system-ui, sans-serif";
+  context.font = "10px system-ui, sans-serif";
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const [first, last] of runs) {

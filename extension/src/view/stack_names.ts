@@ -4,7 +4,7 @@ import { fittingName } from "./map_names.ts";
 import type { Drawing } from "./plot.ts";
 import { inkOnPixel } from "./theme.ts";
 
-const LOWEST_PX = 12;
+const LOWEST_PX = 10;
 const NARROWEST_PX = 22;
 const PADDING_PX = 4;
 /** Between two names of one band. */
@@ -21,7 +21,7 @@ export function drawStackNames(
   const { context, area } = drawing;
   const columnPx = area.width / least.length;
   const levels = new Float64Array(least.length);
-  context.font = "11px system-ui, sans-serif";
+  context.font = "10px system-ui, sans-serif";
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (let band = 0; band < places.length; band += 1) {
