@@ -19,6 +19,7 @@ import {
   isActivity,
   isHostRange,
   isMemoryOperation,
+  shadeOfKernel,
   SPAN_KINDS,
   SpanKind,
   spanKindOf,
@@ -34,6 +35,7 @@ export class GpuDescriptions {
   readonly #gpu: GpuActivities;
   readonly #stacks: Stacks;
   readonly #names: Names;
+  readonly #shades = new Map<string, number>();
 
   constructor(gpu: GpuActivities, stacks: Stacks, names: Names) {
     this.#gpu = gpu;
@@ -98,6 +100,22 @@ export class GpuDescriptions {
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#callSite("launched", activities.correlation[next] ?? 0),
     ];
+  }
+
+  /** A function that gives the place of a span of a row in the palette of lanes. */
+  palettePlaces(row: SpanRow): (span: number) => number {
+    const { kind, source } = row;
+    const { activities, strings } = this.#gpu;
+    return (span) =>
+      kind[span] === SpanKind.kernel
+        ? SPAN_KINDS.length + this.#shadeOf(strings.get(activities.name[source[span] ?? 0] ?? 0))
+        : (kind[span] ?? 0);
+  }
+
+  #shadeOf(kernel: string): number {
+    const shade = this.#shades.get(kernel) ?? shadeOfKernel(kernel);
+    this.#shades.set(kernel, shade);
+    return shade;
   }
 
   /** A span's name; of an idle gap in a lane its length, main cause and the line that ended it. */

@@ -1,7 +1,7 @@
 import { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { ChartContext } from "./chart_context.ts";
-import { categoriesLegend, colourSwitch } from "./colour_switch.ts";
+import { colourSwitch, segmentsLegend } from "./colour_switch.ts";
 import { actionButton, element } from "./dom.ts";
 import { Drawer } from "./drawer.ts";
 import type { Frames } from "./frames.ts";
@@ -148,7 +148,7 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     levelsLegend(scope, side, chart);
   });
   track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, ({ body, side }) => {
-    categoriesLegend(scope, side, chart.grouping.categories);
+    segmentsLegend(side);
     mapView(scope, body, chart);
   });
   const hasLanes = (): boolean => chart.lanes.length > 0;

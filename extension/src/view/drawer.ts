@@ -14,7 +14,6 @@ const ORDER = [
   "waits",
   "fragmentation",
   "findings",
-  "hazards",
   "what-if",
   "summary",
   "environment",

@@ -1,6 +1,6 @@
 import { isCopy, SpanKind } from "../model/span_kinds.ts";
-import type { Lane } from "../model/lanes.ts";
-import type { SpanRow } from "../model/span_row.ts";
+import type { GpuDescriptions } from "../model/gpu_description.ts";
+import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Raster } from "../render/raster.ts";
 import { cutText } from "./lane_frames.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
@@ -12,14 +12,13 @@ const LOWEST_ROW_PX = 12;
 const PADDING_PX = 4;
 const LINE_PX = 13;
 
-type NameOf = (lane: Lane, row: SpanRow, span: number) => string;
-
 /** The names of spans that are wide enough for them, as the raster shows them. */
 export function drawSpanNames(
   drawing: Drawing,
   layout: LaneLayout,
   raster: Raster,
-  nameOf: NameOf,
+  describe: GpuDescriptions,
+  idleOf: (stream: number | undefined) => IdleLane | undefined,
 ): void {
   drawing.context.font = "11px system-ui, sans-serif";
   drawing.context.textAlign = "left";
@@ -27,7 +26,7 @@ export function drawSpanNames(
   for (const { lane, rows } of layout.lanes) {
     for (const placed of rows) {
       if (placed.heightPx >= LOWEST_ROW_PX) {
-        drawRowNames(drawing, placed, raster, (span) => nameOf(lane, placed.row, span));
+        drawRowNames(drawing, placed, raster, describe, idleOf(lane.stream));
       }
     }
   }
@@ -37,7 +36,8 @@ function drawRowNames(
   drawing: Drawing,
   placed: PlacedRow,
   raster: Raster,
-  nameOf: (span: number) => string,
+  describe: GpuDescriptions,
+  idle: IdleLane | undefined,
 ): void {
   const { area, context, pixelRatio } = drawing;
   const middlePx = placed.topPx + placed.heightPx / 2;
@@ -53,7 +53,7 @@ function drawRowNames(
     if (span >= 0 && span < placed.row.count && widthPx >= NARROWEST_PX) {
       const name = fittingName(
         drawing,
-        nameOf(span),
+        describe.shortName(placed.row, span, idle),
         placed.row.kind[span] ?? 0,
         widthPx - 2 * PADDING_PX,
       );
@@ -66,7 +66,9 @@ function drawRowNames(
         context.fillRect(left - 2, top - LINE_PX / 2, width === 0 ? 0 : width + 4, LINE_PX);
       }
       const isIdle = kind === SpanKind.idle;
-      context.fillStyle = isIdle ? drawing.theme.text : inkOn(drawing.theme.kinds[kind] ?? "");
+      const { text, spans } = drawing.theme;
+      const place = describe.palettePlaces(placed.row)(span);
+      context.fillStyle = isIdle ? text : inkOn(spans[place] ?? "");
       context.fillText(name, left, top + 0.5);
     }
   }
