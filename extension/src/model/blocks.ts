@@ -53,18 +53,28 @@ export class Blocks extends columnsOf({
     this.pending.settle();
   }
 
-  /** By how many bytes the event at `row` changes what the program holds. */
-  allocatedChange({ action }: MemoryEvents, row: number): number {
-    const block = this.blockOf(row);
-    if ((this.allocated[block] ?? NO_EVENT) === NO_EVENT) {
-      return 0;
+  /** Calls `visit` with each change of what the program holds, for the rows in [first, last). */
+  changesIn(
+    { action }: MemoryEvents,
+    first: number,
+    last: number,
+    visit: (block: number, bytes: number) => void,
+  ): void {
+    const ofRow = this.#ofRow.store;
+    const { allocated, freeRequested, size } = this;
+    for (let row = first; row < last; row += 1) {
+      const block = ofRow[row] ?? NO_EVENT;
+      if (block === NO_EVENT || allocated[block] === NO_EVENT) {
+        continue;
+      }
+      const bytes = size[block] ?? 0;
+      const request = freeRequested[block];
+      if (action[row] === Action.alloc) {
+        visit(block, bytes);
+      } else if (request === row || request === NO_EVENT) {
+        visit(block, -bytes);
+      }
     }
-    const size = this.size[block] ?? 0;
-    if (action[row] === Action.alloc) {
-      return size;
-    }
-    const request = this.freeRequested[block];
-    return request === row || request === NO_EVENT ? -size : 0;
   }
 
   #take(events: MemoryEvents, row: number): number {

@@ -4,7 +4,7 @@ import type { Floats } from "./events.ts";
 
 export const PLACES = COLOURED + 1;
 /** Sums are kept before each of so many events; those after it are added up when asked for. */
-const SPACING = 64;
+const SPACING = 32;
 const NO_BYTES: Floats = new Float64Array(PLACES);
 
 /** The allocated bytes of each category after any event. */
@@ -68,13 +68,10 @@ export class CategoryLevels {
     const { groups, ofGroup } = this.#categories;
     const { blocks, events } = groups.timeline;
     const { ofBlock } = groups;
-    for (let row = first; row < last; row += 1) {
-      const change = blocks.allocatedChange(events, row);
-      if (change !== 0) {
-        const place = ofGroup[ofBlock[blocks.blockOf(row)] ?? 0] ?? COLOURED;
-        sums[place] = (sums[place] ?? 0) + change;
-      }
-    }
+    blocks.changesIn(events, first, last, (block, bytes) => {
+      const place = ofGroup[ofBlock[block] ?? 0] ?? COLOURED;
+      sums[place] = (sums[place] ?? 0) + bytes;
+    });
   }
 }
 

@@ -59,7 +59,7 @@ export class Levels {
     }
     const size = blocks.size[block] ?? 0;
     const requested = events.requestedSize[begun] ?? 0;
-    now.allocated += blocks.allocatedChange(events, row);
+    blocks.changesIn(events, row, row + 1, this.#allocate);
     if (action === Action.alloc) {
       now.active += size;
       now.requested += requested;
@@ -68,6 +68,10 @@ export class Levels {
       now.requested -= requested;
     }
   }
+
+  readonly #allocate = (_: number, bytes: number): void => {
+    this.#now.allocated += bytes;
+  };
 
   #notePeak(row: number, initialCount: number): void {
     const earliest = Math.max(initialCount - 1, 0);
