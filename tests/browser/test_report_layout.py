@@ -87,15 +87,15 @@ def test_a_name_that_turns_text_around_turns_no_number_beside_it(page, tmp_path)
 def test_the_arrow_keys_choose_a_tab_and_tab_leads_into_it(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
-    page.get_by_role("tab", name="Allocations").focus()
+    page.get_by_role("tab", name="Lines").focus()
     page.keyboard.press("ArrowRight")
     for _ in range(5):
         page.keyboard.press("Tab")
 
     chosen = page.get_by_role("tab", selected=True)
-    assert chosen.inner_text() == "Kernels"
+    assert chosen.inner_text() == "Allocations"
     focused = page.evaluate("document.activeElement.closest('[data-panel]').dataset.panel")
-    assert focused == "kernels"
+    assert focused == "allocations"
     panel = page.get_by_role("tabpanel").locator("visible=true")
     assert panel.get_attribute("id") == chosen.get_attribute("aria-controls")
 
