@@ -19,7 +19,7 @@ _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Launches", "kernel_count", format_count),
     ("Copies", "copy_ns", format_duration),
     ("Host waits", "wait_ns", format_duration),
-    ("Idle caused", "idle_ns", format_duration),
+    ("Idle before", "idle_ns", format_duration),
 )
 
 
