@@ -84,7 +84,7 @@ def allocated(page: Page) -> str:
 
 def select_a_block(page: Page) -> str:
     """Click on the segment map until a block is selected, and return its description."""
-    selected = page.get_by_role("region", name="Selected")
+    selected = page.locator(".gpuviz-selected")
     for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3):
         page.mouse.click(*point(page, MAP, 0.5, share))
         if "Block of" in selected.inner_text():
