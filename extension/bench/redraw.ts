@@ -1,21 +1,24 @@
 // Prints the time to rasterize the charts of a large recording, by zoom: node bench/redraw.ts
 import { seeded } from "../testing/seeded.ts";
+import { allocationStack } from "../src/model/allocation_stack.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";
+import { CategoryLevels } from "../src/model/category_levels.ts";
 import { columnExtremes, columnLargest, columnRows } from "../src/model/decimation.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
 import { Action } from "../src/model/events.ts";
-import { LEVEL_NAMES } from "../src/model/levels.ts";
 import { eventsOf, type EventRow } from "../testing/random_program.ts";
 import { SpanStack } from "../src/model/span_stack.ts";
 import { paintLane } from "../src/render/lane_raster.ts";
 import { clearedRaster, createRaster, paintRects } from "../src/render/raster.ts";
+import { paintStack } from "../src/render/stack_raster.ts";
 import { MapPlaces } from "../src/view/map_layers.ts";
 
 const BLOCKS = 1_000_000;
 const ACTIVITIES = 1_000_000;
 const STREAMS = 8;
 const WIDTH_PX = 1400;
+const LEVELS_PX = 228;
 const MAP_PX = 440;
 const LANE_PX = 32;
 const LENGTH_NS = 60e9;
@@ -68,17 +71,24 @@ const timeline = new DeviceTimeline(eventsOf(randomEvents()), LENGTH_NS);
 const groups = new BlockGroups(timeline, "stack");
 groups.extend();
 const categories = categorize(groups, String, "rest");
+const beganLevels = performance.now();
+const levels = new CategoryLevels(categories);
+const levelsMs = performance.now() - beganLevels;
+const most = timeline.lines.reserved.largestIn(0, timeline.events.count);
 const lanes = Array.from({ length: STREAMS }, (_, stream) => randomLane(stream + 7));
 const colours = Array.from({ length: 13 }, (_, place) => 0xff000000 + place * 0x101010);
 const palette = { fill: colours, edge: colours, pattern: colours.map((_, place) => place % 7) };
 const places = new MapPlaces();
 
+let levelsRaster = createRaster(WIDTH_PX, LEVELS_PX);
+
 function redrawLevels(from: number, to: number): void {
-  const rows = columnRows(timeline.events.timeNs, from, to, WIDTH_PX);
-  for (const name of LEVEL_NAMES) {
-    const reduce = name === "reserved" || name === "allocated" ? columnExtremes : columnLargest;
-    reduce(timeline.lines[name], rows);
-  }
+  const ends = columnRows(timeline.events.timeNs, from, to, WIDTH_PX);
+  columnExtremes(timeline.lines.reserved, ends);
+  columnLargest(timeline.lines.active, ends);
+  const stack = allocationStack(timeline, categories, levels, { from, to }, ends);
+  levelsRaster = clearedRaster(levelsRaster, WIDTH_PX, LEVELS_PX);
+  paintStack(levelsRaster, stack, LEVELS_PX / most, colours, { ...palette, light: colours });
 }
 
 let mapRaster = createRaster(WIDTH_PX, MAP_PX);
@@ -95,9 +105,11 @@ function redrawLanes(from: number, to: number): void {
   lanes.forEach((stack, lane) => {
     for (const row of stack.rows) {
       const { share, span } = row.columns(from, to, WIDTH_PX);
+      const { kind } = row;
+      const placeOf = (shown: number): number => kind[shown] ?? 0;
       const fromY = lane * LANE_PX;
       const toY = fromY + LANE_PX;
-      paintLane(laneRaster, { fromY, toY, share, span, kind: row.kind, firstId: 0 }, palette);
+      paintLane(laneRaster, { fromY, toY, share, span, placeOf, firstId: 0 }, palette);
     }
   });
 }
@@ -105,6 +117,7 @@ function redrawLanes(from: number, to: number): void {
 const parts = { levels: redrawLevels, map: redrawMap, lanes: redrawLanes };
 const all: number[] = [];
 console.log(`${timeline.blocks.count} blocks, ${ACTIVITIES} activities, ${WIDTH_PX} x 700; ms`);
+console.log(`sums of ${timeline.events.count} events by category: ${levelsMs.toFixed(0)} ms`);
 console.log(
   "zoom".padStart(9),
   ...[...Object.keys(parts), "all", "worst"].map((name) => name.padStart(8)),

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.figures.style import ORANGE, bars, bytes_scale
+from gpuviz.figures.palette import COPIES
+from gpuviz.figures.style import bars, bytes_scale
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def copies_figure(recording: "Recording") -> "go.Figure":
         x=[row["bytes"] / scale for row in rows],
         orientation="h",
         name="copies",
-        marker={"color": ORANGE},
+        marker={"color": [COPIES[row["copy_kind"] or ""] for row in rows]},
         text=[_bandwidth(row) for row in rows],
         customdata=[
             [

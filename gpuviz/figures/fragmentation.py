@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
-from gpuviz.figures.style import BLUE, GREY, ORANGE, bytes_scale, figure, seconds_scale
+from gpuviz.figures.palette import ALLOCATED, FREE, RESERVED
+from gpuviz.figures.style import bytes_scale, figure, seconds_scale
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -37,9 +38,9 @@ def fragmentation_figure(recording: "Recording", device: int | None = None) -> "
         hovermode="x unified",
     )
     lines = (
-        ("reserved", "reserved", GREY, "dash"),
-        ("allocated", "allocated", BLUE, "solid"),
-        ("largest_free", "largest free block", ORANGE, "dot"),
+        ("reserved", "reserved", RESERVED, "dash"),
+        ("allocated", "allocated", ALLOCATED, "solid"),
+        ("largest_free", "largest free block", FREE, "dot"),
     )
     for column, name, colour, dash in lines:
         values = columns[column]

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.state import state_at
-from gpuviz.figures.style import BLUE, bytes_scale, figure
+from gpuviz.figures.palette import FREE
+from gpuviz.figures.style import bytes_scale, figure
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def free_blocks_figure(
     made.add_bar(
         x=[f"{format_bytes(1 << power)} to {format_bytes(2 << power)}" for power in powers],
         y=[total / scale for total in sums],
-        marker={"color": BLUE},
+        marker={"color": FREE},
         text=[format_count(len(totals[power])) for power in powers],
         hovertemplate=f"%{{x}}: %{{text}} blocks, %{{y:.3~f}} {unit}<extra></extra>",
         name="free blocks",

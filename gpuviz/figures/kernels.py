@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.figures.style import GREEN, MOST_BARS, bars, escaped, seconds_scale
+from gpuviz.figures.palette import KERNEL
+from gpuviz.figures.style import MOST_BARS, bars, escaped, seconds_scale
 from gpuviz.quantities import format_count, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def kernels_figure(recording: "Recording") -> "go.Figure":
         x=[row["total_ns"] / scale for row in rows],
         orientation="h",
         name="kernels",
-        marker={"color": GREEN},
+        marker={"color": KERNEL},
         customdata=[
             [
                 escaped(row["name"][:_LONGEST_NAME]),

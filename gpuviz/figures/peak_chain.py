@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.figures.style import BLUE, GREY, ORANGE, bars, bytes_scale
+from gpuviz.figures.palette import ALLOCATED, RESERVED
+from gpuviz.figures.style import bars, bytes_scale
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-_COLOURS = {"program": BLUE, "allocator": ORANGE}
+_COLOURS = {"program": ALLOCATED, "allocator": RESERVED}
 
 
 def peak_chain_figure(recording: "Recording", device: int | None = None) -> "go.Figure":
@@ -30,7 +31,7 @@ def peak_chain_figure(recording: "Recording", device: int | None = None) -> "go.
         orientation="h",
         y=list(range(len(rows))),
         x=[(row["bytes"] - row["added"]) / scale for row in rows],
-        marker_color=GREY,
+        marker_color=RESERVED,
         opacity=0.3,
         hoverinfo="skip",
         showlegend=False,

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.figures.style import BLUE, MOST_BARS, ORANGE, bars, bytes_scale, escaped
+from gpuviz.figures.palette import ALLOCATED
+from gpuviz.figures.style import MOST_BARS, bars, bytes_scale, escaped
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def sites_figure(
         x=[row[column] / scale for row in rows],
         orientation="h",
         name=by,
-        marker={"color": BLUE if by == "peak" else ORANGE},
+        marker={"color": ALLOCATED},
         customdata=[
             [escaped(row["site"]), format_bytes(row[column]), format_count(row[count])]
             for row in rows

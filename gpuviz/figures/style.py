@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's colours, which colour-blind people can distinguish.
-BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
-GREY = "#8a8f98"
 # Equal contrast on white and on JupyterLab's dark background.
 TEXT = "#747a84"
 

@@ -211,14 +211,16 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
     numbers = np.array([int(cell[1]) if cell else 0 for cell in cells], np.int32)
     installed = np.array([is_installed(name) for name in files.dictionary.to_pylist()], np.uint8)
     places = files.indices.to_numpy()
+    unknown = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""])
     columns = {
         "id": np.arange(1, count + 1, dtype=np.uint32),
         "name": known.take(pa.array(snapshot.frame_names)).dictionary_encode(),
         "filename": files,
         "line": lines,
         "cell": numbers[places] if count else np.zeros(0, np.int32),
-        "source": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""]),
+        "source": unknown,
         "installed": installed[places] if count else np.zeros(0, np.uint8),
+        "assigned": unknown,
     }
     return pa.table(columns, schema=schemas()["frames"])
 

@@ -5,6 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording.tables import DICTIONARIES
 
@@ -26,24 +27,17 @@ _LANE_GAP = 4
 _MOST_LANES = 8
 _LONGEST_NAME = 22
 
-# Readable on white, the background of the picture everywhere.
-_COLOURS = {
-    "allocated": "#6ca3d8",
-    "kernel": "#2e9d6b",
-    "copy": "#d9822b",
-    "memset": "#9b6fc9",
-}
 _LINE = "#8a8f98"
 _TEXT = "#26292e"
 
-# Shapes in a lane: class, top and height. They differ not only by colour.
+# Shapes in a lane: class, top, height and colour. They differ not only by colour.
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
 _SHAPES = {
-    "kernel": (0, _LANE_HEIGHT),
-    "copy": (0, _LANE_HEIGHT // 2),
-    "copy out": (_LANE_HEIGHT // 2, _LANE_HEIGHT // 2),
-    "memset": (_LANE_HEIGHT // 2 - 1, 3),
+    "kernel": (0, _LANE_HEIGHT, KERNEL),
+    "copy": (0, _LANE_HEIGHT // 2, COPIES["host_to_device"]),
+    "copy out": (_LANE_HEIGHT // 2, _LANE_HEIGHT // 2, COPIES["device_to_host"]),
+    "memset": (_LANE_HEIGHT // 2 - 1, 3, MEMSET),
 }
 
 
@@ -121,10 +115,7 @@ def _levels(
     bottom = top + _LEVELS_HEIGHT
     heights = [(column * (_LEVELS_HEIGHT / highest)).round(1) for column in (allocated, reserved)]
     area = _steps(heights[0], bottom)
-    yield (
-        f'<path class="allocated" fill="{_COLOURS["allocated"]}" '
-        f'd="M{_GUTTER} {bottom}{area}V{bottom}Z"/>'
-    )
+    yield (f'<path class="allocated" fill="{ALLOCATED}" d="M{_GUTTER} {bottom}{area}V{bottom}Z"/>')
     if reserved.max() > 0:
         line = _steps(heights[1], bottom)
         yield (
@@ -244,13 +235,13 @@ def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterat
         f'x2="{_GUTTER + _COLUMNS}" y1="{top + _LANE_HEIGHT}" y2="{top + _LANE_HEIGHT}"/>'
     )
     for shape, runs in columns_of.items():
-        offset, height = _SHAPES[shape]
+        offset, height, colour = _SHAPES[shape]
         path = "".join(
             f"M{_GUTTER + begin} {top + offset}h{length}v{height}h-{length}z"
             for begin, length in runs.tolist()
         )
         part = shape.split()[0]
-        yield f'<path class="{part}" fill="{_COLOURS[part]}" d="{path}"/>'
+        yield f'<path class="{part}" fill="{colour}" d="{path}"/>'
 
 
 def _stream_names(recording: "Recording") -> dict[int, str]:

@@ -9,7 +9,7 @@ from gpuviz.out_of_memory.verdict_text import remedies
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
-from gpuviz.report.markup import table
+from gpuviz.report.markup import facts_list, panel, table
 from gpuviz.report.page import embedded, filled, policy, static
 
 if TYPE_CHECKING:
@@ -47,11 +47,17 @@ def build_page(
         "verdict": escape(failed.summary),
         "help": "\n".join(f"<li>{escape(each)}</li>" for each in remedies(failed)),
         "notes": notes,
-        "numbers": _numbers(failed),
-        "facts": _facts(recording, failed),
-        "stack": frames_list(recording, failed.stack),
-        "sites": holders_table(recording, failed.device, names),
-        "free": _free_table(failed) + _obstacle(recording, failed),
+        "request": panel("Request", _numbers(failed) + _request(recording, failed), slug="request"),
+        "sites": panel(
+            "Allocated memory by line",
+            holders_table(recording, failed.device, names),
+            slug="allocated",
+        ),
+        "free": panel(
+            "Memory by pool and stream",
+            _free_table(failed) + _obstacle(recording, failed),
+            slug="pools",
+        ),
         "device": str(failed.device),
         "recording": embedded(recording),
         "script": script,
@@ -90,11 +96,12 @@ def _numbers(failed: "OutOfMemory") -> str:
             "the new segment",
         ),
     ]
-    return "\n".join(
+    entries = "\n".join(
         f'<div class="gpuviz-number"><dt>{name}</dt><dd class="gpuviz-number__value">{value}</dd>'
         f'<dd class="gpuviz-number__detail">{detail}</dd></div>'
         for name, value, detail in numbers
     )
+    return f'<dl class="gpuviz-numbers">\n{entries}\n</dl>'
 
 
 def _known(size: int | None) -> str:
@@ -107,7 +114,7 @@ def _others(failed: "OutOfMemory") -> str:
     return f"{format_bytes(failed.other_processes)} by other processes"
 
 
-def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
+def _request(recording: "Recording", failed: "OutOfMemory") -> str:
     manifest = recording.manifest
     threads = recording.table("threads").to_pylist()
     thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
@@ -121,9 +128,12 @@ def _facts(recording: "Recording", failed: "OutOfMemory") -> str:
         "Settings": manifest.settings or "defaults",
         "Recording started": began(recording),
     }
-    return "\n".join(
-        f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items() if text
+    about = (
+        "<p>This page works offline and contains the recording up to the failure: "
+        "<code>gpuviz.load</code> returns it. Times are relative to the start of the recording.</p>"
     )
+    stack = frames_list(recording, failed.stack)
+    return f"{facts_list(facts)}\n<h4>Call stack of the request</h4>\n{stack}\n{about}"
 
 
 def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:

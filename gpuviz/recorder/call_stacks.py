@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from gpuviz.quantities import format_counted
 from gpuviz.recording.escaping import as_unicode
-from gpuviz.recording.implied_columns import is_installed, user_frame
+from gpuviz.recording.implied_columns import assigned_names, is_installed, user_frame
 
 # Modules that run the user's code.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
@@ -48,6 +48,7 @@ class FrameRow(TypedDict):
     cell: int
     source: str
     installed: int
+    assigned: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class _Code:
                 cell=0,
                 source="",
                 installed=1,
+                assigned="",
             )
         line = _line(self.code, instruction)
         source = linecache.getline(self.code.co_filename, line).strip()
@@ -85,6 +87,7 @@ class _Code:
             cell=self.cell,
             source=as_unicode(source),
             installed=int(is_installed(self.filename)),
+            assigned=as_unicode(assigned_names(source)),
         )
 
 

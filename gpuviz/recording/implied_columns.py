@@ -1,8 +1,9 @@
-"""Columns computed from other columns: a stack's user frame, a copy's host memory."""
+"""Columns computed from other columns: what a line assigns to, a copy's host memory."""
 
 import re
 from functools import lru_cache
 from itertools import product
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recording.arrays import coded
@@ -20,6 +21,12 @@ _INSTALLED = re.compile(
     r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
 )
 
+_NAME = r"\*?[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_ASSIGNMENT = re.compile(
+    rf"\s*\(?\s*({_NAME}(?:\s*,\s*{_NAME})*)\s*,?\s*\)?\s*(?::[^=]*)?(\s*)=(?!=)(.*)",
+    re.DOTALL,
+)
+
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "source"]
 _HOST_MEMORIES = DICTIONARIES["activities", "host_memory"]
@@ -29,6 +36,24 @@ _HOST_MEMORIES = DICTIONARIES["activities", "host_memory"]
 def is_installed(filename: str) -> bool:
     """Return whether a file belongs to Python or to an installed package."""
     return _INSTALLED.search(filename) is not None
+
+
+@lru_cache(maxsize=1 << 14)
+def assigned_names(source: str) -> str:
+    """Return what a line assigns to, as ``labels, found``; empty if that is nothing with a name.
+
+    Attributes are without their object. Parts of objects, as in ``a[0] = ...``, have no name, and
+    nor has what ``a += ...`` changes. A line may be a part of a statement: ``dtype=float,`` is an
+    argument.
+    """
+    found = _ASSIGNMENT.match(source)
+    if found is None:
+        return ""
+    names = [name.strip(" *").rpartition(".")[2] for name in found[1].split(",")]
+    value = found[3].rstrip()
+    is_argument = not found[2] and value == value.lstrip() and value.endswith(",")
+    is_closing = sum(map(value.count, "([{")) < sum(map(value.count, ")]}"))
+    return "" if is_argument or is_closing or any(map(iskeyword, names)) else ", ".join(names)
 
 
 def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> int:
@@ -65,6 +90,15 @@ def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
     names = filenames.dictionary.to_pylist()
     by_name = pa.array([int(is_installed(name)) for name in names], pa.uint8())
     return by_name.take(filenames.indices)
+
+
+def with_assigned(frames: "pa.Table") -> "pa.Table":
+    """Return ``frames`` with the column ``assigned`` recomputed from its other columns."""
+    import pyarrow as pa
+
+    names = [assigned_names(source) for source in frames["source"].to_pylist()]
+    values = pa.array(names, pa.utf8()).dictionary_encode()
+    return _with_column(frames, "frames", "assigned", values)
 
 
 def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":

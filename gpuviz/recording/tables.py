@@ -99,7 +99,12 @@ DEFAULTS = {
 }
 
 # Columns computed from other columns if a file lacks them, or lacks some of their values.
-IMPLIED = (("frames", "installed"), ("stacks", "user_frame"), ("activities", "host_memory"))
+IMPLIED = (
+    ("frames", "installed"),
+    ("frames", "assigned"),
+    ("stacks", "user_frame"),
+    ("activities", "host_memory"),
+)
 
 # Columns of ids, and the table that each id other than 0 refers to.
 REFERENCES = (
@@ -174,7 +179,8 @@ def schemas() -> "dict[str, pa.Schema]":
       outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
-      is 1 if the file belongs to Python or to an installed package, else 0.
+      is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
+      names that the line assigns to, empty if it does not or if ``source`` is empty.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
@@ -237,6 +243,7 @@ _COLUMNS = {
         "cell": "int32",
         "source": "text",
         "installed": "uint8",
+        "assigned": "text",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
     "clock_snapshots": {

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.recording.arrays import empty
 from gpuviz.recording.implied_columns import (
+    with_assigned,
     with_host_memories,
     with_installed,
     with_user_frames,
@@ -49,6 +50,8 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     }
     if "installed" not in conforming["frames"].schema.names:
         conforming["frames"] = with_installed(conforming["frames"])
+    if "assigned" not in conforming["frames"].schema.names:
+        conforming["frames"] = with_assigned(conforming["frames"])
     if "user_frame" not in conforming["stacks"].schema.names:
         conforming["stacks"] = with_user_frames(conforming["stacks"], conforming["frames"])
     if "host_memory" not in conforming["activities"].schema.names:

@@ -30,12 +30,12 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
         if not row["filename"]:
             # The number of frames that were left out.
             row["name"] = row["name"] if _LEFT_OUT.fullmatch(row["name"]) else "unknown function"
-            row["source"] = ""
+            row["source"] = row["assigned"] = ""
             continue
         frame = Frame(row["name"], row["filename"], row["line"], row["cell"], row["source"])
         function = functions.setdefault((frame.filename, frame.name), len(functions) + 1)
         file = files.setdefault(frame.filename, len(files) + 1)
         row["name"] = f"function {function}"
         row["filename"] = f"{'/site-packages/' if frame.is_installed else ''}file {file}"
-        row["source"] = ""
+        row["source"] = row["assigned"] = ""
     return {"frames": pa.Table.from_pylist(rows, schema=schemas()["frames"])}

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.quantities import format_bytes
-from gpuviz.report.markup import bar, table
+from gpuviz.report.markup import BAR_HEADING, bar, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ def waterfall(chain: "pa.Table") -> str:
     if not largest:
         return ""
     body = "\n".join(_row(row, largest) for row in rows)
-    names = ("Level", "Bytes", "Added", "By", "")
+    names = ("Level", "Bytes", "Added", "By", BAR_HEADING)
     head = "".join(f"<th>{name}</th>" for name in names)
     shown = table("Peak of memory", head, body)
     return f'<h3>Peak of memory</h3>\n<div class="gpuviz-waterfall">{shown}</div>'

@@ -8,7 +8,7 @@ from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.markup import bar, panel, table, with_code
+from gpuviz.report.markup import BAR_HEADING, bar, panel, table, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ _HEADINGS = (
     "Settings",
     "Reserved",
     "Change",
-    "",
+    BAR_HEADING,
     "Allocated",
     "Unused",
     "Failed",

@@ -66,7 +66,7 @@ tables = {
     "kernels": recording.kernels(),
     "copies": recording.copies(),
     "waits": recording.synchronizations("line"),
-    "lines": recording.sites("line", device=0),
+    "allocations": recording.sites("line", device=0),
 }
 print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
 """,
@@ -75,7 +75,7 @@ COLUMNS = {
     "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
     "copies": ["total_ns", "bytes", "count", "median_ns", "bytes_per_second"],
     "waits": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
-    "lines": ["live_bytes"],
+    "allocations": ["live_bytes"],
 }
 
 
@@ -167,8 +167,8 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
 
 def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook):
     start(notebook)
-    open_tab(notebook, "lines")
-    notebook.locator("[data-panel=lines] summary").first.click()
+    open_tab(notebook, "allocations")
+    notebook.locator("[data-panel=allocations] summary").first.click()
     open_tab(notebook, "copies")
     heading = notebook.locator("[data-panel=copies] th").nth(3)
     heading.get_by_role("button").click()
@@ -180,7 +180,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
         arg=before[0],
     )
     later = [int(row[3]) for row in cells(notebook, "copies")]
-    was_open = notebook.locator("[data-panel=lines] details[open]").count()
+    was_open = notebook.locator("[data-panel=allocations] details[open]").count()
     heading.get_by_role("button").focus()
     notebook.wait_for_timeout(700)
     has_focus = notebook.evaluate("document.activeElement.closest('th') !== null")

@@ -3,6 +3,7 @@
 import pytest
 
 import gpuviz
+from tests.browser.test_report import open_tab
 
 pytestmark = pytest.mark.browser
 
@@ -31,5 +32,12 @@ def test_the_page_opens_with_its_verdict_and_the_timeline(page, failed):
     assert page.locator(".gpuviz-plot").count() > 1
     assert "failed.<locals>" not in page.title()
     assert "after event 19 of 19 (oom, 200 MiB" in page.locator(".gpuviz-moment").inner_text()
+    assert page.get_by_role("tab", selected=True).inner_text() == "Request"
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    open_tab(page, "allocated")
     assert page.get_by_role("region", name="Lines that held memory").is_visible()
-    assert page.locator("summary").first.inner_text().startswith("held = [gpu.empty(100 * MIB)")
+    assert (
+        page.locator("summary:visible")
+        .first.inner_text()
+        .startswith("held = [gpu.empty(100 * MIB)")
+    )

@@ -75,6 +75,29 @@ def test_pointing_at_the_levels_reads_out_the_values_there(page, recording, tmp_
     assert f"{6 * MIB:,} B" in level(page, "allocated")
 
 
+def test_pointing_at_a_band_lists_what_is_allocated_and_a_click_selects_its_block(
+    page, recording, tmp_path
+):
+    open_report(page, recording, tmp_path)
+    tooltip = page.locator(".gpuviz-tooltip")
+
+    for height in range(30, 100, 4):
+        page.mouse.move(*point(page, LEVELS, 250 / 600, height / 100))
+        if "main ◂" in tooltip.inner_text():
+            break
+    lines = [re.sub(r"\s+", " ", line).strip() for line in tooltip.inner_text().splitlines()]
+    page.mouse.click(*point(page, LEVELS, 250 / 600, height / 100))
+
+    assert re.fullmatch(r"2(49|50)\.\d µs: 12\.0 MiB allocated", lines[0])
+    assert lines[1:] == [
+        "6.00 MiB 50 % train.py:12 x",
+        "4.00 MiB 33 % main.py:34 main ◂",
+        "2.00 MiB 17 % no call stack",
+        "main.py:34 main · 4.00 MiB: click to select",
+    ]
+    assert "Block of 4.00 MiB" in page.locator(".gpuviz-selected").inner_text()
+
+
 def test_pointing_at_a_block_names_its_lines(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     tooltip = page.locator(".gpuviz-tooltip")
@@ -151,21 +174,30 @@ def test_the_charts_work_from_the_keyboard(page, recording, tmp_path):
 
 def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    legend = page.locator(".gpuviz-legend").first
-    by_line = legend.inner_text()
+    entries = page.locator(".gpuviz-legend").first.locator("li")
+    by_line = [entry.get_attribute("title") for entry in entries.all()]
+    shares = entries.all_inner_texts()
 
     page.get_by_label("Colour by").select_option("stream")
 
-    assert "train.py:12 train.py" in by_line
-    assert "main.py:34 main" in by_line
-    assert legend.inner_text().splitlines()[0] == "train.py"
+    assert by_line == [
+        "train.py:12 x = train.py: 6.00 MiB at the peak",
+        "main.py:34 run(): 4.00 MiB at the peak",
+        "no call stack: 2.00 MiB at the peak",
+    ]
+    assert [" ".join(text.split()) for text in shares] == [
+        "6.00 MiB, 50 % train.py:12 x",
+        "4.00 MiB, 33 % main.py:34 main",
+        "2.00 MiB, 17 % no call stack",
+    ]
+    assert entries.first.get_attribute("title") == "train.py: 12.0 MiB at the peak"
 
 
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     places = page.locator(".gpuviz-sites summary .gpuviz-table__call-site")
 
-    page.get_by_role("button", name="At the end").click()
+    open_tab(page, "allocations").get_by_role("button", name="At the end").click()
     descending = places.all_inner_texts()
     page.get_by_role("button", name="At the end").click()
 

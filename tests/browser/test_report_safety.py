@@ -24,7 +24,7 @@ PAYLOADS = {
     "address": "<a href=javascript:window.hacked=1>x</a>",
     "template": "{{script}}{{recording}}${window.hacked=1}",
     "comment": "--><script>window.hacked=1</script><!--",
-    "lines": "a\u2028window.hacked=1\u2029\r\n<b>",
+    "allocations": "a\u2028window.hacked=1\u2029\r\n<b>",
     "meta": "<meta http-equiv=refresh content='0;url=https://example.org'>",
     "base": "<base href='https://example.org/'>",
     "entity": "&lt;img src=x onerror=window.hacked=1&gt;&#60;b&#62;",
@@ -50,7 +50,7 @@ def look_everywhere(page: Page) -> None:
         for share in (0.3, 0.6):
             page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
             page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
-    for name in ("lines", "kernels"):
+    for name in ("allocations", "kernels"):
         if page.locator(f"[role=tab][data-tab={name}]").is_visible():
             for link in open_tab(page, name).locator(".gpuviz-link").all()[:2]:
                 link.click()
@@ -58,8 +58,8 @@ def look_everywhere(page: Page) -> None:
     page.locator(".gpuviz-search__field").fill("a")
     page.wait_for_timeout(200)
     page.locator(".gpuviz-search__field").fill("")
-    if page.locator("[role=tab][data-tab=lines]").is_visible():
-        open_tab(page, "lines")
+    if page.locator("[role=tab][data-tab=allocations]").is_visible():
+        open_tab(page, "allocations")
         page.get_by_role("button", name="Icicle").click()
         for call in page.locator(".gpuviz-icicle__call").all()[:3]:
             call.hover()

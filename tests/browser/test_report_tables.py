@@ -76,6 +76,7 @@ def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tm
     path = whole.report(tmp_path / "run.html")
     page.goto(f"{path.as_uri()}#t={start}-{end}")
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    open_tab(page, "kernels")
     page.get_by_label("only the window").check()
 
     window = whole.window(start, end)
@@ -153,7 +154,7 @@ def check_lines(page: Page, recorded: Recording) -> None:
         for row in recorded.sites("line", at="end", device=device).to_pylist()
     }
 
-    shown = {tuple(row) for row in cells(page, "lines")}
+    shown = {tuple(row) for row in cells(page, "allocations")}
 
     assert shown == {
         (
@@ -253,6 +254,7 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
     recorded = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
     open_tables(page, recorded, tmp_path)
 
+    open_tab(page, "allocations")
     page.get_by_role("button", name="Icicle").click()
     calls = page.locator(".gpuviz-icicle__call")
     whole = calls.first.get_attribute("aria-label")
@@ -274,7 +276,7 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
 def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_path):
     open_tables(page, make_recording(), tmp_path)
 
-    page.locator("[data-panel=lines] summary").first.click()
+    open_tab(page, "allocations").locator("summary").first.click()
     page.get_by_role("button", name="Show its largest block in the charts").first.click()
 
     stacks = page.locator(".gpuviz-stack").first.inner_text()
@@ -287,7 +289,7 @@ def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
     recorded = make_recording(small_program()[:5])
     open_tables(page, recorded, tmp_path)
 
-    rows = {row[0]: row for row in cells(page, "lines")}
+    rows = {row[0]: row for row in cells(page, "allocations")}
 
     at_end = {
         row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuviz import server
+from gpuviz.figures import palette
 from gpuviz.notebook import panel
 from gpuviz.recording import derived, tables
 
@@ -77,6 +78,25 @@ def test_enumerations_of_the_native_core_are_in_the_order_of_the_words(file, nam
     members = re.findall(r"\w+", found)
 
     assert [CPP_WORDS.get(each, each) for each in members] == list(ENUMERATIONS[file, name])
+
+
+def test_charts_have_the_colours_of_the_dashboard():
+    light = (TYPESCRIPT / "view/theme.css").read_text().partition("@media")[0]
+    spans = re.findall(r"(\w+):", literal("model/span_kinds.ts", "TEXTS"))
+    colours = dict(re.findall(r"--gpuviz-([\w-]+): (#\w{6});", light))
+    kinds = {word: colours[f"kind-{place}"] for place, word in enumerate(spans)}
+    copies = tables.DICTIONARIES["activities", "copy_kind"]
+    camel = {word: re.sub(r"_(\w)", lambda found: found[1].upper(), word) for word in copies}
+
+    assert (colours["allocated"], colours["reserved"]) == (palette.ALLOCATED, palette.RESERVED)
+    assert (colours["cached-edge"], kinds["kernel"]) == (palette.FREE, palette.KERNEL)
+    assert kinds["memset"] == palette.MEMSET
+    assert {
+        word: kinds["deviceToDevice" if word == "peer_to_peer" else camel[word]]
+        if word == "peer_to_peer" or camel[word] in kinds
+        else kinds["otherCopy"]
+        for word in copies
+    } == palette.COPIES
 
 
 def test_memories_of_all_tables_are_the_same():

@@ -1,7 +1,7 @@
 import { GrowingFloats, GrowingWholes, type Wholes } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { countBelow } from "../base/search.ts";
-import { activeAfter, originOf } from "./blocks.ts";
+import { activeAfter, isAllocatedAfter, NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 
 const KIB = 1024;
@@ -14,7 +14,7 @@ export type GroupedBy = "stack" | "stream" | "pool" | "size" | "age";
 
 /** The blocks of a timeline, in groups that have the same id or the same step. */
 export class BlockGroups {
-  readonly #timeline: DeviceTimeline;
+  readonly timeline: DeviceTimeline;
   readonly #by: GroupedBy;
   readonly #groupOfId = new NumberMap();
   readonly #ids: number[] = [];
@@ -24,13 +24,13 @@ export class BlockGroups {
   #bytesAtPeak = new Float64Array();
 
   constructor(timeline: DeviceTimeline, by: GroupedBy) {
-    this.#timeline = timeline;
+    this.timeline = timeline;
     this.#by = by;
   }
 
   /** Takes in the blocks that were added since the last call. */
   extend(): void {
-    const { blocks } = this.#timeline;
+    const { blocks } = this.timeline;
     for (let block = this.#ofBlock.length; block < blocks.count; block += 1) {
       const group = this.#groupOf(this.#idOf(block));
       this.#ofBlock.push(group);
@@ -43,6 +43,15 @@ export class BlockGroups {
     return this.#ids;
   }
 
+  /** The group of an id, or NOTHING. */
+  groupOfId(id: number): number {
+    return this.#groupOfId.get(id);
+  }
+
+  groupOf(block: number): number {
+    return this.#ofBlock.at(block);
+  }
+
   /** The group of each block. */
   get ofBlock(): Wholes {
     return this.#ofBlock.view();
@@ -53,28 +62,31 @@ export class BlockGroups {
     return this.#totalBytes.at(group);
   }
 
-  /** For each group the bytes of its blocks that existed when most was allocated. */
+  /** For each group the bytes allocated in its blocks when most was allocated. */
   bytesAtPeak(): Float64Array<ArrayBuffer> {
-    const { blocks, events, peak } = this.#timeline;
+    const { blocks, events, peak } = this.timeline;
     if (this.#peak !== peak) {
       this.#peak = peak;
       this.#bytesAtPeak = new Float64Array(this.#ids.length);
       for (const block of activeAfter(blocks, events, peak)) {
-        const group = this.#ofBlock.at(block);
-        this.#bytesAtPeak[group] = (this.#bytesAtPeak[group] ?? 0) + (blocks.size[block] ?? 0);
+        const isKnown = blocks.allocated[block] !== NO_EVENT;
+        if (isKnown && isAllocatedAfter(blocks, block, peak)) {
+          const group = this.#ofBlock.at(block);
+          this.#bytesAtPeak[group] = (this.#bytesAtPeak[group] ?? 0) + (blocks.size[block] ?? 0);
+        }
       }
     }
     return this.#bytesAtPeak;
   }
 
   #idOf(block: number): number {
-    const { blocks, events } = this.#timeline;
+    const { blocks, events } = this.timeline;
     const by = this.#by;
     if (by === "size") {
       return countBelow(SIZE_LIMITS, blocks.size[block] ?? 0);
     }
     if (by === "age") {
-      const { fromNs, toNs } = this.#timeline.lifeOf(block);
+      const { fromNs, toNs } = this.timeline.lifeOf(block);
       return countBelow(AGE_LIMITS, toNs - fromNs);
     }
     return events[by][originOf(blocks, block)] ?? 0;

@@ -1,5 +1,5 @@
 import { Extents } from "../base/extents.ts";
-import { columnsOf } from "../base/growing.ts";
+import { columnsOf, GrowingIndices } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
 import { Action, type Indices, type MemoryEvents } from "./events.ts";
 import { PendingFrees } from "./pending_frees.ts";
@@ -27,23 +27,54 @@ export class Blocks extends columnsOf({
   readonly #live = new NumberMap();
   /** How many became known only when they were freed. */
   unannounced = 0;
-  #taken = 0;
+  readonly #ofRow = new GrowingIndices(16);
+
+  /** The block of the event at `row`, or NO_EVENT. */
+  blockOf(row: number): number {
+    return this.#ofRow.store[row] ?? NO_EVENT;
+  }
+
+  /** Reserves capacity for later events, half of which are allocations. */
+  reserveEvents(count: number): void {
+    this.#ofRow.reserve(count);
+    this.reserve(count >>> 1);
+  }
 
   /**
    * Joins each allocation with the free of the same address that follows it, in the events that
-   * were added since the last call. Returns the block of each of them, or NO_EVENT.
+   * were added since the last call.
    */
-  extend(events: MemoryEvents): Indices {
-    const first = this.#taken;
-    const blocks = new Int32Array(events.count - first);
-    for (let row = first; row < events.count; row += 1) {
-      blocks[row - first] = this.#take(events, row);
+  extend(events: MemoryEvents): void {
+    for (let row = this.#ofRow.length; row < events.count; row += 1) {
+      this.#ofRow.push(this.#take(events, row));
     }
-    this.#taken = events.count;
     this.show();
     this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
     this.pending.settle();
-    return blocks;
+  }
+
+  /** Calls `visit` with each change of what the program holds, for the rows in [first, last). */
+  changesIn(
+    { action }: MemoryEvents,
+    first: number,
+    last: number,
+    visit: (block: number, bytes: number) => void,
+  ): void {
+    const ofRow = this.#ofRow.store;
+    const { allocated, freeRequested, size } = this;
+    for (let row = first; row < last; row += 1) {
+      const block = ofRow[row] ?? NO_EVENT;
+      if (block === NO_EVENT || allocated[block] === NO_EVENT) {
+        continue;
+      }
+      const bytes = size[block] ?? 0;
+      const request = freeRequested[block];
+      if (action[row] === Action.alloc) {
+        visit(block, bytes);
+      } else if (request === row || request === NO_EVENT) {
+        visit(block, -bytes);
+      }
+    }
   }
 
   #take(events: MemoryEvents, row: number): number {

@@ -60,9 +60,7 @@ export function columnRows(timeNs: Floats, from: number, to: number, columns: nu
  */
 export function columnExtremes(line: LevelLine, rows: Indices): ColumnExtremes {
   return {
-    smallest: byColumn(rows, (row, next) =>
-      Math.min(line.levelBefore(row), line.smallestIn(row, next)),
-    ),
+    smallest: columnSmallest(line, rows),
     largest: columnLargest(line, rows),
     last: byColumn(rows, (_, next) => line.levelBefore(next)),
   };
@@ -71,6 +69,11 @@ export function columnExtremes(line: LevelLine, rows: Indices): ColumnExtremes {
 /** The largest level of each column alone. */
 export function columnLargest(line: LevelLine, rows: Indices): Floats {
   return byColumn(rows, (row, next) => Math.max(line.levelBefore(row), line.largestIn(row, next)));
+}
+
+/** The smallest level of each column alone. */
+export function columnSmallest(line: LevelLine, rows: Indices): Floats {
+  return byColumn(rows, (row, next) => Math.min(line.levelBefore(row), line.smallestIn(row, next)));
 }
 
 function byColumn(rows: Indices, valueOf: (row: number, next: number) => number): Floats {

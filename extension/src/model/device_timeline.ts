@@ -38,16 +38,16 @@ export class DeviceTimeline {
   extend(events: MemoryEvents, durationNs: number): void {
     this.events = events;
     this.endNs = Math.max(durationNs, this.endNs, events.timeNs[events.count - 1] ?? 0);
-    const blockOfRow = this.blocks.extend(events);
+    this.blocks.extend(events);
     this.segments.extend(events);
-    this.#levels.extend(events, this.blocks, blockOfRow);
+    this.#levels.extend(events, this.blocks);
     this.#place();
   }
 
   /** Makes room for events that will come, half of which are allocations. */
   reserve(events: number): void {
     this.#levels.reserve(events);
-    this.blocks.reserve(events >>> 1);
+    this.blocks.reserveEvents(events);
     this.#regions.reserve(events >>> 1);
   }
 

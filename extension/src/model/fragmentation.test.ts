@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { DeviceTimeline } from "./device_timeline.ts";
-import { fragmentationAfter, fragmentationSeries, sizeClasses } from "./fragmentation.ts";
+import { fragmentationAfter, sizeClasses } from "./fragmentation.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function program(seed: number, initialCount = 0): DeviceTimeline {
@@ -21,30 +21,6 @@ test("the parts of reserved memory add up to it after every event", () => {
     const free = found.pools.reduce((sum, pool) => sum + pool.free, 0);
     assert.equal(free, found.free);
   }
-});
-
-test("the series over time is that of each of its moments", () => {
-  const timeline = program(8, 20);
-  const series = fragmentationSeries(timeline, 0, timeline.endNs, 1000);
-  assert.equal(series[0]?.row, timeline.firstRow);
-  assert.equal(series.at(-1)?.row, timeline.events.count - 1);
-  for (const moment of series) {
-    const { free, largestFree } = fragmentationAfter(timeline, moment.row);
-    assert.equal(moment.free, free);
-    assert.equal(moment.largestFree, largestFree);
-  }
-});
-
-test("a series of a part has its first and last moment and no more than asked", () => {
-  const timeline = program(8);
-  const { timeNs } = timeline.events;
-  const [fromNs, toNs] = [timeNs[100] ?? 0, timeNs[250] ?? 0];
-
-  const series = fragmentationSeries(timeline, fromNs, toNs, 7);
-
-  assert.equal(series.length, 7);
-  assert.equal(series[0]?.timeNs, fromNs);
-  assert.equal(series.at(-1)?.timeNs, toNs);
 });
 
 test("sizes of free blocks are counted by powers of two", () => {

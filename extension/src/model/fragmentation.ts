@@ -1,14 +1,7 @@
-import { countAtMost } from "../base/search.ts";
-import { isAllocatedAfter, NO_EVENT } from "./blocks.ts";
+import { isAllocatedAfter } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
-import {
-  freeBytes,
-  isReserved,
-  segmentsHolding,
-  walkSegment,
-  type SegmentAtMoment,
-} from "./moment.ts";
+import { isReserved, walkSegment, type SegmentAtMoment } from "./moment.ts";
 
 /** A free block at a moment. */
 export interface FreeBlock {
@@ -149,69 +142,4 @@ export function sizeClasses(freeBlocks: readonly FreeBlock[]): SizeClass[] {
     known.bytes += bytes;
   }
   return [...classes.values()].sort((left, right) => right.fromBytes - left.fromBytes);
-}
-
-/** The free bytes in segments and the largest free block after an event. */
-export interface FreeMoment extends Pick<FreeSpace, "free" | "largestFree"> {
-  readonly row: number;
-  readonly timeNs: number;
-}
-
-/** At most `count` moments from one time to another, after events that are equally far apart. */
-export function fragmentationSeries(
-  timeline: DeviceTimeline,
-  fromNs: number,
-  toNs: number,
-  count: number,
-): FreeMoment[] {
-  const { blocks, events, segments } = timeline;
-  const active = new Set<number>();
-  const blockOf = new Int32Array(events.count).fill(NO_EVENT);
-  blocks.freeCompleted.forEach((row, block) => {
-    if (row !== NO_EVENT) {
-      blockOf[row] = block;
-    }
-  });
-  blocks.allocated.forEach((row, block) => {
-    if (row === NO_EVENT) {
-      active.add(block);
-    } else {
-      blockOf[row] = block;
-    }
-  });
-  let next = 0;
-  return chosenRows(timeline, fromNs, toNs, count).map((row) => {
-    for (; next <= row; next += 1) {
-      const block = blockOf[next] ?? NO_EVENT;
-      if (block !== NO_EVENT && events.action[next] === Action.alloc) {
-        active.add(block);
-      } else {
-        active.delete(block);
-      }
-    }
-    const byAddress = [...active].sort(
-      (left, right) => (blocks.address[left] ?? 0) - (blocks.address[right] ?? 0),
-    );
-    const known = segmentsHolding(events, segments, blocks, row, byAddress);
-    const reserved = known.filter((each) => isReserved(events, each));
-    const { largest, total } = freeBytes(reserved, blocks);
-    return { row, timeNs: events.timeNs[row] ?? 0, free: total, largestFree: largest };
-  });
-}
-
-function chosenRows(
-  { events, firstRow }: DeviceTimeline,
-  fromNs: number,
-  toNs: number,
-  count: number,
-): number[] {
-  const first = Math.max(countAtMost(events.timeNs, fromNs) - 1, firstRow);
-  const last = Math.max(countAtMost(events.timeNs, toNs) - 1, first);
-  if (events.count === 0) {
-    return [];
-  }
-  const steps = Math.min(count - 1, last - first);
-  return Array.from({ length: steps + 1 }, (_, step) =>
-    steps === 0 ? first : first + Math.round((step * (last - first)) / steps),
-  );
 }

@@ -6,7 +6,7 @@ import {
   formatExactBytes,
   formatTime,
 } from "../base/format.ts";
-import { IDLE_CAUSES, type IdleTimes } from "./idle_gaps.ts";
+import { IDLE_CAUSES, type IdleLane, type IdleTimes } from "./idle_gaps.ts";
 import { busyIn } from "./busy.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import { threadsOf } from "./launch_configurations.ts";
@@ -19,6 +19,7 @@ import {
   isActivity,
   isHostRange,
   isMemoryOperation,
+  shadeOfKernel,
   SPAN_KINDS,
   SpanKind,
   spanKindOf,
@@ -34,6 +35,7 @@ export class GpuDescriptions {
   readonly #gpu: GpuActivities;
   readonly #stacks: Stacks;
   readonly #names: Names;
+  readonly #shades = new Map<string, number>();
 
   constructor(gpu: GpuActivities, stacks: Stacks, names: Names) {
     this.#gpu = gpu;
@@ -100,11 +102,41 @@ export class GpuDescriptions {
     ];
   }
 
-  shortName(row: SpanRow, span: number): string {
-    if (row.kind[span] === SpanKind.idle) {
-      return `idle ${formatDuration((row.toNs[span] ?? 0) - (row.fromNs[span] ?? 0))}`;
+  /** A function that gives the place of a span of a row in the palette of lanes. */
+  palettePlaces(row: SpanRow): (span: number) => number {
+    const { kind, source } = row;
+    const { activities, strings } = this.#gpu;
+    return (span) =>
+      kind[span] === SpanKind.kernel
+        ? SPAN_KINDS.length + this.#shadeOf(strings.get(activities.name[source[span] ?? 0] ?? 0))
+        : (kind[span] ?? 0);
+  }
+
+  #shadeOf(kernel: string): number {
+    const shade = this.#shades.get(kernel) ?? shadeOfKernel(kernel);
+    this.#shades.set(kernel, shade);
+    return shade;
+  }
+
+  /** A span's name; of an idle gap in a lane its length, main cause and the line that ended it. */
+  shortName(row: SpanRow, span: number, idle?: IdleLane): string {
+    const source = row.source[span] ?? 0;
+    if (row.kind[span] !== SpanKind.idle) {
+      return this.name(row.kind[span] ?? 0, source);
     }
-    return this.name(row.kind[span] ?? 0, row.source[span] ?? 0);
+    const [fromNs, toNs] = [row.fromNs[span] ?? 0, row.toNs[span] ?? 0];
+    const causes = idle?.causesIn(fromNs, toNs);
+    const [cause] = causes === undefined ? [] : causesOf(causes);
+    const { activities, apiCalls } = this.#gpu;
+    const call = apiCalls.byCorrelation.last(activities.correlation[source] ?? 0) ?? -1;
+    const line = this.#stacks.userFrameOf(apiCalls.stack[call] ?? 0)?.line ?? 0;
+    return [
+      formatDuration(toNs - fromNs),
+      cause === undefined ? "" : SHORT_CAUSES[cause],
+      line > 0 ? `:${line}` : "",
+    ]
+      .filter((part) => part !== "")
+      .join(", ");
   }
 
   /** What a span is called where there is little room. */
@@ -232,17 +264,33 @@ const CAUSE_TEXTS: Readonly<Record<(typeof IDLE_CAUSES)[number], string>> = {
   allocation: "memory was being allocated or freed",
   unrecorded_event: "its stream waited for an event whose record is not in the recording",
   gpu_busy: "other streams kept the GPU busy",
-  unknown: "no cause is known, such as the latency of a launch",
+  unknown: "no identified cause, such as the latency of a launch",
 };
+
+/** What an idle gap says of its main cause in the drawing. */
+const SHORT_CAUSES: typeof CAUSE_TEXTS = {
+  host: "host",
+  dependency: "waits for a stream",
+  synchronization: "host waits",
+  allocation: "allocation",
+  unrecorded_event: "waits for an event",
+  gpu_busy: "GPU busy",
+  unknown: "",
+};
+
+/** The causes of idle time, the largest part first. */
+function causesOf(causes: IdleTimes): (keyof IdleTimes)[] {
+  return IDLE_CAUSES.filter((cause) => causes[cause] > 0).toSorted(
+    (left, right) => causes[right] - causes[left],
+  );
+}
 
 /** A line for each cause of idle time, the largest part first. */
 export function idleLines(causes: IdleTimes, totalNs: number): string[] {
-  return IDLE_CAUSES.filter((cause) => causes[cause] > 0)
-    .toSorted((left, right) => causes[right] - causes[left])
-    .map((cause) => {
-      const share = ((100 * causes[cause]) / Math.max(totalNs, 1)).toFixed(0);
-      return `${cause.replace("_", " ")}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
-    });
+  return causesOf(causes).map((cause) => {
+    const share = ((100 * causes[cause]) / Math.max(totalNs, 1)).toFixed(0);
+    return `${cause.replace("_", " ")}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
+  });
 }
 
 /** By kind of synchronization. */

@@ -5,7 +5,14 @@ import { callTree, visibleCalls, type Call } from "./icicle.ts";
 import { Stacks, type Frame } from "./stacks.ts";
 
 function frame(name: string, filename = "train.py"): Frame {
-  return { name, filename, line: 1, source: "", isInstalled: filename.includes("packages") };
+  return {
+    name,
+    filename,
+    line: 1,
+    source: "",
+    assigned: "",
+    isInstalled: filename.includes("packages"),
+  };
 }
 
 class FixedStacks extends Stacks {

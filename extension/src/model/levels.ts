@@ -1,7 +1,7 @@
 import { GrowingWholes } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
-import { Action, type Indices, type MemoryEvents } from "./events.ts";
+import { Action, type MemoryEvents } from "./events.ts";
 
 export const LEVEL_NAMES = ["reserved", "active", "allocated", "requested"] as const;
 export type LevelName = (typeof LEVEL_NAMES)[number];
@@ -22,12 +22,12 @@ export class Levels {
   readonly #columns = each(() => new GrowingWholes());
   readonly #now = { reserved: 0, active: 0, allocated: 0, requested: 0 };
 
-  /** Takes in the events that were added since the last call, given the block of each of them. */
-  extend(events: MemoryEvents, blocks: Blocks, blockOfRow: Indices): void {
-    const first = events.count - blockOfRow.length;
-    const added = each(() => new Float64Array(blockOfRow.length));
+  /** Takes in the events that were added since the last call, once their blocks are known. */
+  extend(events: MemoryEvents, blocks: Blocks): void {
+    const first = this.#columns.allocated.length;
+    const added = each(() => new Float64Array(events.count - first));
     for (let row = first; row < events.count; row += 1) {
-      this.#count(events, row, blocks, blockOfRow[row - first] ?? NO_EVENT);
+      this.#count(events, row, blocks, blocks.blockOf(row));
       for (const name of LEVEL_NAMES) {
         added[name][row - first] = this.#now[name];
       }
@@ -59,18 +59,19 @@ export class Levels {
     }
     const size = blocks.size[block] ?? 0;
     const requested = events.requestedSize[begun] ?? 0;
+    blocks.changesIn(events, row, row + 1, this.#allocate);
     if (action === Action.alloc) {
       now.active += size;
-      now.allocated += size;
       now.requested += requested;
     } else if (action === Action.free_completed) {
       now.active -= size;
       now.requested -= requested;
-      now.allocated -= blocks.freeRequested[block] === NO_EVENT ? size : 0;
-    } else if (blocks.freeRequested[block] === row) {
-      now.allocated -= size;
     }
   }
+
+  readonly #allocate = (_: number, bytes: number): void => {
+    this.#now.allocated += bytes;
+  };
 
   #notePeak(row: number, initialCount: number): void {
     const earliest = Math.max(initialCount - 1, 0);

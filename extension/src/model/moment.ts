@@ -20,21 +20,10 @@ export function segmentsAfter(
   blocks: Blocks,
   row: number,
 ): SegmentAtMoment[] {
-  return segmentsHolding(events, segments, blocks, row, blocksByAddress(blocks, events, row));
-}
-
-/** The same where the blocks that are active then are known, by address. */
-export function segmentsHolding(
-  events: MemoryEvents,
-  segments: Segments,
-  blocks: Blocks,
-  row: number,
-  active: readonly number[],
-): SegmentAtMoment[] {
   const ranges = joinMapped(events, segments, openSegments(segments, row));
   const starts = ranges.map((range) => range.from);
   const strays: SegmentAtMoment[] = [];
-  for (const block of active) {
+  for (const block of blocksByAddress(blocks, events, row)) {
     const from = blocks.address[block] ?? 0;
     const home = ranges[countAtMost(starts, from) - 1];
     if (home !== undefined && from < home.to) {
@@ -97,7 +86,8 @@ function joinMapped(
   return ranges;
 }
 
-function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
+/** Whether two ranges, given the events that reserved them, are of one expandable segment. */
+export function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
   return (
     events.action[left] === Action.segment_map &&
     events.action[right] === Action.segment_map &&

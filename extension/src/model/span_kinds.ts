@@ -25,6 +25,21 @@ const TEXTS = {
 export const SPAN_KINDS = Object.values(TEXTS);
 export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
 
+/** How many shades tell kernels from each other; they come after the kinds in the palette. */
+export const KERNEL_SHADES = 8;
+
+const SPREAD = 0x9e3779b1;
+
+/** The shade of a kernel, the same for every kernel of a name. */
+export function shadeOfKernel(name: string): number {
+  let hash = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    hash = Math.imul(hash ^ name.charCodeAt(at), SPREAD);
+  }
+  // The highest bits depend on every character and its place.
+  return (hash >>> 16) % KERNEL_SHADES;
+}
+
 const OF_ACTIVITY: Readonly<Record<number, number>> = {
   [ActivityKind.kernel]: SpanKind.kernel,
   [ActivityKind.memset]: SpanKind.memset,

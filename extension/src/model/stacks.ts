@@ -1,10 +1,13 @@
 import type { ArrowTable } from "../wire/arrow.ts";
+import type { CategoryName } from "./categories.ts";
 
 export interface Frame {
   readonly name: string;
   readonly filename: string;
   readonly line: number;
   readonly source: string;
+  /** What its line assigns to, as `labels, found`; empty where that is unknown. */
+  readonly assigned: string;
   /** Whether its file belongs to Python or to an installed package. */
   readonly isInstalled: boolean;
 }
@@ -22,7 +25,14 @@ interface Stack {
   readonly userFrame: number;
 }
 
-const UNKNOWN_FRAME: Frame = { name: "", filename: "", line: 0, source: "", isInstalled: false };
+const UNKNOWN_FRAME: Frame = {
+  name: "",
+  filename: "",
+  line: 0,
+  source: "",
+  assigned: "",
+  isInstalled: false,
+};
 
 /** The call stacks of a recording, by id; later rows add to them. */
 export class Stacks {
@@ -48,6 +58,7 @@ export class Stacks {
     const filenames = table.texts("filename");
     const lines = table.numbers("line");
     const sources = table.texts("source");
+    const assigned = table.has("assigned") ? table.texts("assigned") : undefined;
     const installed = table.has("installed") ? table.numbers("installed") : undefined;
     table.numbers("id").forEach((id, row) => {
       this.#frames.set(id, {
@@ -55,6 +66,7 @@ export class Stacks {
         filename: filenames[row] ?? "",
         line: Math.max(lines[row] ?? 0, 0),
         source: sources[row] ?? "",
+        assigned: assigned?.[row] ?? "",
         isInstalled: (installed?.[row] ?? 0) !== 0,
       });
     });
@@ -77,6 +89,20 @@ export class Stacks {
   siteOf(stack: number): string {
     const frame = this.userFrameOf(stack);
     return frame === undefined ? "no call stack" : describeFrame(frame);
+  }
+
+  /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
+  lineNameOf(stack: number): CategoryName {
+    const frame = this.userFrameOf(stack);
+    if (frame === undefined) {
+      return { short: "no call stack", long: "no call stack" };
+    }
+    const place =
+      frame.filename === "" ? "" : `${frame.filename.replace(/^.*[/]/, "")}:${frame.line} `;
+    return {
+      short: `${place}${frame.assigned || frame.name}`,
+      long: `${place}${frame.source.trim() || frame.name}`,
+    };
   }
 
   /** The same line as tables of a recording name it. */

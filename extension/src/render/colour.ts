@@ -9,13 +9,16 @@ export function pixelOf(hex: string): number {
 
 /** A pixel colour moved towards black (negative share) or white (positive share). */
 export function shade(pixel: number, share: number): number {
-  const target = share < 0 ? 0 : 255;
-  const mix = (channel: number): number =>
-    Math.round(channel + (target - channel) * Math.abs(share)) & 0xff;
-  const red = mix(pixel & 0xff);
-  const green = mix((pixel >> 8) & 0xff);
-  const blue = mix((pixel >> 16) & 0xff);
-  return ((0xff << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+  return mix(pixel, share < 0 ? 0xff000000 : 0xffffffff, Math.abs(share));
+}
+
+/** A pixel colour with a share of another in it. */
+export function mix(pixel: number, other: number, share: number): number {
+  const channel = (at: number): number => {
+    const own = (pixel >>> at) & 0xff;
+    return Math.round(own + (((other >>> at) & 0xff) - own) * share);
+  };
+  return ((0xff << 24) | (channel(16) << 16) | (channel(8) << 8) | channel(0)) >>> 0;
 }
 
 /** The relative luminance of a pixel colour, from 0 to 1, as defined by WCAG 2. */

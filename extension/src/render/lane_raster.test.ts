@@ -13,7 +13,7 @@ const PALETTE = {
 test("a column is filled from below as high as spans take it", () => {
   const raster = createRaster(3, 10);
   const strip = { fromY: 0, toY: 10, share: [0.5, 0, 0.01], span: [4, -1, 5], firstId: 100 };
-  paintLane(raster, { ...strip, kind: Array<number>(6).fill(0) }, PALETTE);
+  paintLane(raster, { ...strip, placeOf: () => 0 }, PALETTE);
   const column = (x: number): number[] =>
     Array.from({ length: 10 }, (_, y) => raster.pixels[y * 3 + x] ?? 0);
 
@@ -31,7 +31,7 @@ test("a column is filled from below as high as spans take it", () => {
 test("a wide span begins with an edge, and kinds have signs", () => {
   const raster = createRaster(8, 4);
   const columns = { share: Array<number>(8).fill(1), span: [0, 0, 0, 0, 1, 1, 1, 1] };
-  paintLane(raster, { fromY: 1, toY: 3, ...columns, kind: [0, 1], firstId: 0 }, PALETTE);
+  paintLane(raster, { fromY: 1, toY: 3, ...columns, placeOf: (span) => span, firstId: 0 }, PALETTE);
 
   assert.deepEqual([...raster.pixels.subarray(0, 8)], Array<number>(8).fill(0));
   assert.deepEqual(

@@ -8,8 +8,8 @@ export interface LaneStrip {
   readonly share: ArrayLike<number>;
   /** The span shown in each column, or -1. */
   readonly span: ArrayLike<number>;
-  /** The index in the palette, by span. */
-  readonly kind: ArrayLike<number>;
+  /** The place of a span in the palette. */
+  readonly placeOf: (span: number) => number;
   /** The id of the row's first span. */
   readonly firstId: number;
 }
@@ -26,7 +26,7 @@ export const Pattern = {
   hatched: 7,
 } as const;
 
-/** Colours 0xAABBGGRR and a Pattern by kind; patterns have the colour of the edge. */
+/** Colours 0xAABBGGRR and a Pattern by place; patterns have the colour of the edge. */
 export interface LanePalette {
   readonly fill: ArrayLike<number>;
   readonly edge: ArrayLike<number>;
@@ -44,16 +44,16 @@ const FAINT_ALPHA = 0x48;
  * so that a run of short spans shows how busy the row was.
  */
 export function paintLane(raster: Raster, strip: LaneStrip, palette: LanePalette): void {
-  const { fromY, toY, share, span, kind } = strip;
+  const { fromY, toY, share, span, placeOf } = strip;
   for (let x = 0; x < raster.width; x += 1) {
     const shown = span[x] ?? -1;
     if (shown < 0) {
       continue;
     }
-    const code = kind[shown] ?? 0;
-    const fill = palette.fill[code] ?? 0;
-    const edge = palette.edge[code] ?? 0;
-    const pattern = palette.pattern[code] ?? Pattern.plain;
+    const place = placeOf(shown);
+    const fill = palette.fill[place] ?? 0;
+    const edge = palette.edge[place] ?? 0;
+    const pattern = palette.pattern[place] ?? Pattern.plain;
     const part = Math.min(share[x] ?? 0, 1);
     const heightPx = Math.max(Math.round(part * (toY - fromY)), LEAST_HEIGHT_PX);
     const top = Math.max(toY - heightPx, fromY);

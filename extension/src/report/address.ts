@@ -1,4 +1,4 @@
-import { ARRANGEMENT } from "../view/panes.ts";
+import { ARRANGEMENT } from "./arrangement.ts";
 
 /** What a link to the page points at: `#t=1000-2000&select=block:7&device=0&event=12`. */
 export interface Address {
@@ -7,7 +7,7 @@ export interface Address {
   readonly device: number | undefined;
   /** The row of the event after which the segment map is shown. */
   readonly event: number | undefined;
-  /** How the tracks and the drawer are arranged, as in `Panes`. */
+  /** How the tracks and the drawer are arranged, see `arrange`. */
   readonly view: string | undefined;
 }
 

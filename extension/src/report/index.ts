@@ -11,7 +11,6 @@ import "./print.css";
 import { Scope } from "../base/scope.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { readShowing } from "../view/showing_reader.ts";
-import { makeSortable } from "../view/sortable_table.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { NOWHERE, readAddress } from "./address.ts";
@@ -38,7 +37,6 @@ async function readAll(
 }
 
 async function start(): Promise<void> {
-  document.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach(makeSortable);
   const embedded = document.getElementById("gpuviz-recording");
   const { address } = readAddress(`t=${embedded?.dataset["window"] ?? ""}`);
   const file = await RecordingFile.open(sourceOfBase64(embedded?.textContent ?? ""));

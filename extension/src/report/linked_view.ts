@@ -11,6 +11,7 @@ import {
 } from "../model/span_kinds.ts";
 import type { ChartContext } from "../view/chart_context.ts";
 import type { DeviceView } from "../view/device_view.ts";
+import { arrange } from "./arrangement.ts";
 import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
 
 const SETTLED_MS = 200;
@@ -19,7 +20,7 @@ const SETTLED_MS = 200;
 export function showAddress({ chart, panes }: DeviceView, address: Address): string[] {
   const { selection, timeline } = chart;
   if (address.view !== undefined) {
-    panes.arrange(address.view);
+    arrange(panes, address.view);
   }
   const missing: string[] = [];
   const selected = selectedIn(chart, address.selected);

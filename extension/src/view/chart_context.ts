@@ -20,6 +20,7 @@ import { Grouping } from "./colour_switch.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
 import { Selection } from "./selection.ts";
+import type { ShownLevel } from "./step_lines.ts";
 import type { TimeRange } from "./time_window.ts";
 import { Tooltip } from "./tooltip.ts";
 
@@ -46,8 +47,8 @@ export class ChartContext implements RelatedContents {
   readonly grouping: Grouping;
   /** How often the contents were replaced. */
   readonly revision = new Signal(0);
-  /** Whether the levels include what all processes use of the device. */
-  readonly showsUsed = new Signal(false);
+  /** The levels that are drawn beside what is allocated and reserved. */
+  readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
   /** What rows of tables must contain. */
   readonly filter = new Signal("");

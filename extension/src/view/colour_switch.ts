@@ -1,8 +1,16 @@
-import { formatBytes, formatDuration } from "../base/format.ts";
+import { formatBytes, formatDuration, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import { AGE_LIMITS, BlockGroups, SIZE_LIMITS, type GroupedBy } from "../model/block_groups.ts";
-import { categorize, COLOURED, grade, isSame, type Categories } from "../model/categories.ts";
+import {
+  categorize,
+  COLOURED,
+  grade,
+  isSame,
+  type Categories,
+  type CategoryName,
+} from "../model/categories.ts";
+import { CategoryLevels } from "../model/category_levels.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Names } from "../model/names.ts";
@@ -17,16 +25,26 @@ export class Grouping {
   #timeline: DeviceTimeline;
   #groups: BlockGroups;
   #by: GroupedBy = "stack";
+  /** The allocated bytes of the categories. */
+  readonly levels: CategoryLevels;
 
   constructor({ timeline, stacks, names }: DeviceContents) {
     this.#timeline = timeline;
     this.#groups = new BlockGroups(timeline, this.#by);
     this.categories = new Signal(this.#categorize(stacks, names));
+    this.levels = new CategoryLevels(this.categories.value);
   }
 
   /** The way in force. */
   get by(): GroupedBy {
     return this.#by;
+  }
+
+  /** The colour of the line of a call stack, while lines have colours. */
+  colourOfStack(stack: number): string | undefined {
+    const group = this.#groups.groupOfId(stack);
+    const place = this.categories.value.ofGroup[group];
+    return this.#by === "stack" && place !== undefined ? `category-${place}` : undefined;
   }
 
   choose(by: GroupedBy, contents: DeviceContents): void {
@@ -41,6 +59,7 @@ export class Grouping {
       this.#regroup(timeline);
     }
     const categories = this.#categorize(stacks, names);
+    this.levels.extend(categories);
     if (!isSame(categories, this.categories.value)) {
       this.categories.value = categories;
     }
@@ -63,8 +82,11 @@ export class Grouping {
         return grade(groups, steps(SIZE_LIMITS.map(formatBytes)));
       case "age":
         return grade(groups, steps(AGE_LIMITS.map(formatDuration)));
-      case "stack":
-        return categorize(groups, (stack) => this.#site(stack, stacks), "other lines");
+      case "stack": {
+        const nameOf = (stack: number): CategoryName => stacks.lineNameOf(stack);
+        const siteOf = (stack: number): string => this.#site(stack, stacks);
+        return withoutFile(categorize(groups, siteOf, "other lines", nameOf));
+      }
     }
   }
 
@@ -81,39 +103,74 @@ export class Grouping {
   }
 }
 
+const FILE = /^.*?(?=:\d)/;
+
+/** Leaves out the file from the names of lines if all are in one. */
+function withoutFile(categories: Categories): Categories {
+  const files = new Set(categories.all.flatMap(({ short }) => FILE.exec(short) ?? []));
+  const cut = (name: string): string => (files.size === 1 ? name.replace(FILE, "") : name);
+  const all = categories.all.map(({ short, long, bytesAtPeak }) => ({
+    short: cut(short),
+    long: cut(long),
+    bytesAtPeak,
+  }));
+  return { ...categories, all };
+}
+
 function steps(limits: readonly string[]): string[] {
   const ends = limits.map((limit) => limit.replace(/\.0+ /, " "));
   return [...ends.map((end) => `up to ${end}`), `more than ${ends.at(-1) ?? ""}`];
 }
 
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
-  ["stack", "call site of the allocation"],
+  ["stack", "source line"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["size", "size class"],
   ["age", "lifetime"],
 ];
 
-/** Names the colours of the blocks. */
-export function categoriesLegend(
-  scope: Scope,
-  parent: HTMLElement,
-  categories: Signal<Categories>,
-): void {
+/** Names the colours of the blocks, with the bytes at the cursor or at the moment shown. */
+export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const { grouping, selection } = chart;
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
+  let values: readonly HTMLElement[] = [];
   scope.follow(() => {
-    const { labels, isOrdered } = categories.value;
-    const groups = labels.map((label, index) => {
-      const item = legendEntry("gpuviz-key--group", label);
+    const { all, isOrdered } = grouping.categories.value;
+    const items = all.map(({ short, long, bytesAtPeak }, index) => {
+      const item = legendEntry("gpuviz-key--group", short);
+      item.title = `${long}: ${formatBytes(bytesAtPeak)} at the peak`;
       const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
       item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
-      return item;
+      const value = element("span", "gpuviz-legend__value");
+      item.prepend(value);
+      return { item, value };
     });
-    const cached = legendEntry("gpuviz-key--cached", "free");
-    const pending = legendEntry("gpuviz-key--pending", "free pending (striped)");
-    list.replaceChildren(...groups, cached, pending);
-  }, categories);
+    list.replaceChildren(...items.map(({ item }) => item));
+    values = items.map(({ value }) => value);
+  }, grouping.categories);
+  const show = (): void => {
+    const row = selection.shownRow(chart.timeline);
+    const bytes = grouping.levels.after(row);
+    const total = chart.timeline.lines.allocated.values[row] ?? 0;
+    values.forEach((value, place) => {
+      const part = bytes[place] ?? 0;
+      value.textContent = part === 0 ? "" : `${formatBytes(part)}, ${formatShare(part / total)}`;
+    });
+  };
+  const { cursorNs, momentRow } = selection;
+  scope.follow(show, cursorNs, momentRow, chart.revision, grouping.categories);
+}
+
+/** Names what else is in the segment map. */
+export function segmentsLegend(parent: HTMLElement): void {
+  const list = element("ul", "gpuviz-legend");
+  list.append(
+    legendEntry("gpuviz-key--cached", "free"),
+    legendEntry("gpuviz-key--pending", "free pending (striped)"),
+  );
+  parent.append(list);
 }
 
 /** Lets the reader choose what the colours of blocks mean. */

@@ -1,5 +1,9 @@
 import type { Scope } from "../base/scope.ts";
+import { makeSortable } from "./sortable_table.ts";
 import type { DeviceView } from "./device_view.ts";
+
+/** Of a window, what is shown before and after it. */
+const AROUND = 0.1;
 
 /**
  * Moves sections that Python wrote into the drawer, and lets the headline and the findings lead to
@@ -16,8 +20,15 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       home?.append(section);
     });
     const { panel = "", title = "" } = section.dataset;
+    section.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach((table) => {
+      makeSortable(scope, table);
+    });
     drawer.add(scope, panel, title, section);
+    if (panel === "request") {
+      drawer.open(panel);
+    }
   }
+  drawer.prefer("lines");
   for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
@@ -29,7 +40,8 @@ function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
   if (show !== undefined) {
     const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
     const { selection } = chart;
-    selection.window.show(fromNs, toNs);
+    const aroundNs = AROUND * (toNs - fromNs);
+    selection.window.show(fromNs - aroundNs, toNs + aroundNs);
     selection.selected.value = undefined;
     selection.measured.value = { fromNs, toNs };
     panes.root.scrollIntoView({ block: "nearest" });

@@ -1,7 +1,7 @@
 import { Scope } from "../base/scope.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { ChartContext } from "./chart_context.ts";
-import { categoriesLegend, colourSwitch } from "./colour_switch.ts";
+import { colourSwitch, segmentsLegend } from "./colour_switch.ts";
 import { actionButton, element } from "./dom.ts";
 import { Drawer } from "./drawer.ts";
 import type { Frames } from "./frames.ts";
@@ -137,7 +137,8 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     const body = element("div", "gpuviz-track__body");
     const frame = element("div", "gpuviz-track__frame");
     frame.append(body);
-    const side = element("div", "gpuviz-track__side");
+    const ariaLabel = `Legend of ${title}`;
+    const side = element("div", "gpuviz-track__side", { tabIndex: 0, role: "group", ariaLabel });
     pane.root.append(head, frame, side);
     const setSize = (px: number): void => panes.resize(pane, px);
     once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
@@ -147,7 +148,7 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     levelsLegend(scope, side, chart);
   });
   track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, ({ body, side }) => {
-    categoriesLegend(scope, side, chart.grouping.categories);
+    segmentsLegend(side);
     mapView(scope, body, chart);
   });
   const hasLanes = (): boolean => chart.lanes.length > 0;

@@ -8,12 +8,12 @@ const ORDER = [
   "selection",
   "moment",
   "lines",
+  "allocations",
   "kernels",
   "copies",
   "waits",
   "fragmentation",
   "findings",
-  "hazards",
   "what-if",
   "summary",
   "environment",
@@ -124,9 +124,10 @@ export class Drawer {
     }
   }
 
-  /** Shows a panel unless a reader has chosen one. */
-  prefer(name: string): void {
-    if (!this.#isChosen) {
+  /** Shows the first of these panels that there is, unless a reader has chosen one. */
+  prefer(...names: readonly string[]): void {
+    const name = names.find((each) => this.#list.some((panel) => panel.name === each));
+    if (!this.#isChosen && name !== undefined) {
       this.shown.value = name;
     }
   }

@@ -1,15 +1,19 @@
-import { toPixel, type Scale } from "../base/scale.ts";
+import { formatBytes, formatTime } from "../base/format.ts";
+import { nextTask } from "../base/next_task.ts";
+import { fromPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
-import { fragmentationSeries, type FreeMoment } from "../model/fragmentation.ts";
+import { columnExtremes, columnRows } from "../model/decimation.ts";
+import { FreeLevels } from "../model/free_levels.ts";
 import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element, legendEntry } from "./dom.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
+import { fillBelow, strokeSteps } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
-const MOMENTS = 300;
 const HEADROOM = 1.08;
-const SETTLED_MS = 150;
+/** Events taken in before the page draws again. */
+const AT_ONCE = 20_000;
 const OPTIONS = {
   label: "Free bytes in segments and the largest free block over time.",
   heightPx: 118,
@@ -25,54 +29,68 @@ export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext)
     legendEntry("gpuviz-key--largest", "of them, the largest free block"),
   );
   scope.append(parent, legend);
-  const seriesOf = (): FreeMoment[] => {
-    const { fromNs, toNs } = chart.selection.window.range.value;
-    return fragmentationSeries(chart.timeline, fromNs, toNs, MOMENTS);
-  };
-  let series = seriesOf();
+  let levels = new FreeLevels(chart.timeline);
+  let isReading = false;
+  let isShown = true;
   const plot = timePlot(scope, parent, chart, OPTIONS, {
-    draw: (drawing, time) => drawFree(drawing, time, series, chart.timeline.endNs),
+    draw: (drawing, time) => drawFree(drawing, time, chart, levels),
   });
-  let settling: number | undefined;
-  const refresh = (): void => {
-    window.clearTimeout(settling);
-    settling = window.setTimeout(() => {
-      series = seriesOf();
+  const read = async (): Promise<void> => {
+    if (levels.timeline !== chart.timeline) {
+      levels = new FreeLevels(chart.timeline);
+    }
+    if (isReading) {
+      return;
+    }
+    isReading = true;
+    while (isShown && levels.extend(AT_ONCE)) {
       plot.redraw();
-    }, SETTLED_MS);
+      await nextTask();
+    }
+    isReading = false;
+    plot.redraw();
   };
-  scope.watch(refresh, chart.selection.window.range);
-  scope.defer(() => window.clearTimeout(settling));
+  scope.follow(() => void read(), chart.revision);
+  scope.defer(() => {
+    isShown = false;
+  });
+  chart.tooltip.attach(scope, plot.host, (x) => {
+    const { fromNs, toNs } = chart.selection.window.range.value;
+    const { left, width } = plot.area;
+    const scale = { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
+    const timeNs = fromPixel(scale, x);
+    const row = chart.timeline.rowAt(timeNs);
+    const [free, largest] = [levels.free, levels.largest].map(({ values }) => values[row] ?? 0);
+    return [
+      `${formatTime(timeNs, (toNs - fromNs) / width)}: ${formatBytes(free ?? 0)} free in segments`,
+      `the largest free block has ${formatBytes(largest ?? 0)}`,
+    ];
+  });
 }
 
+/** Both lines, with each level that occurs in a pixel column; the second where it differs. */
 function drawFree(
   drawing: Drawing,
   time: Scale,
-  series: readonly FreeMoment[],
-  endNs: number,
+  { timeline }: ChartContext,
+  levels: FreeLevels,
 ): void {
-  const { context, theme } = drawing;
-  const highest = series.reduce((high, { free }) => Math.max(high, free), 1);
-  const bytes = scaleUp(drawing.area, highest * HEADROOM);
+  const { context, area, theme, pixelRatio } = drawing;
+  const { timeNs, count } = timeline.events;
+  const bytes = scaleUp(area, Math.max(levels.free.largestIn(0, count), 1) * HEADROOM);
   drawByteAxis(drawing, bytes);
+  const ends = columnRows(timeNs, time.from, time.to, Math.round(area.width * pixelRatio));
+  const free = columnExtremes(levels.free, ends);
+  const largest = columnExtremes(levels.largest, ends);
   saveAndClip(drawing);
-  for (const [name, fill, line] of [
-    ["free", theme.cached, theme.reserved],
-    ["largestFree", theme.allocatedFill, theme.allocated],
-  ] as const) {
-    const path = new Path2D();
-    series.forEach((moment, index) => {
-      const y = toPixel(bytes, moment[name]);
-      path.lineTo(toPixel(time, moment.timeNs), y);
-      path.lineTo(toPixel(time, series[index + 1]?.timeNs ?? endNs), y);
-    });
-    context.fillStyle = fill;
-    context.strokeStyle = line;
-    context.lineWidth = 1.5;
-    context.stroke(path);
-    path.lineTo(toPixel(time, endNs), bytes.fromPx);
-    path.lineTo(toPixel(time, series[0]?.timeNs ?? 0), bytes.fromPx);
-    context.fill(path);
-  }
+  context.lineWidth = 1.5;
+  context.fillStyle = theme.cached;
+  context.strokeStyle = theme.reserved;
+  fillBelow(drawing, free.largest, bytes);
+  strokeSteps(drawing, free, bytes);
+  context.fillStyle = theme.allocatedFill;
+  context.strokeStyle = theme.allocated;
+  fillBelow(drawing, largest.largest, bytes);
+  strokeSteps(drawing, largest, bytes, free);
   context.restore();
 }

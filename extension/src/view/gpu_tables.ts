@@ -4,6 +4,7 @@ import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
 import { threadsOf } from "../model/launch_configurations.ts";
 import type { Selected } from "../model/selected.ts";
+import { shadeOfKernel } from "../model/span_kinds.ts";
 import type { CallSite } from "../model/stacks.ts";
 import {
   copyRows,
@@ -21,6 +22,7 @@ import { element } from "./dom.ts";
 import {
   appendCallSite,
   bytesColumn,
+  colourKey,
   countColumn,
   shareColumn,
   showLink,
@@ -40,6 +42,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
   const columns: TableColumn<KernelRow>[] = [
     nameColumn("Kernel", (row) => row.name, chart, {
       short: (row) => shortKernelName(row.name),
+      colour: (row) => `kernel-${shadeOfKernel(row.name)}`,
     }),
     timeColumn("Total", "Time on the GPU, summed over concurrent kernels", (row) => row.totalNs),
     shareColumn("Share of kernels", "Of the summed time of all kernels here", (row) => row.share),
@@ -143,6 +146,8 @@ interface Naming<Row> {
   /** What is shown of the name; all of it where there is nothing shorter. */
   readonly short?: (row: Row) => string;
   readonly small?: (row: Row) => string;
+  /** The rest of the custom property `--gpuviz-...` of its colour in the charts. */
+  readonly colour?: (row: Row) => string;
 }
 
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
@@ -152,7 +157,7 @@ function nameColumn<
   title: string,
   name: (row: Row) => string,
   chart: ChartContext,
-  { short = name, small = () => "" }: Naming<Row> = {},
+  { short = name, small = () => "", colour }: Naming<Row> = {},
 ): TableColumn<Row> {
   return {
     title,
@@ -164,6 +169,7 @@ function nameColumn<
       ),
     fill: (row, cell, scope) => {
       cell.className = "gpuviz-table__name";
+      cell.append(...(colour === undefined ? [] : [colourKey(colour(row()))]));
       cell.append(showLink(scope, chart, short(row()), name(row()), () => row().longest));
       if (small(row()) !== "") {
         cell.append(element("span", "gpuviz-table__small", ` ${small(row())}`));

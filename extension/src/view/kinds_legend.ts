@@ -1,6 +1,6 @@
 import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lanes.ts";
-import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
+import { KERNEL_SHADES, SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -58,13 +58,15 @@ function kindsIn(lanes: readonly Lane[]): number[] {
 
 function keyOf(kind: number, host: HTMLElement): HTMLCanvasElement {
   const raster = createRaster(KEY_WIDTH_PX, KEY_HEIGHT_PX);
-  const columns = { length: KEY_WIDTH_PX };
+  const width = KEY_WIDTH_PX;
+  const columns = { length: width };
+  const isKernel = kind === SpanKind.kernel;
   const strip = {
     fromY: 0,
     toY: KEY_HEIGHT_PX,
     share: Array.from(columns, () => 1),
-    span: Array.from(columns, () => 0),
-    kind: [kind],
+    span: Array.from(columns, (_, x) => (isKernel ? Math.floor((x * KERNEL_SHADES) / width) : 0)),
+    placeOf: (span: number) => (isKernel ? SPAN_KINDS.length + span : kind),
     firstId: 0,
   };
   paintLane(raster, strip, lanePalette(themeOf(host)));

@@ -1,5 +1,6 @@
 import { isCopy, SpanKind } from "../model/span_kinds.ts";
 import type { GpuDescriptions } from "../model/gpu_description.ts";
+import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Raster } from "../render/raster.ts";
 import { cutText } from "./lane_frames.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
@@ -17,14 +18,15 @@ export function drawSpanNames(
   layout: LaneLayout,
   raster: Raster,
   describe: GpuDescriptions,
+  idleOf: (stream: number | undefined) => IdleLane | undefined,
 ): void {
   drawing.context.font = "11px system-ui, sans-serif";
   drawing.context.textAlign = "left";
   drawing.context.textBaseline = "middle";
-  for (const { rows } of layout.lanes) {
+  for (const { lane, rows } of layout.lanes) {
     for (const placed of rows) {
       if (placed.heightPx >= LOWEST_ROW_PX) {
-        drawRowNames(drawing, placed, raster, describe);
+        drawRowNames(drawing, placed, raster, describe, idleOf(lane.stream));
       }
     }
   }
@@ -35,6 +37,7 @@ function drawRowNames(
   placed: PlacedRow,
   raster: Raster,
   describe: GpuDescriptions,
+  idle: IdleLane | undefined,
 ): void {
   const { area, context, pixelRatio } = drawing;
   const middlePx = placed.topPx + placed.heightPx / 2;
@@ -48,7 +51,12 @@ function drawRowNames(
     const widthPx = (x - begin) / pixelRatio;
     const span = id - 1 - placed.firstId;
     if (span >= 0 && span < placed.row.count && widthPx >= NARROWEST_PX) {
-      const name = fittingName(drawing, placed, span, describe, widthPx - 2 * PADDING_PX);
+      const name = fittingName(
+        drawing,
+        describe.shortName(placed.row, span, idle),
+        placed.row.kind[span] ?? 0,
+        widthPx - 2 * PADDING_PX,
+      );
       const kind = placed.row.kind[span] ?? 0;
       const left = area.left + begin / pixelRatio + PADDING_PX;
       const top = area.top + middlePx;
@@ -58,22 +66,26 @@ function drawRowNames(
         context.fillRect(left - 2, top - LINE_PX / 2, width === 0 ? 0 : width + 4, LINE_PX);
       }
       const isIdle = kind === SpanKind.idle;
-      context.fillStyle = isIdle ? drawing.theme.text : inkOn(drawing.theme.kinds[kind] ?? "");
+      const { text, spans } = drawing.theme;
+      const place = describe.palettePlaces(placed.row)(span);
+      context.fillStyle = isIdle ? text : inkOn(spans[place] ?? "");
       context.fillText(name, left, top + 0.5);
     }
   }
 }
 
-/** A name cut where it is too long; a copy is then called by its direction alone. */
-function fittingName(
-  { context }: Drawing,
-  { row }: PlacedRow,
-  span: number,
-  describe: GpuDescriptions,
-  widthPx: number,
-): string {
-  const name = describe.shortName(row, span);
-  const isTooLong = context.measureText(name).width > widthPx;
+/**
+ * A name cut where it is too long.
+ *
+ * A copy is then called by its direction alone, and of an idle gap as many parts are shown as fit.
+ */
+function fittingName({ context }: Drawing, name: string, kind: number, widthPx: number): string {
+  const fits = (text: string): boolean => context.measureText(text).width <= widthPx;
+  if (kind === SpanKind.idle) {
+    const parts = name.split(", ");
+    const texts = parts.map((_, dropped) => parts.slice(0, parts.length - dropped).join(", "));
+    return texts.find(fits) ?? "";
+  }
   const direction = name.slice(0, Math.max(name.indexOf(" "), 0));
-  return isTooLong && isCopy(row.kind[span] ?? 0) ? direction : cutText(context, name, widthPx);
+  return !fits(name) && isCopy(kind) ? direction : cutText(context, name, widthPx);
 }

@@ -6,7 +6,7 @@ import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
 import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
 import type { RowColumns, SpanRow } from "../model/span_row.ts";
-import { idleLines } from "../model/gpu_description.ts";
+import { idleLines, type GpuDescriptions } from "../model/gpu_description.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -65,9 +65,9 @@ export function lanesView(
     }
     drawLaneGrounds(drawing, layout);
     raster = rasterFor(drawing, raster);
-    paintLanes(raster, layout, drawing, time);
+    paintLanes(raster, layout, drawing, time, chart.describeGpu);
     paintImage(drawing, raster);
-    drawSpanNames(drawing, layout, raster, chart.describeGpu);
+    drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
     drawLaneTitles(drawing, layout);
     drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
   };
@@ -140,7 +140,13 @@ function listLanes(list: HTMLElement, layout: LaneLayout, top: number): void {
   }
 }
 
-function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: Scale): void {
+function paintLanes(
+  raster: Raster,
+  layout: LaneLayout,
+  drawing: Drawing,
+  time: Scale,
+  describe: GpuDescriptions,
+): void {
   const { theme, pixelRatio } = drawing;
   const palette = lanePalette(theme);
   for (const { rows } of layout.lanes) {
@@ -148,7 +154,8 @@ function paintLanes(raster: Raster, layout: LaneLayout, drawing: Drawing, time: 
       const { share, span } = columnsOf(row, time, raster.width);
       const fromY = Math.round(topPx * pixelRatio);
       const toY = Math.min(Math.round((topPx + heightPx) * pixelRatio), raster.height);
-      paintLane(raster, { fromY, toY, share, span, kind: row.kind, firstId }, palette);
+      const placeOf = describe.palettePlaces(row);
+      paintLane(raster, { fromY, toY, share, span, placeOf, firstId }, palette);
     }
   }
 }

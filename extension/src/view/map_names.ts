@@ -6,8 +6,8 @@ import type { Drawing } from "./plot.ts";
 import { inkOn } from "./theme.ts";
 
 const MOST_BLOCKS = 40_000;
-const NARROWEST_PX = 56;
-const LOWEST_PX = 14;
+const NARROWEST_PX = 32;
+const LOWEST_PX = 10;
 const PADDING_PX = 4;
 
 /** What groups large blocks belong to, so that no colour has to be told from another. */
@@ -26,7 +26,7 @@ export function drawBlockNames(
   const { fromNs, inUseUntilNs, address, size } = blocks;
   const colours = categories.isOrdered ? theme.order : theme.categories;
   const right = area.left + area.width;
-  context.font = "11px system-ui, sans-serif";
+  context.font = "10px system-ui, sans-serif";
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const [first, last] of runs) {
@@ -38,7 +38,7 @@ export function drawBlockNames(
       const height = bottom - toPixel(bytes, from + (size[block] ?? 0));
       if (width >= NARROWEST_PX && height >= LOWEST_PX) {
         const place = categoryOf(categories, block);
-        const label = categories.labels[place] ?? categories.labels.at(-1) ?? "";
+        const label = categories.all[place]?.short ?? "";
         context.fillStyle = inkOn(colours[place] ?? theme.cached);
         const name = fittingName(context, label, width - 2 * PADDING_PX);
         context.fillText(name, left + PADDING_PX, bottom - height / 2);
@@ -47,10 +47,18 @@ export function drawBlockNames(
   }
 }
 
-/** A line of code is known by its number where its file does not fit. */
-function fittingName(context: CanvasRenderingContext2D, label: string, widthPx: number): string {
-  const name = label.replace(/^.*\//, "").replace("up to", "≤").replace("more than", ">");
-  const [inFile] = /:\d+.*$/.exec(name) ?? [];
-  const isTooLong = context.measureText(name).width > widthPx;
-  return cutText(context, isTooLong ? (inFile ?? name) : name, widthPx);
+/** A name without its size or its file where these do not fit; a line is known by its number. */
+export function fittingName(
+  context: CanvasRenderingContext2D,
+  label: string,
+  widthPx: number,
+): string {
+  const name = label.replace("up to", "≤").replace("more than", ">");
+  const short = name.replace(/ · .*/, "");
+  const [inFile = short, line = short] = /(:\d+).*$/.exec(short) ?? [];
+  const fits = (text: string): boolean => context.measureText(text).width <= widthPx;
+  return (
+    [name, short, inFile, line].find(fits) ??
+    (line === short ? cutText(context, short, widthPx) : "")
+  );
 }

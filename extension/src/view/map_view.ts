@@ -15,7 +15,7 @@ import { timePlot } from "./time_plot.ts";
 const OPTIONS = {
   label: "Segment map over time. Arrow keys move the cursor, Enter chooses the moment.",
   heightPx: 300,
-  topPx: 10,
+  topPx: 22,
 };
 
 /** What the pointer is at in the map: a block, or what is free of a segment. */

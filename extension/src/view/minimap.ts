@@ -85,7 +85,7 @@ function drawBusy(drawing: Drawing, { lanes }: ChartContext, time: Scale): void 
   }
   const bottom = area.top + area.height;
   drawTitle(drawing, "GPU busy", bottom - BUSY_PX / 2);
-  context.fillStyle = theme.kinds[SpanKind.kernel] ?? theme.accent;
+  context.fillStyle = theme.spans[SpanKind.kernel] ?? theme.accent;
   busiest.forEach((share, column) => {
     const high = Math.min(share, 1) * BUSY_PX;
     context.fillRect(area.left + column, bottom - high, 1, high);

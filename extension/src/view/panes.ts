@@ -5,9 +5,6 @@ import { element } from "./dom.ts";
 const LEAST_PX = 44;
 const KEY_STEP_PX = 16;
 
-/** Sizes of panes by name, 0 for those that are closed: `memory-176_blocks-0_drawer-210`. */
-export const ARRANGEMENT = /^[a-z]+-\d{1,5}(_[a-z]+-\d{1,5})*$/;
-
 export interface Pane {
   readonly name: string;
   readonly root: HTMLElement;
@@ -17,10 +14,10 @@ export interface Pane {
 /** Parts that share a height, one above the other; each can be closed and resized. */
 export class Panes {
   readonly root = element("div", "gpuviz-panes");
-  /** What a reader has chosen; undefined if nothing was changed. */
+  /** What a reader has chosen, see `arrange`; undefined if nothing was changed. */
   readonly arrangement = new Signal<string | undefined>(undefined);
   readonly #scope: Scope;
-  readonly #panes: Pane[] = [];
+  readonly list: Pane[] = [];
 
   constructor(scope: Scope, parent: HTMLElement) {
     this.#scope = scope;
@@ -32,10 +29,10 @@ export class Panes {
     const root = element("section", "gpuviz-pane", { ariaLabel: label });
     root.dataset["pane"] = name;
     const pane = { name, root, isOpen: new Signal(isOpen) };
-    if (this.#panes.length > 0) {
+    if (this.list.length > 0) {
       root.append(this.#handle(pane));
     }
-    this.#panes.push(pane);
+    this.list.push(pane);
     this.root.append(root);
     this.resize(pane, size);
     this.#scope.follow(() => {
@@ -56,27 +53,15 @@ export class Panes {
     this.#remember();
   }
 
-  /** Arranges the panes as a text from `arrangement` says. */
-  arrange(text: string): void {
-    for (const [name, size] of text.split("_").map((part) => part.split("-"))) {
-      const pane = this.#panes.find((each) => each.name === name);
-      if (pane !== undefined) {
-        pane.isOpen.value = Number(size) > 0;
-        pane.root.style.flexGrow = size ?? "";
-      }
-    }
-    this.arrangement.value = text;
-  }
-
   #remember(): void {
-    this.arrangement.value = this.#panes
+    this.arrangement.value = this.list
       .map(({ name, root, isOpen }) => `${name}-${isOpen.value ? heightOf(root) : 0}`)
       .join("_");
   }
 
   /** Moves the upper edge of a pane, which is the lower one of the next open pane above. */
   #move(pane: Pane, byPx: number): void {
-    const open = this.#panes.filter(({ root, isOpen }) => isOpen.value && !root.hidden);
+    const open = this.list.filter(({ root, isOpen }) => isOpen.value && !root.hidden);
     const heights = open.map(({ root }) => heightOf(root));
     const below = open.indexOf(pane);
     const [above = 0, own = 0] = [heights[below - 1], heights[below]];

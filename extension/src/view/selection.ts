@@ -38,6 +38,12 @@ export class Selection {
     });
   }
 
+  /** The event whose state is read out: that at the cursor, else the moment shown. */
+  shownRow(timeline: DeviceTimeline): number {
+    const { value: timeNs } = this.cursorNs;
+    return timeNs === undefined ? this.momentRow.value : timeline.rowAt(timeNs);
+  }
+
   get canGoBack(): boolean {
     return this.#before.length > 0;
   }

@@ -13,7 +13,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
 import { icicleView } from "./icicle_view.ts";
-import { appendCallSite, bytesColumn, countColumn, showLink } from "./table_columns.ts";
+import { appendCallSite, bytesColumn, colourKey, countColumn, showLink } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
 import type { TimeRange } from "./time_window.ts";
 
@@ -82,7 +82,7 @@ export function sitesTable(scope: Scope, parent: HTMLElement, chart: ChartContex
     ),
   ];
   const show = dataTable(scope, parent, columns, {
-    label: "Lines",
+    label: "Lines that allocated",
     sortedBy: AT_THE_PEAK,
     keyOf: ({ callSite }) => callSite.site,
     filter: chart.filter,
@@ -105,6 +105,11 @@ function lineColumn(chart: ChartContext, holdings: () => Holdings): TableColumn<
       const { callSite } = row();
       const details = element("details", "");
       const summary = element("summary", "");
+      scope.follow(() => {
+        summary.querySelector(".gpuviz-key")?.remove();
+        const colour = chart.grouping.colourOfStack(row().stacks[0] ?? 0);
+        summary.prepend(...(colour === undefined ? [] : [colourKey(colour)]));
+      }, chart.grouping.categories);
       appendCallSite(summary, { ...callSite, source: callSite.source || "(source text unknown)" });
       const link = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
         kind: "block",

@@ -1,8 +1,11 @@
+import type { Scope } from "../base/scope.ts";
+
 /** Lets each column's heading sort the table; the first click shows the largest first. */
-export function makeSortable(table: HTMLTableElement): void {
+export function makeSortable(scope: Scope, table: HTMLTableElement): void {
   const headings = [...table.querySelectorAll<HTMLTableCellElement>("thead th")];
   headings.forEach((heading, column) => {
-    heading.querySelector("button")?.addEventListener("click", () => {
+    const choose = heading.querySelector("button") ?? heading;
+    scope.listen(choose, "click", () => {
       const descending = heading.getAttribute("aria-sort") !== "descending";
       headings.forEach((other) => other.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", descending ? "descending" : "ascending");

@@ -34,6 +34,13 @@ export const speedColumn = columnsIn((bytesPerSecond) => `${formatBytes(bytesPer
 export const timeColumn = columnsIn(formatDuration);
 export const shareColumn = columnsIn(formatShare);
 
+/** A sample of a colour, by the rest of its custom property `--gpuviz-...`. */
+export function colourKey(colour: string): HTMLElement {
+  const key = element("span", "gpuviz-key gpuviz-key--group");
+  key.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
+  return key;
+}
+
 /** A line's source, where known, and where it stands; the whole path is in its title. */
 export function appendCallSite(parent: HTMLElement, { source, site }: CallSite): void {
   const text = source.trim();

@@ -19,18 +19,18 @@ interface Part {
   readonly create: (scope: Scope, parent: HTMLElement, chart: ChartContext) => ShowWindow;
 }
 
-const LINES_HINT =
+const ALLOCATIONS_HINT =
   "Lines that allocated: the innermost line outside installed packages; sizes are those of " +
   "rounded blocks.";
 
 /** The tables of memory while the recording goes on. */
 export const LIVE_MEMORY: readonly Part[] = [
-  { name: "lines", title: "Lines", hint: LINES_HINT, create: sitesTable },
+  { name: "allocations", title: "Allocations", hint: ALLOCATIONS_HINT, create: sitesTable },
 ];
 
 /** The tables of memory of a whole recording. */
 export const WHOLE_MEMORY: readonly Part[] = [
-  { name: "lines", title: "Lines", hint: LINES_HINT, create: sitesView },
+  { name: "allocations", title: "Allocations", hint: ALLOCATIONS_HINT, create: sitesView },
   {
     name: "fragmentation",
     title: "Fragmentation",
@@ -119,7 +119,7 @@ export function tablesView(
     parts.forEach(({ part }) =>
       drawer.offer(part.name, ofMemory.includes(part) ? hasMemory : hasGpu),
     );
-    drawer.prefer(hasMemory ? "lines" : "kernels");
+    drawer.prefer("lines", hasMemory ? "allocations" : "kernels");
   };
   offer();
   refresh();

@@ -1,7 +1,9 @@
-import { SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
-import { luminance, pixelOf, shade } from "../render/colour.ts";
+import { KERNEL_SHADES, SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
+import { COLOURED } from "../model/categories.ts";
+import { luminance, mix, pixelOf, shade } from "../render/colour.ts";
 import { Pattern, type LanePalette } from "../render/lane_raster.ts";
 import type { Palette } from "../render/raster.ts";
+import type { StackPalette } from "../render/stack_raster.ts";
 
 /** Single colours by name, with the rest of the custom property `--gpuviz-...` of each. */
 const COLOURS = {
@@ -27,13 +29,15 @@ type Colours = Readonly<Record<keyof typeof COLOURS, string>>;
 
 /** The colours in force where an element stands. */
 export interface Theme extends Colours {
-  readonly kinds: readonly string[];
+  /** The kinds of spans, then the shades of kernels. */
+  readonly spans: readonly string[];
   readonly categories: readonly string[];
   /** From small to large, or from short to long. */
   readonly order: readonly string[];
 }
 
-const CATEGORY_COUNT = 8;
+const CATEGORY_COUNT = COLOURED + 1;
+const STEP_COUNT = 7;
 
 export function themeOf(host: HTMLElement): Theme {
   const style = getComputedStyle(host);
@@ -43,9 +47,9 @@ export function themeOf(host: HTMLElement): Theme {
   const named = Object.entries(COLOURS).map(([name, property]) => [name, colour(property)]);
   return {
     ...(Object.fromEntries(named) as Colours),
-    kinds: several("kind", SPAN_KINDS.length),
+    spans: [...several("kind", SPAN_KINDS.length), ...several("kernel", KERNEL_SHADES)],
     categories: several("category", CATEGORY_COUNT),
-    order: several("order", CATEGORY_COUNT - 1),
+    order: several("order", STEP_COUNT),
   };
 }
 
@@ -55,12 +59,24 @@ export const CACHED_COLOUR = CATEGORY_COUNT;
 export const SPLIT_COLOUR = CATEGORY_COUNT + 1;
 
 export function blockPalette(theme: Theme, isOrdered = false): Palette {
-  const groups = isOrdered ? [...theme.order, theme.cached] : theme.categories;
+  const unused = Array<string>(CATEGORY_COUNT - STEP_COUNT).fill(theme.cached);
+  const groups = isOrdered ? [...theme.order, ...unused] : theme.categories;
   const fill = [...groups, theme.cached, theme.split].map(pixelOf);
   const towards = pixelOf(theme.background) > pixelOf("#808080") ? -0.35 : -0.5;
   const edge = fill.slice(0, CACHED_COLOUR).map((pixel) => shade(pixel, towards));
   const freeEdge = pixelOf(theme.cachedEdge);
   return { fill, edge: [...edge, freeEdge, freeEdge] };
+}
+
+/** How much of its colour a band keeps where it is not allocated all of a pixel's time. */
+const LIGHT_SHARE = 0.45;
+
+/** The colours of the categories, and their lighter tones. */
+export function stackPalette(theme: Theme, isOrdered: boolean): StackPalette {
+  const palette = blockPalette(theme, isOrdered);
+  const ground = pixelOf(theme.background);
+  const light = Array.from(palette.fill, (pixel) => mix(pixel, ground, 1 - LIGHT_SHARE));
+  return { ...palette, light };
 }
 
 const PATTERNS: Readonly<Record<number, number>> = {
@@ -77,19 +93,23 @@ const PATTERNS: Readonly<Record<number, number>> = {
 
 /** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
 export function lanePalette(theme: Theme): LanePalette {
-  const fill = theme.kinds.map(pixelOf);
+  const fill = theme.spans.map(pixelOf);
   const hatch = fill[SpanKind.idle] ?? 0;
   const edge = fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25));
   return {
     fill: fill.with(SpanKind.idle, pixelOf(theme.ground)),
     edge: edge.with(SpanKind.idle, hatch),
-    pattern: theme.kinds.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
+    pattern: theme.spans.map((_, kind) => PATTERNS[kind] ?? Pattern.plain),
   };
 }
 
 /** Black or white, whichever is read better on a colour. */
 export function inkOn(hex: string): string {
-  return luminance(pixelOf(hex)) > AS_FAR_FROM_BLACK_AS_WHITE ? "#000000" : "#ffffff";
+  return inkOnPixel(pixelOf(hex));
+}
+
+export function inkOnPixel(pixel: number): string {
+  return luminance(pixel) > AS_FAR_FROM_BLACK_AS_WHITE ? "#000000" : "#ffffff";
 }
 
 /** sqrt(1.05 * 0.05) - 0.05: both then have a contrast of 4.58. */

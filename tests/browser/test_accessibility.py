@@ -1,0 +1,55 @@
+"""The report by the rules of axe-core: names, roles, contrast."""
+
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Page
+
+import gpuviz
+from tests.browser.test_report import open_report, open_tab
+
+pytestmark = pytest.mark.browser
+
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+TABS = (
+    "selection",
+    "moment",
+    "lines",
+    "allocations",
+    "kernels",
+    "waits",
+    "fragmentation",
+    "findings",
+    "what-if",
+)
+
+
+def violations(page: Page) -> list[str]:
+    """Return the rules that are violated, each with the elements that do."""
+    found = page.evaluate("axe.run().then(found => found.violations)")
+    return [f"{each['id']}: {[node['html'][:200] for node in each['nodes'][:3]]}" for each in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_tab_of_a_report_is_accessible(page, tmp_path, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_report(page, gpuviz.load(RECORDINGS / "image_pipeline.gpuviz"), tmp_path)
+    page.evaluate(AXE)
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
+    broken = {}
+
+    for tab in (*TABS, "summary", "environment"):
+        open_tab(page, tab)
+        broken[tab] = violations(page)
+
+    assert broken == {tab: [] for tab in broken}
+
+
+def test_a_report_on_a_phone_is_accessible(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_report(page, gpuviz.load(RECORDINGS / "fft_filter.gpuviz"), tmp_path)
+    page.evaluate(AXE)
+
+    assert violations(page) == []
