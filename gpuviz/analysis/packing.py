@@ -73,7 +73,8 @@ def packing(
 
     The search ends when the packing is proved optimal, or after ``seconds``; it can be interrupted.
     It removes blocks that cannot matter, places the others in several orders, and searches what
-    remains exhaustively, with the rules of MiniMalloc (Moffitt, ASPLOS 2023) and random restarts.
+    remains exhaustively: by offset, with the rules of MiniMalloc (Moffitt, ASPLOS 2023) and random
+    restarts, and over time, remembering which places of blocks leave no room for later ones.
     The attempts depend on nothing but the blocks and ``seed``: more time continues them. With
     ``seconds=0`` only the packing of an allocator with best fit is computed, in n log n steps.
 

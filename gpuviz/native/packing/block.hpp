@@ -19,6 +19,11 @@ struct Block {
     }
 };
 
+// The position of a section in a list.
+[[nodiscard]] inline std::size_t index(std::int32_t section) noexcept {
+    return static_cast<std::size_t>(section);
+}
+
 // Offsets of blocks, in bytes, by position.
 using Offsets = std::vector<std::int64_t>;
 // Positions in a list of blocks.

@@ -21,6 +21,7 @@ constexpr std::size_t most_blocks = 10'000;
 constexpr std::size_t most_links = 10'000'000;
 // Placed blocks in the shortest searches.
 constexpr std::size_t short_search = 1000;
+constexpr std::size_t short_time_search = 20'000;
 
 double between_0_and_1(std::mt19937_64& random) {
     return static_cast<double>(random() >> 11) * 0x1p-53;
@@ -147,6 +148,10 @@ void CoreSearch::search(std::size_t round, std::mt19937_64& random, Effort& effo
     const std::size_t most_placed = short_search * luby(round) + 2 * blocks_.size();
     answer_ = search_->run(rank, most_placed, effort);
     if (answer_ == Answer::fits) offsets_ = search_->offsets();
+    if (answer_ != Answer::unknown) return;
+    if (!time_search_) time_search_.emplace(blocks_, capacity_);
+    answer_ = time_search_->run(short_time_search * (round + 1), effort);
+    if (answer_ == Answer::fits) offsets_ = time_search_->offsets();
 }
 
 // Blocks that reach above the capacity are placed earlier.

@@ -9,6 +9,7 @@
 #include "packing/block.hpp"
 #include "packing/effort.hpp"
 #include "packing/search.hpp"
+#include "packing/time_search.hpp"
 
 namespace gpuviz::packing {
 
@@ -18,8 +19,8 @@ class CoreSearch {
     // Places the blocks in several orders.
     CoreSearch(std::vector<Block> blocks, std::int64_t capacity, Effort& effort);
 
-    // Searches exhaustively but not for long, from another beginning in each round; or, if there
-    // are many blocks, changes the order in which they are placed.
+    // Searches exhaustively but not for long, by offsets from another beginning in each round, and
+    // over time; or, if there are many blocks, changes the order in which they are placed.
     void improve(std::size_t round, std::mt19937_64& random, Effort& effort);
 
     [[nodiscard]] Answer answer() const noexcept { return answer_; }
@@ -45,6 +46,7 @@ class CoreSearch {
     std::int64_t height_;
     Positions order_;  // in which the blocks were placed
     std::optional<Search> search_;
+    std::optional<TimeSearch> time_search_;
 };
 
 }  // namespace gpuviz::packing

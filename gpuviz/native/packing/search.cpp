@@ -11,8 +11,6 @@ namespace {
 
 constexpr auto nowhere = std::numeric_limits<std::int64_t>::max();
 
-std::size_t index(std::int32_t section) noexcept { return static_cast<std::size_t>(section); }
-
 }  // namespace
 
 Search::Search(std::vector<Block> blocks, std::int64_t capacity)
