@@ -5,6 +5,7 @@ CUDA's headers, so that only a compiler is needed: ``CXX``, else ``g++``.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,14 +30,19 @@ RUNS = [
 
 
 @pytest.fixture(scope="module")
-def programs(request):
-    """Paths of the programs by name."""
-    folder = request.config.cache.mkdir(f"sanitizer-{request.param}")
-    flags = ["-g1", "-fno-omit-frame-pointer", *SANITIZERS[request.param]]
-    names = {name for sanitizer, name in RUNS if sanitizer == request.param}
-    return Compilation(flags, folder).programs(each for each in PROGRAMS if each.stem in names)
+def compiled(pytestconfig):
+    """Return a function that compiles the programs of a sanitizer once; their paths by name."""
+
+    @cache
+    def programs(sanitizer):
+        folder = pytestconfig.cache.mkdir(f"sanitizer-{sanitizer}")
+        flags = ["-g1", "-fno-omit-frame-pointer", *SANITIZERS[sanitizer]]
+        names = {name for each, name in RUNS if each == sanitizer}
+        return Compilation(flags, folder).programs(each for each in PROGRAMS if each.stem in names)
+
+    return programs
 
 
-@pytest.mark.parametrize(("programs", "name"), RUNS, indirect=["programs"])
-def test_programs_run_clean(programs, name):
-    run([programs[name]], timeout=600)
+@pytest.mark.parametrize(("sanitizer", "name"), RUNS)
+def test_programs_run_clean(compiled, sanitizer, name):
+    run([compiled(sanitizer)[name]], timeout=600)
