@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, WebSocket
 import gpuviz
 from tests.browser.lab import (
     gpu_panel,
+    leave,
     listed_file,
     note_complaints,
     open_notebook,
@@ -233,6 +234,7 @@ def test_a_kernel_on_another_machine_is_shown_and_writes_there(pages, tmp_path):
         (written,) = there.glob("far-*.gpuviz")
         offers = card.get_by_role("button", name="Open").count()
         listed = listed_file(page, "far-").count()
+        leave(page)
 
     assert gpuviz.load(written).table("memory_events").num_rows > 0
     assert (offers, listed) == (0, 0)
