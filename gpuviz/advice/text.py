@@ -39,9 +39,9 @@ def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str
 
 
 def short_saving(finding: "Finding") -> str:
-    """Return what a finding saves in a word or two: the bytes, else the time."""
-    if finding.saved_bytes:
-        return format_bytes(finding.saved_bytes)
+    """Return what a finding saves in a word or two: bytes of the peak or reserved, else time."""
+    if size := finding.saved_bytes or finding.saved_reserved_bytes:
+        return format_bytes(size)
     return format_duration(finding.saved_ns) if finding.saved_ns else ""
 
 

@@ -25,6 +25,8 @@ MOST_ROWS = 12
 _MOST_ROWS_SUMMARIZED = 1_000_000
 _LONGEST_TEXT = 90
 _TABLE = ("pyarrow.lib", "Table")
+# Columns of bytes besides those whose names end with ``_bytes``.
+_SIZES = ("bytes", "added", "largest", "peak_allocated", "peak_reserved", "peak_reserved_lower")
 
 _FINDINGS_STYLE = """<style>
 .gpuviz-found{margin:2px;line-height:1.5;color:var(--jp-ui-font-color1,inherit);
@@ -141,22 +143,15 @@ def _value(name: str, value: Any) -> str:
         return _cut(", ".join(map(str, value)))
     if isinstance(value, float):
         return f"{format_bytes(int(value))}/s" if name == "bytes_per_second" else f"{value:.3g}"
-    if not isinstance(value, int):
+    if name == "stack" or not isinstance(value, int):
         return _cut(str(value))
     if name.endswith("_ns"):
         return format_duration(value)
-    return format_bytes(value) if _is_size(name) else _whole(name, value)
+    return format_bytes(value) if _is_size(name) else format_count(value)
 
 
 def _is_size(name: str) -> bool:
-    return name in {"bytes", "added", "largest"} or name.endswith("_bytes") or name in _PEAKS
-
-
-_PEAKS = ("peak_allocated", "peak_reserved", "peak_reserved_lower")
-
-
-def _whole(name: str, value: int) -> str:
-    return str(value) if name == "stack" else format_count(value)
+    return name in _SIZES or name.endswith("_bytes")
 
 
 def _cut(text: str) -> str:

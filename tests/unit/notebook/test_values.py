@@ -89,6 +89,14 @@ def test_long_lists_of_findings_are_folded():
     assert "<b>" not in many
 
 
+def test_what_a_setting_saves_is_in_front_of_its_finding():
+    finding = Finding(
+        "R11", "A setting.", "Reason.", "Change.", "likely", 0, saved_reserved_bytes=116 * MIB
+    )
+
+    assert words(findings_html([finding])).startswith("116 MiB A setting.")
+
+
 def test_a_table_of_a_recording_shows_bytes_and_times_with_their_units(shell, recording):
     lines = recording.lines()
     head, first, *others = rows_of(shown(shell, lines)["text/html"])
