@@ -1,4 +1,4 @@
-import { toPixel, type Scale } from "../base/scale.ts";
+import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { AllocationStack } from "../model/allocation_stack.ts";
 import { fittingName } from "./map_names.ts";
 import type { Drawing } from "./plot.ts";
@@ -21,6 +21,7 @@ export function drawStackNames(
   const { context, area } = drawing;
   const columnPx = area.width / least.length;
   const levels = new Float64Array(least.length);
+  const leastBytes = Math.abs(fromPixel(scale, LOWEST_PX) - fromPixel(scale, 0));
   context.font = "10px system-ui, sans-serif";
   context.textAlign = "left";
   context.textBaseline = "middle";
@@ -37,21 +38,23 @@ export function drawStackNames(
       }
       [first, top, bottom] = [column, -Infinity, Infinity];
     };
-    levels.forEach((level, column) => {
+    for (let column = 0; column < least.length; column += 1) {
+      const level = levels[column] ?? 0;
       const next = level + (bytes[column * places.length + band] ?? 0);
       levels[column] = next;
       // A name must not lie on the lighter tone.
-      const highest = toPixel(scale, Math.min(next, least[column] ?? 0));
-      const lowest = toPixel(scale, level);
+      const most = Math.min(next, least[column] ?? 0);
+      if (most - level < leastBytes) {
+        endRun(column);
+        first = column + 1;
+        continue;
+      }
+      const [highest, lowest] = [toPixel(scale, most), toPixel(scale, level)];
       if (Math.min(bottom, lowest) - Math.max(top, highest) < LOWEST_PX) {
         endRun(column);
       }
-      if (lowest - highest < LOWEST_PX) {
-        first = column + 1;
-      } else {
-        [top, bottom] = [Math.max(top, highest), Math.min(bottom, lowest)];
-      }
-    });
+      [top, bottom] = [Math.max(top, highest), Math.min(bottom, lowest)];
+    }
     endRun(least.length);
   }
 }
