@@ -7,6 +7,7 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
+import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
@@ -29,13 +30,13 @@ class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
   readonly describeGpu: GpuDescriptions;
-  readonly bands: Bands;
+  readonly divisions: Divisions;
 
   constructor({ timeline, gpu, stacks, names }: DeviceContents) {
     this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
-    this.bands = new Bands(gpu.ranges, this.describeGpu);
+    this.divisions = new Divisions(gpu.ranges);
   }
 }
 
@@ -50,6 +51,13 @@ export class ChartContext implements RelatedContents {
   /** The levels that are drawn beside what is allocated and reserved. */
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
+  /** Notebook cells, or the outermost ranges. */
+  readonly bands = new Bands(
+    () => this.#derived.divisions.row,
+    (row, span) => this.describeGpu.shortName(row, span),
+  );
+  /** The iterations of the program's main loop, once they are known. */
+  readonly iterations = new Signal<Bands | undefined>(undefined);
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
@@ -73,7 +81,7 @@ export class ChartContext implements RelatedContents {
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
     if (contents === this.#contents) {
-      this.bands.divisions.extend();
+      this.#derived.divisions.extend();
     } else {
       this.#contents = contents;
       this.#derived = new Derived(contents);
@@ -124,10 +132,6 @@ export class ChartContext implements RelatedContents {
 
   get describeGpu(): GpuDescriptions {
     return this.#derived.describeGpu;
-  }
-
-  get bands(): Bands {
-    return this.#derived.bands;
   }
 
   get marks(): readonly Mark[] {

@@ -8,6 +8,7 @@ const ORDER = [
   "selection",
   "moment",
   "lines",
+  "iterations",
   "allocations",
   "kernels",
   "copies",
