@@ -1,6 +1,7 @@
 """The profiles of Hypothesis, and the wheel, built once for all tests."""
 
 import fcntl
+import gc
 import os
 import signal
 import subprocess
@@ -24,6 +25,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> None:
+    """Exclude what is already loaded from garbage collections, which a failed request starts."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
