@@ -21,6 +21,7 @@ CPP = {
     "state": {"record"},
     "analysis": set[str](),
     "packing": set[str](),
+    "hazards": set[str](),
     "allocator": {"device", "record"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
@@ -30,7 +31,7 @@ CPP = {
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"packing", "simulation", "replay", "formats", "python", "cupy"},
+    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.
