@@ -630,7 +630,7 @@ class HazardEngine:
     def copy(self, operation: int, kind: HazardCopyKind, source: tuple[int, int, int | None] | None, destination: tuple[int, int, int | None] | None, stream: int | None, thread: int = 0) -> None:
         """Pageable memory and the stream of a synchronous copy are None."""
 
-    def memset(self, operation: int, destination: tuple[int, int, int | None] | None, stream: int | None, thread: int = 0) -> None: ...
+    def memset(self, operation: int, destination: tuple[int, int, int | None], stream: int | None, thread: int = 0) -> None: ...
 
     def host_access(self, operation: int, accesses: Sequence[tuple[int, HazardMode, int, int | None]], thread: int = 0) -> None: ...
 
@@ -674,6 +674,11 @@ class HazardEngine:
         """
         Return the hazards found since the last call: kind, tier, first and second operation, block, other block, and bytes of the block.
         """
+
+def hazards_of(operations: dict[str, Any], accesses: dict[str, Any], blocks: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the hazards of the columns of gpuviz.hazards.operations. `kind` and `tier` are codes of HazardKind and HazardTier, `first` and `second` rows of the operations; blocks are rows, -1 for none. ValueError if rows do not exist.
+    """
 
 class Operation(enum.IntEnum):
     """The operation of a row of a program."""

@@ -172,10 +172,10 @@ class Program {
 
     void copy(ThreadId thread, Slot stream) {
         if (blocks_.empty()) return;
-        const bool synchronous = below(2) == 0;
-        engine_.copy(++operation_, thread, stream, synchronous, static_cast<CopyKind>(below(4)),
-                     below(2) == 0 ? access() : Place(), access());
-        engine_.memset(++operation_, thread, stream, synchronous, access());
+        const bool is_synchronous = below(2) == 0;
+        const Copy kind{static_cast<CopyKind>(below(4)), is_synchronous, below(2) == 0};
+        engine_.copy(++operation_, thread, stream, kind, accesses());
+        engine_.memset(++operation_, thread, stream, is_synchronous, accesses());
     }
 
     struct Known {

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/columns.hpp"
 #include "hazards/engine.hpp"
+#include "hazards/recorded_operations.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,8 +29,8 @@ namespace {
 // Block, mode, first byte, and the byte behind the last one if it is known.
 using AccessFields =
     std::tuple<hazards::BlockId, hazards::Mode, std::uint64_t, std::optional<std::uint64_t>>;
-using PlaceFields =
-    std::optional<std::tuple<hazards::BlockId, std::uint64_t, std::optional<std::uint64_t>>>;
+using Place = std::tuple<hazards::BlockId, std::uint64_t, std::optional<std::uint64_t>>;
+using PlaceFields = std::optional<Place>;
 using HazardFields =
     std::tuple<hazards::Kind, hazards::Tier, hazards::OperationId, hazards::OperationId,
                hazards::BlockId, std::optional<hazards::BlockId>,
@@ -49,9 +52,8 @@ std::vector<Access> accesses_of(const std::vector<AccessFields>& fields) {
     return accesses;
 }
 
-hazards::Place place_of(const PlaceFields& fields, hazards::Mode mode) {
-    if (!fields) return {};
-    const auto& [block, start, stop] = *fields;
+Access place_of(const Place& place, hazards::Mode mode) {
+    const auto& [block, start, stop] = place;
     return access_of({block, mode, start, stop});
 }
 
@@ -64,6 +66,43 @@ std::vector<HazardFields> take(Engine& engine) {
                             std::move(each.bytes));
     }
     return fields;
+}
+
+Columns hazards_of(const Columns& operation_columns, const Columns& access_columns,
+                   const Columns& block_columns) {
+    hazards::RecordedOperations operations;
+    hazards::RecordedAccesses accesses;
+    hazards::RecordedBlocks blocks;
+    ColumnViews views[3] = {ColumnViews(operation_columns), ColumnViews(access_columns),
+                            ColumnViews(block_columns)};
+    views[0]
+        .take("code", operations.code)
+        .take("stream", operations.stream)
+        .take("object", operations.object)
+        .take("accesses", operations.accesses);
+    views[1]
+        .take("block", accesses.block)
+        .take("mode", accesses.mode)
+        .take("start", accesses.start)
+        .take("stop", accesses.stop);
+    views[2]
+        .take("address", blocks.address)
+        .take("bytes", blocks.bytes)
+        .take("is_pinned", blocks.is_pinned);
+    hazards::RecordedHazards found;
+    {
+        const python::GilRelease unlocked;
+        found = hazards::hazards_of(operations, accesses, blocks);
+    }
+    Columns columns;
+    columns["kind"] = to_numpy(std::move(found.kind));
+    columns["tier"] = to_numpy(std::move(found.tier));
+    columns["first"] = to_numpy(std::move(found.first));
+    columns["second"] = to_numpy(std::move(found.second));
+    columns["block"] = to_numpy(std::move(found.block));
+    columns["other_block"] = to_numpy(std::move(found.other_block));
+    columns["bytes"] = to_numpy(std::move(found.bytes));
+    return columns;
 }
 
 void bind_enumerations(nb::module_& m) {
@@ -120,15 +159,18 @@ void bind_hazards(nb::module_& m) {
     const auto copy = [](Engine& engine, hazards::OperationId operation, hazards::CopyKind kind,
                          const PlaceFields& source, const PlaceFields& destination,
                          std::optional<hazards::Slot> stream, hazards::ThreadId thread) {
-        engine.copy(operation, thread, stream.value_or(0), !stream, kind,
-                    place_of(source, hazards::Mode::read),
-                    place_of(destination, hazards::Mode::write));
+        std::vector<Access> accesses;
+        if (source) accesses.push_back(place_of(*source, hazards::Mode::read));
+        if (destination) accesses.push_back(place_of(*destination, hazards::Mode::write));
+        engine.copy(operation, thread, stream.value_or(hazards::Order::legacy),
+                    {.kind = kind, .is_synchronous = !stream, .is_pageable = accesses.size() < 2},
+                    accesses);
     };
-    const auto memset = [](Engine& engine, hazards::OperationId operation,
-                           const PlaceFields& destination, std::optional<hazards::Slot> stream,
-                           hazards::ThreadId thread) {
-        engine.memset(operation, thread, stream.value_or(0), !stream,
-                      place_of(destination, hazards::Mode::write));
+    const auto memset = [](Engine& engine, hazards::OperationId operation, const Place& destination,
+                           std::optional<hazards::Slot> stream, hazards::ThreadId thread) {
+        const Access access = place_of(destination, hazards::Mode::write);
+        engine.memset(operation, thread, stream.value_or(hazards::Order::legacy), !stream,
+                      {&access, 1});
     };
     const auto host_access = [](Engine& engine, hazards::OperationId operation,
                                 const std::vector<AccessFields>& accesses,
@@ -190,6 +232,10 @@ void bind_hazards(nb::module_& m) {
         .def("take", &take,
              "Return the hazards found since the last call: kind, tier, first and second "
              "operation, block, other block, and bytes of the block.");
+    m.def("hazards_of", &hazards_of, "operations"_a, "accesses"_a, "blocks"_a,
+          "Return the hazards of the columns of gpuviz.hazards.operations. `kind` and `tier` are "
+          "codes of HazardKind and HazardTier, `first` and `second` rows of the operations; blocks "
+          "are rows, -1 for none. ValueError if rows do not exist.");
 }
 
 }  // namespace gpuviz::bindings

@@ -259,33 +259,28 @@ void Engine::launch(OperationId operation, ThreadId thread, Slot stream,
     enqueue(operation, thread, stream, accesses, programmatic);
 }
 
-void Engine::copy(OperationId operation, ThreadId thread, Slot stream, bool synchronous,
-                  CopyKind kind, const Place& source, const Place& destination) {
-    if (synchronous) stream = Order::legacy;
-    const bool is_upload = kind == CopyKind::host_to_device;
-    if (synchronous && is_upload && source.block == 0) order_.synchronize(thread, stream);
-    std::vector<Access> accesses;
-    if (source.block != 0) accesses.push_back(source);
-    if (destination.block != 0) accesses.push_back(destination);
+void Engine::copy(OperationId operation, ThreadId thread, Slot stream, Copy copy,
+                  std::span<const Access> accesses) {
+    check_stream(stream);
+    const bool is_upload = copy.kind == CopyKind::host_to_device;
+    if (copy.is_synchronous && is_upload && copy.is_pageable) order_.synchronize(thread, stream);
     const bool is_captured = capture_of(stream) != nullptr;
     enqueue(operation, thread, stream, accesses);
-    if (is_captured) return;
-
+    const bool blocks = options_.pageable_download_blocks && copy.is_pageable;
     const bool is_complete =
-        kind == CopyKind::host_to_host ||
-        (kind == CopyKind::device_to_host &&
-         (synchronous || (options_.pageable_download_blocks && destination.block == 0))) ||
-        (is_upload && synchronous && source.block != 0);
-    if (is_complete) order_.synchronize(thread, stream);
+        copy.kind == CopyKind::host_to_host ||
+        (copy.kind == CopyKind::device_to_host && (copy.is_synchronous || blocks)) ||
+        (is_upload && copy.is_synchronous && !copy.is_pageable);
+    if (is_complete && !is_captured) order_.synchronize(thread, stream);
 }
 
-void Engine::memset(OperationId operation, ThreadId thread, Slot stream, bool synchronous,
-                    const Place& destination) {
-    if (synchronous) stream = Order::legacy;
-    enqueue(operation, thread, stream, {&destination, 1});
-    const Block* block = find(destination.block);
-    const bool is_complete = synchronous && block && block->of.memory == Memory::pinned;
-    if (is_complete) order_.synchronize(thread, stream);
+void Engine::memset(OperationId operation, ThreadId thread, Slot stream, bool is_synchronous,
+                    std::span<const Access> accesses) {
+    enqueue(operation, thread, stream, accesses);
+    const bool is_pinned = std::any_of(accesses.begin(), accesses.end(), [&](const Access& each) {
+        return find(each.block)->of.memory == Memory::pinned;
+    });
+    if (is_synchronous && is_pinned) order_.synchronize(thread, stream);
 }
 
 void Engine::host_access(OperationId operation, ThreadId thread, std::span<const Access> accesses) {

@@ -45,8 +45,11 @@ struct Allocation {
     ThreadId thread = 0;
 };
 
-// A side of a copy; block 0 is pageable memory.
-using Place = Access;
+struct Copy {
+    CopyKind kind = CopyKind::device_to_device;
+    bool is_synchronous = false;
+    bool is_pageable = false;  // its host memory
+};
 
 // Reports hazards of the operations that a program issues, one after the other.
 //
@@ -64,11 +67,11 @@ class Engine {
 
     void launch(OperationId operation, ThreadId thread, Slot stream,
                 std::span<const Access> accesses, bool programmatic = false);
-    // `stream` is ignored if `synchronous`.
-    void copy(OperationId operation, ThreadId thread, Slot stream, bool synchronous, CopyKind kind,
-              const Place& source, const Place& destination);
-    void memset(OperationId operation, ThreadId thread, Slot stream, bool synchronous,
-                const Place& destination);
+    // The stream of a synchronous copy or memset is a default stream.
+    void copy(OperationId operation, ThreadId thread, Slot stream, Copy copy,
+              std::span<const Access> accesses);
+    void memset(OperationId operation, ThreadId thread, Slot stream, bool is_synchronous,
+                std::span<const Access> accesses);
     void host_access(OperationId operation, ThreadId thread, std::span<const Access> accesses);
 
     void record_event(ThreadId thread, EventId event, Slot stream);
@@ -99,6 +102,7 @@ class Engine {
 
     // The hazards found since the last call.
     [[nodiscard]] std::vector<Hazard> take();
+    [[nodiscard]] bool has_hazards() const noexcept { return !hazards_.empty(); }
 
   private:
     struct Block {
