@@ -50,7 +50,7 @@ export type RowsUntilNow<Row> = () => readonly Row[];
 export type Window = GpuActivities["bounds"];
 
 /** The part of a window that the recording covers. */
-function covered({ bounds }: GpuActivities, window: Window): Window {
+export function covered({ bounds }: GpuActivities, window: Window): Window {
   return window === undefined || bounds === undefined
     ? (window ?? bounds)
     : {
@@ -251,7 +251,7 @@ function callSitesOf(
 }
 
 /** Rows without times are in every window. */
-function isIn(
+export function isIn(
   window: Window,
   { fromNs, toNs }: Pick<GpuActivities["hostWaits"], "fromNs" | "toNs">,
   row: number,
@@ -265,7 +265,7 @@ function isIn(
 }
 
 /** The call stack of the call that launched an activity; 0 while unknown. */
-function stackOfLaunch(gpu: GpuActivities): KeyOf {
+export function stackOfLaunch(gpu: GpuActivities): KeyOf {
   return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
 }
 

@@ -38,6 +38,7 @@ const UNKNOWN_FRAME: Frame = {
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
   readonly #stacks = new Map<number, Stack>();
+  readonly #sources = new Map<string, Map<number, string>>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
   append(table: ArrowTable): void {
@@ -70,6 +71,17 @@ export class Stacks {
         isInstalled: (installed?.[row] ?? 0) !== 0,
       });
     });
+  }
+
+  /** The text of the lines of a file that the recording has, by line number, ascending. */
+  sourceOf(filename: string): ReadonlyMap<number, string> {
+    const lines = new Map(this.#sources.get(filename));
+    for (const frame of this.#frames.values()) {
+      if (frame.filename === filename && frame.source !== "" && !lines.has(frame.line)) {
+        lines.set(frame.line, frame.source);
+      }
+    }
+    return new Map([...lines].sort(([left], [right]) => left - right));
   }
 
   /** The frames of a stack, innermost first; empty where none was captured. */
@@ -131,7 +143,7 @@ export function siteText(frame: Frame): string {
   return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 
-/** The last two parts of a path. */
-export function shortFilename(filename: string): string {
-  return filename.split("/").slice(-2).join("/");
+/** The last parts of a path. */
+export function shortFilename(filename: string, parts = 2): string {
+  return filename.split("/").slice(-parts).join("/");
 }
