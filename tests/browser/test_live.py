@@ -26,6 +26,7 @@ pytestmark = pytest.mark.browser
 
 SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN, ROWS = range(6)
 LONG_S, SHORT_S = 10, 3
+MIDDLE = (700, 450)
 CELLS = [
     """
 import os, time, gpuviz
@@ -70,6 +71,17 @@ tables = {
 }
 print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
 """,
+]
+DASHBOARDS = [
+    """
+import gpuviz
+gpu = gpuviz.SimulatedGPU()
+with gpuviz.record(device=gpu) as recorder:
+    for size in range(1, 40):
+        array = gpu.empty(size << 20)
+        gpu.launch("fill", writes=[array], duration=1e-4)
+""",
+    *["gpuviz.dashboard(recorder)"] * 3,
 ]
 COLUMNS = {
     "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
@@ -221,6 +233,51 @@ def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
 
     assert window(notebook) != shown
     assert notebook.locator(".jp-CodeCell").count() == before
+
+
+def test_the_wheel_scrolls_past_three_dashboards_and_back(chromium, lab, folder):
+    write_notebook(folder, "dashboards.ipynb", DASHBOARDS)
+    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    open_notebook(page, lab, "dashboards.ipynb")
+    for number in range(len(DASHBOARDS)):
+        run_cell(page, number)
+        wait_until_run(page, number)
+    page.locator(".gpuviz-plot canvas").first.wait_for()
+
+    page.mouse.move(*MIDDLE)
+    over_plots = [over_plots_until_the_end(page, by) for by in (-400, 400, -400)]
+
+    # Down and up again the pointer was over the charts of each dashboard.
+    assert over_plots[1] >= 3
+    assert over_plots[2] >= 3
+    context.close()
+
+
+def over_plots_until_the_end(page: Page, by: int) -> int:
+    """Scroll a notebook to an end with the wheel; return how often the pointer was over a chart.
+
+    Raises:
+        TimeoutError: A turn of the wheel moved nothing.
+    """
+    over = 0
+    notebook = page.locator(".jp-WindowedPanel-outer")
+    while True:
+        top, most = notebook.evaluate(
+            "each => [each.scrollTop, each.scrollHeight - each.clientHeight]"
+        )
+        if top <= 1 if by < 0 else top >= most - 1:
+            return over
+        over += page.evaluate(
+            "place => document.elementFromPoint(...place).closest('.gpuviz-plot') !== null",
+            list(MIDDLE),
+        )
+        page.mouse.wheel(0, by)
+        page.wait_for_function(
+            "top => document.querySelector('.jp-WindowedPanel-outer').scrollTop !== top",
+            arg=top,
+            timeout=5000,
+        )
 
 
 def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(notebook):

@@ -50,6 +50,18 @@ def look_everywhere(page: Page) -> None:
         for share in (0.3, 0.6):
             page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
             page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+    follow_links(page)
+    page.locator(".gpuviz-search__field").fill("a")
+    page.wait_for_timeout(200)
+    page.locator(".gpuviz-search__field").fill("")
+    if page.locator("[role=tab][data-tab=call-stacks]").is_visible():
+        open_tab(page, "call-stacks")
+        for call in page.locator(".gpuviz-icicle__call").all()[:3]:
+            call.hover()
+
+
+def follow_links(page: Page) -> None:
+    """Open the source of the first lines, and show the first kernels in the charts."""
     if page.locator("[role=tab][data-tab=lines]").is_visible():
         for line in open_tab(page, "lines").locator("tbody .gpuviz-link").all()[:2]:
             line.click()
@@ -58,13 +70,6 @@ def look_everywhere(page: Page) -> None:
         for link in open_tab(page, "kernels").locator(".gpuviz-link").all()[:2]:
             link.click()
             open_tab(page, "kernels")
-    page.locator(".gpuviz-search__field").fill("a")
-    page.wait_for_timeout(200)
-    page.locator(".gpuviz-search__field").fill("")
-    if page.locator("[role=tab][data-tab=call-stacks]").is_visible():
-        open_tab(page, "call-stacks")
-        for call in page.locator(".gpuviz-icicle__call").all()[:3]:
-            call.hover()
 
 
 def assert_nothing_ran(page: Page) -> None:

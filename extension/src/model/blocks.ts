@@ -188,8 +188,14 @@ export function isPendingAfter(blocks: Blocks, block: number, row: number): bool
 
 /** Whether the program holds the block after the event at `row`; a pending free is not held. */
 export function isAllocatedAfter(blocks: Blocks, block: number, row: number): boolean {
+  return (blocks.allocated[block] ?? NO_EVENT) <= row && row < endOfAllocation(blocks, block);
+}
+
+/** The row of the event that gave the block back; Infinity if none did. */
+export function endOfAllocation(blocks: Blocks, block: number): number {
   const request = blocks.freeRequested[block] ?? NO_EVENT;
-  return isActiveAfter(blocks, block, row) && (request === NO_EVENT || request > row);
+  const end = request === NO_EVENT ? (blocks.freeCompleted[block] ?? NO_EVENT) : request;
+  return end === NO_EVENT ? Infinity : end;
 }
 
 /** The row whose stack, stream and pool describe the block. */
