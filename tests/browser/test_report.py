@@ -193,6 +193,20 @@ def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
     assert entries.first.get_attribute("title") == "train.py: 12.0 MiB at the peak"
 
 
+def test_blocks_can_be_coloured_by_function(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    entries = page.locator(".gpuviz-legend").first.locator("li")
+
+    page.get_by_label("Colour by").select_option("function")
+
+    frames = {row["filename"]: row["name"] for row in recording.table("frames").to_pylist()}
+    assert [entry.get_attribute("title") for entry in entries.all()] == [
+        f"{frames['train.py']} (train.py): 6.00 MiB at the peak",
+        f"{frames['main.py']} (main.py): 4.00 MiB at the peak",
+        "no call stack: 2.00 MiB at the peak",
+    ]
+
+
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     places = page.locator("[data-panel=lines] tbody td:first-child")

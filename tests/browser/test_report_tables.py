@@ -18,7 +18,6 @@ from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 
 pytestmark = pytest.mark.browser
 
-MOST_LINES = 4
 LINES = (
     "live_bytes",
     "total_bytes",
@@ -143,11 +142,40 @@ def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
         tuple(row[name] for name in columns) for row in waits
     )
 
-    for part, rows in (("kernels", kernels), ("copies", copies), ("waits", waits)):
-        places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
-        titles = Counter(place.get_attribute("title") for place in places)
-        lines = (row.get("sites", [row["site"]])[:MOST_LINES] for row in rows)
-        assert titles == Counter(site for sites in lines for site in sites)
+    waited = Counter(row["site"] for row in waits)
+    assert shown_sites(page, "waits") == waited
+    check_parts(page, "kernels", recorded.kernels("name_and_line").to_pylist())
+    check_parts(page, "copies", recorded.copies("line").to_pylist())
+
+
+def shown_sites(page: Page, part: str) -> Counter:
+    places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
+    return Counter(place.get_attribute("title") for place in places)
+
+
+def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
+    """Compare the rows of lines below those of kernels or copies that several lines caused."""
+    columns = {
+        "kernels": ("total_ns", "share", "count", "median_ns", "min_ns", "max_ns"),
+        "copies": ("total_ns", "bytes", "count", "median_ns", "bytes_per_second"),
+    }[part]
+    same = {"kernels": ("name",), "copies": ("copy_kind", "host_memory")}[part]
+    lines = Counter(tuple(row[name] for name in same) for row in by_line)
+    opened = [row for row in by_line if lines[tuple(row[name] for name in same)] > 1]
+
+    open_whole(page, part)
+    for closed in page.locator(f"[data-panel={part}] .gpuviz-table__lines").all():
+        closed.click()
+
+    found = page.evaluate(
+        """part => [...document.querySelectorAll(`[data-panel=${part}] .gpuviz-table__part`)].map(
+            row => [...row.cells].map(cell => cell.dataset.sort))""",
+        part,
+    )
+    assert numbers(found, 1, 1 + len(columns)) == Counter(
+        tuple(row[name] for name in columns) for row in opened
+    )
+    assert shown_sites(page, part) == Counter(row["site"] for row in by_line)
 
 
 def test_the_lines_are_those_of_the_recording(page, recorded, tmp_path):

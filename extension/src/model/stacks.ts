@@ -103,6 +103,12 @@ export class Stacks {
     return frame === undefined ? "no call stack" : describeFrame(frame);
   }
 
+  /** The function of that line, as `forward` and as `forward (train.py)`. */
+  functionOf(stack: number): CategoryName {
+    const { name, filename } = this.userFrameOf(stack) ?? { name: "no call stack", filename: "" };
+    return { short: name, long: filename === "" ? name : `${name} (${shortFilename(filename)})` };
+  }
+
   /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
   lineNameOf(stack: number): CategoryName {
     const frame = this.userFrameOf(stack);

@@ -36,6 +36,9 @@ interface TableOptions<Row> {
   readonly filter?: Signal<string>;
   /** The class of a row; none where it is empty. */
   readonly classOf?: (row: Row) => string;
+  /** The keys of the rows that are followed by their parts. */
+  readonly opened?: Signal<readonly string[]>;
+  readonly partsOf?: (row: Row) => readonly Row[];
 }
 
 interface ShownRow<Row> {
@@ -72,6 +75,8 @@ export function dataTable<Row>(
     none = "",
     filter = new Signal(""),
     classOf = () => "",
+    opened = new Signal([]),
+    partsOf = () => [],
   }: TableOptions<Row>,
 ): (rows: readonly Row[]) => void {
   const frame = element("div", "gpuviz-scroll", { tabIndex: 0, role: "region", ariaLabel: label });
@@ -91,17 +96,20 @@ export function dataTable<Row>(
   const known = new Map<string, ShownRow<Row>>();
   let rows: readonly Row[] = [];
   let isWhole = false;
-  const sortedNow = (): readonly Row[] => {
-    const { column, isDescending } = order.value;
-    return sortedRows(matching(rows, columns, filter.value), columns[column], isDescending);
-  };
+  const inOrder = (some: readonly Row[]): readonly Row[] =>
+    sortedRows(some, columns[order.value.column], order.value.isDescending);
+  const sortedNow = (): readonly Row[] => inOrder(matching(rows, columns, filter.value));
   texts.set(frame, () => csv(sortedNow(), columns));
   const show = (): void => {
     const sorted = sortedNow();
     const largest = columns.map(({ hasBar = false, value }) =>
       hasBar ? rows.reduce((most, row) => Math.max(most, Number(value(row) ?? 0)), 0) : 0,
     );
-    const shown = (isWhole ? sorted : sorted.slice(0, firstRows)).map((row) => {
+    const first = isWhole ? sorted : sorted.slice(0, firstRows);
+    const withParts = first.flatMap((row) =>
+      opened.value.includes(keyOf(row)) ? [row, ...inOrder(partsOf(row))] : [row],
+    );
+    const shown = withParts.map((row) => {
       const key = keyOf(row);
       const there = known.get(key) ?? shownRow(row, columns, scope);
       known.set(key, there);
@@ -113,13 +121,13 @@ export function dataTable<Row>(
     frame.hidden = rows.length === 0;
     nothing.hidden = !frame.hidden;
     rest.replaceChildren();
-    if (shown.length < sorted.length) {
+    if (first.length < sorted.length) {
       rest.append(`The first ${firstRows} of ${formatCount(sorted.length)} rows are shown. `, more);
     } else if (sorted.length < rows.length) {
       rest.append(`${formatCount(sorted.length)} of ${formatCount(rows.length)} rows match.`);
     }
   };
-  scope.watch(show, order, filter);
+  scope.watch(show, order, filter, opened);
   return (newer) => {
     rows = newer;
     show();
