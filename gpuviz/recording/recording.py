@@ -407,11 +407,12 @@ class Recording:
 
         return window(self, start, end)
 
-    def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
+    def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
         """Return counts, times and launch sites of kernels, most time first.
 
         Args:
-            by: One row for each name, line of the user's program, or call stack.
+            by: One row for each name, for each name and line of the user's program that launched
+                it, for each line, or for each call stack.
         """
         from gpuviz.analysis.kernels import kernels
 
