@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
+    from gpuviz.hazards.hazard import Hazard
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 # In the metadata of tables whose bytes and times `%load_ext gpuviz` shows as text.
@@ -332,6 +333,17 @@ class Recording:
         found = findings(self, small=True) if small else self.conclusions.findings(self)
         return Findings(found)
 
+    def hazards(self) -> "tuple[Hazard, ...]":
+        """Return pairs of operations on the same memory that nothing orders, with the fix.
+
+        Those that showed in this run come first. Nothing is returned about a recording that lacks
+        the blocks that launches touch or the order of its operations; ``gpuviz hazards`` prints
+        the reason.
+        """
+        from gpuviz.hazards.hazards import hazards
+
+        return hazards(self)
+
     def peak(self, device: int | None = None) -> "Peak":
         """Return time and size of the peak of allocated bytes.
 
@@ -395,11 +407,12 @@ class Recording:
 
         return window(self, start, end)
 
-    def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
+    def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
         """Return counts, times and launch sites of kernels, most time first.
 
         Args:
-            by: One row for each name, line of the user's program, or call stack.
+            by: One row for each name, for each name and line of the user's program that launched
+                it, for each line, or for each call stack.
         """
         from gpuviz.analysis.kernels import kernels
 

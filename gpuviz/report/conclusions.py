@@ -8,7 +8,6 @@ from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.iterations import iterations_panel, median_iteration
-from gpuviz.report.lines import lines_table
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
@@ -46,13 +45,11 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
     """
     shown = notices(recording, summary, found)
     figures = "\n".join(map(_figure, _headline(recording, summary)))
-    lines = lines_table(recording, summary.device)
     every = notices_list(shown, unknown(recording))
     return f"""<ul class="gpuviz-headline">
 {figures}
 </ul>
 {_first(shown)}
-{panel("Lines", lines, slug="lines") if lines else ""}
 {iterations_panel(recording, summary.device)}
 {panel("Findings", every, slug="findings", count=len(shown))}
 {what_if_section(recording, summary.device)}

@@ -2,7 +2,6 @@ import { formatBytes, formatDuration } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { SpanRow } from "../model/span_row.ts";
 import { Bands, SEPARATOR } from "./bands.ts";
-import { makeSortable } from "./sortable_table.ts";
 import type { DeviceView } from "./device_view.ts";
 
 /**
@@ -20,15 +19,11 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       home?.append(section);
     });
     const { panel = "", title = "" } = section.dataset;
-    section.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach((table) => {
-      makeSortable(scope, table);
-    });
     drawer.add(scope, panel, title, section);
     if (panel === "request") {
       drawer.open(panel);
     }
   }
-  drawer.prefer("lines");
   const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
   if (list !== undefined) {
     chart.iterations.value = iterationBands(list);

@@ -9,7 +9,7 @@ const ORDER = [
   "moment",
   "lines",
   "iterations",
-  "allocations",
+  "call-stacks",
   "kernels",
   "copies",
   "waits",
