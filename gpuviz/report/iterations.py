@@ -134,7 +134,8 @@ def _row(row: dict[str, Any], middle: dict[str, Any]) -> str:
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
     detail = f' <span class="gpuviz-place">{mark}</span>' if mark else ""
-    cells = "".join(f"<td>{form(row[column])}</td>" for _, column, form in _COLUMNS)
+    values = ((row[column], form) for _, column, form in _COLUMNS)
+    cells = "".join(f"<td>{form(value) if value else ''}</td>" for value, form in values)
     return f"<tr><td>{_link(row, format_count(number))}{detail}</td>{cells}</tr>"
 
 
