@@ -16,6 +16,7 @@ import gpuviz
 from gpuviz import _core, _testing
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.report.redaction import redact
+from tests.unit.ipython_shells import new_shell
 
 PROBE = """
 from gpuviz import _core, _testing
@@ -57,12 +58,8 @@ def probe():
 @pytest.fixture
 def shell(monkeypatch) -> Iterator[InteractiveShell]:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns if it is another Python's
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.history_manager.enabled = False
-    yield shell
-    shell.history_manager.end_session()
-    InteractiveShell.clear_instance()
+    with new_shell() as shell:
+        yield shell
 
 
 def run_cell(shell, text):
