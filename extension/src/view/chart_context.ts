@@ -7,9 +7,9 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
-import { Divisions } from "../model/divisions.ts";
 import type { Window } from "../model/gpu_rows.ts";
 import { lineRows, type LineRow } from "../model/line_rows.ts";
+import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
@@ -53,14 +53,12 @@ export class ChartContext implements RelatedContents {
   /** The levels that are drawn beside what is allocated and reserved. */
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
+  #lines: (readonly [window: Window, rows: readonly LineRow[]])[] = [];
   /** Notebook cells, or the outermost ranges. */
   readonly bands = new Bands(
     () => this.#derived.divisions.row,
     (row, span) => this.describeGpu.shortName(row, span),
   );
-  /** The iterations of the program's main loop, once they are known. */
-  readonly iterations = new Signal<Bands | undefined>(undefined);
-  #lines: (readonly [window: Window, rows: readonly LineRow[]])[] = [];
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
