@@ -133,7 +133,7 @@ def test_which_kernels_touch_the_largest_block(newcomer, tmp_path, name):
         and format_duration(each.end - each.start) == facts["lived"]
         and f"allocated at {format_duration(each.start)}: " in panel.inner_text()
     )
-    shown = panel.locator("tbody tr td:first-child").all_inner_texts()
+    shown = panel.locator(".gpuviz-selected__table tbody td:first-child").all_inner_texts()
     touched = block.kernels(recording)
     assert len(shown) == len(touched) > 0
     for kernel, full_name in zip(shown, touched, strict=True):
