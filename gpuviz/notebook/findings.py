@@ -10,6 +10,7 @@ from gpuviz.notebook.charts import MOST_OF_TIME
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.values import findings_html
 from gpuviz.quantities import format_duration
+from gpuviz.report.iterations import iterations_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,12 +77,18 @@ class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
             return
         # To which a running cell adds.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
-        self.value = findings_html(recording.findings(), heading, unknown(recording))
+        notes = [*_about_iterations(recording), *unknown(recording)]
+        self.value = findings_html(recording.findings(), heading, notes)
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:
             self._not_before_s = time.monotonic() + took / MOST_OF_TIME
         self._has_computed = True
+
+
+def _about_iterations(recording: "Recording") -> list[str]:
+    found = recording.iterations()
+    return [" ".join(iterations_text(found))] if found.num_rows else []
 
 
 def _is_empty(recording: "Recording") -> bool:

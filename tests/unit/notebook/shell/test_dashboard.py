@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import ipywidgets
@@ -17,6 +18,7 @@ from gpuviz.notebook.refresher import Refresher
 from gpuviz.recorder.recorder import Recorder
 
 MIB = 1 << 20
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 
 
 class StandIn(ipywidgets.HTML):
@@ -227,12 +229,23 @@ def test_findings_of_a_finished_recording_are_shown(shell):
     dashboard.close()
 
 
+def test_the_iterations_stand_below_the_findings():
+    shown = Findings(lambda: gpuviz.load(RECORDINGS / "image_pipeline.gpuviz"))
+
+    shown.refresh_if_due()
+
+    assert "<div>24 iterations: the same lines launch work again and again. The median" in (
+        shown.value
+    )
+
+
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
     computed = []
     recording = SimpleNamespace(
         tables={"memory_events": [1], "activities": []},
         duration_ns=1,
         findings=lambda: computed.append(1) or (),
+        iterations=lambda: SimpleNamespace(num_rows=0),
     )
     shown = Findings(lambda: recording)
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
