@@ -288,7 +288,9 @@ function causesOf(causes: IdleTimes): (keyof IdleTimes)[] {
 /** The causes of idle time in one line, the largest part first. */
 export function idleText(causes: IdleTimes): string {
   return causesOf(causes)
-    .map((cause) => `${formatDuration(causes[cause])} ${SHORT_CAUSES[cause] || "no identified cause"}`)
+    .map(
+      (cause) => `${formatDuration(causes[cause])} ${SHORT_CAUSES[cause] || "no identified cause"}`,
+    )
     .join(", ");
 }
 
