@@ -219,6 +219,11 @@ class Session:
     def wall_start_ns(self) -> int:
         """The same moment on CLOCK_REALTIME."""
 
+def declare_kernel_modes(symbol: str, modes: Sequence[int]) -> None:
+    """
+    Declare the access modes of a kernel's leading parameters, as numbers in the order of `launch_blocks`.
+    """
+
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
 
@@ -542,6 +547,147 @@ def typical_rows(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), ord
 def pack(begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float, seed: int) -> tuple[object, dict[str, Any]]:
     """
     Return offsets of blocks that exist from their begin until before their end, as low as found in this time; and `load`, the most bytes that exist at once, first after the begin at `load_time`, with the `lower_bound` of any packing and the `upper_bound` that the offsets need.
+    """
+
+class HazardStreamKind(enum.Enum):
+    """What orders a stream implicitly."""
+
+    blocking = 1
+
+    non_blocking = 2
+
+class HazardMode(enum.Enum):
+    """How an operation accesses memory."""
+
+    read = 0
+
+    unknown = 1
+
+    atomic = 2
+
+    write = 3
+
+class HazardCopyKind(enum.Enum):
+    """The sides of a copy."""
+
+    host_to_device = 0
+
+    device_to_host = 1
+
+    device_to_device = 2
+
+    host_to_host = 3
+
+class HazardMemory(enum.Enum):
+    """The kind of memory of a block."""
+
+    device = 0
+
+    pinned = 1
+
+class HazardAllocator(enum.Enum):
+    """Who frees and reuses a block."""
+
+    cuda = 0
+
+    caching = 1
+
+    private_pool = 2
+
+    stream_ordered = 3
+
+class HazardKind(enum.Enum):
+    """What two unordered operations do to the same memory."""
+
+    RAW = 0
+
+    WAR = 1
+
+    WAW = 2
+
+    reuse = 3
+
+    use_after_free = 4
+
+    use_before_alloc = 5
+
+class HazardTier(enum.Enum):
+    """How sure a hazard is."""
+
+    certain = 0
+
+    probable = 1
+
+    latent = 2
+
+class HazardEngine:
+    """
+    Finds operations that access the same memory in conflicting ways without a guaranteed order, in a program given call by call. Stream 0 is the legacy default stream; operations are numbered from 1, 0 is none. ValueError for what does not exist.
+    """
+
+    def __init__(self, *, cuda_free_synchronizes: bool = True, pageable_download_blocks: bool = False, strict_threads: bool = False) -> None: ...
+
+    def create_stream(self, kind: HazardStreamKind) -> int: ...
+
+    def destroy_stream(self, stream: int) -> None: ...
+
+    def create_event(self) -> int: ...
+
+    def destroy_event(self, event: int) -> None: ...
+
+    def launch(self, operation: int, accesses: Sequence[tuple[int, HazardMode, int, int | None]], stream: int, thread: int = 0, programmatic: bool = False) -> None: ...
+
+    def copy(self, operation: int, kind: HazardCopyKind, source: tuple[int, int, int | None] | None, destination: tuple[int, int, int | None] | None, stream: int | None, thread: int = 0) -> None:
+        """Pageable memory and the stream of a synchronous copy are None."""
+
+    def memset(self, operation: int, destination: tuple[int, int, int | None], stream: int | None, thread: int = 0) -> None: ...
+
+    def host_access(self, operation: int, accesses: Sequence[tuple[int, HazardMode, int, int | None]], thread: int = 0) -> None: ...
+
+    def record_event(self, thread: int, event: int, stream: int) -> None: ...
+
+    def wait_event(self, thread: int, stream: int, event: int) -> None: ...
+
+    def synchronize_event(self, thread: int, event: int) -> None: ...
+
+    def synchronize_stream(self, thread: int, stream: int) -> None: ...
+
+    def synchronize_device(self, thread: int) -> None: ...
+
+    def write_value(self, thread: int, stream: int, address: int) -> None: ...
+
+    def wait_value(self, thread: int, stream: int, address: int) -> None: ...
+
+    def allocate(self, operation: int, allocator: HazardAllocator, memory: HazardMemory, address: int, bytes: int, stream: int = 0, thread: int = 0) -> int:
+        """Return the id of a block."""
+
+    def record_stream(self, block: int, stream: int) -> None: ...
+
+    def free(self, operation: int, thread: int, block: int) -> None: ...
+
+    def free_async(self, operation: int, thread: int, block: int, stream: int) -> None: ...
+
+    def cuda_free(self, thread: int, block: int) -> None: ...
+
+    def begin_capture(self, stream: int) -> None: ...
+
+    def end_capture(self, stream: int) -> int:
+        """Return an executable graph."""
+
+    def create_graph(self, accesses: Sequence[tuple[int, HazardMode, int, int | None]]) -> int: ...
+
+    def instantiate(self, graph: int) -> int: ...
+
+    def launch_graph(self, operation: int, thread: int, graph: int, stream: int) -> None: ...
+
+    def take(self) -> list[tuple[HazardKind, HazardTier, int, int, int, int | None, list[tuple[int, int]]]]:
+        """
+        Return the hazards found since the last call: kind, tier, first and second operation, block, other block, and bytes of the block.
+        """
+
+def hazards_of(operations: dict[str, Any], accesses: dict[str, Any], blocks: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the hazards of the columns of gpuviz.hazards.operations. `kind` and `tier` are codes of HazardKind and HazardTier, `first` and `second` rows of the operations; blocks are rows, -1 for none. ValueError if rows do not exist.
     """
 
 class Operation(enum.IntEnum):

@@ -1,4 +1,4 @@
-"""The conclusions of a recording: tables of findings and of other settings, stored with it.
+"""The conclusions of a recording: findings, other settings and iterations, stored with it.
 
 `gpuviz.advice.conclusions` computes them from the tables of `gpuviz.recording.tables` and
 `gpuviz.recording.derived`. They take longer than those and are small, so that files and reports
@@ -46,6 +46,18 @@ _NULLABLE = {
         "driver_ns",
     )
 }
+_OF_ITERATIONS = (
+    "start",
+    "end",
+    "duration_ns",
+    "peak_bytes",
+    "busy_ns",
+    "wait_ns",
+    "kernel_ns",
+    "kernel_count",
+    "copy_ns",
+    "copy_bytes",
+)
 # Of the manifest: what conclusions depend on.
 _FACTS = (
     "start_unix_ns",
@@ -75,6 +87,8 @@ def schemas() -> "dict[str, pa.Schema]":
       them, in ns since the recording's start.
     - ``what_if``: for each device, in the order of their ordinals, the rows that
       `gpuviz.Recording.what_if` returns without arguments.
+    - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
+      returns.
     """
     import pyarrow as pa
 
@@ -116,6 +130,14 @@ def schemas() -> "dict[str, pa.Schema]":
                 "driver_ns": whole,
             }
         ),
+        "iterations": pa.schema(
+            {
+                "device": pa.int16(),
+                "number": pa.int32(),
+                "name": text,
+                **dict.fromkeys(_OF_ITERATIONS, whole),
+            }
+        ),
     }
 
 
@@ -154,6 +176,8 @@ def _conforms(name: str, table: "pa.Table", recording: "Recording") -> bool:
         return False
     if not set(table["device"].to_pylist()).issubset(recording.devices):
         return False
+    if name == "iterations":
+        return _are_iterations(table)
     return name != "findings" or _are_findings(table, recording)
 
 
@@ -180,6 +204,22 @@ def _are_findings(table: "pa.Table", recording: "Recording") -> bool:
         and len(row["evidence"]) <= 1
         and all(_is_evidence(each, recording) for each in row["evidence"])
         for row in table.to_pylist()
+    )
+
+
+def _are_iterations(table: "pa.Table") -> bool:
+    """Return whether the values of ``iterations`` are possible: of each device, in order."""
+    from gpuviz.analysis.columns import plain
+
+    number, device, start, end, duration, *others = (
+        plain(table[name]) for name in ("number", "device", *_OF_ITERATIONS)
+    )
+    is_next = device[1:] == device[:-1]
+    return bool(
+        (number[1:] == number[:-1] + 1)[is_next].all()
+        and (start[1:] >= end[:-1])[is_next].all()
+        and (duration == end - start).all()
+        and all((values >= 0).all() for values in (start, duration, *others))
     )
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.lines import lines_table
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list
-from gpuviz.report.summary import DeviceSummary, has_calls, headline, summarize
+from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
 
@@ -45,13 +44,11 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
     """
     shown = notices(recording, summary, found)
     figures = "\n".join(map(_figure, _headline(recording, summary)))
-    lines = lines_table(recording, summary.device)
     every = notices_list(shown, unknown(recording))
     return f"""<ul class="gpuviz-headline">
 {figures}
 </ul>
 {_first(shown)}
-{panel("Lines", lines, slug="lines") if lines else ""}
 {panel("Findings", every, slug="findings", count=len(shown))}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
@@ -109,8 +106,8 @@ def _time(recording: "Recording", device: int) -> "Iterator[_Figure]":
             hidden = format_share(lane.kernel_copy_overlap)
             yield _Figure("Copies hidden", hidden, "", 'data-tab="copies"')
         if has_calls(recording):
-            blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
-            yield _Figure("Host blocked", format_duration(blocked), "", 'data-tab="waits"')
+            blocked = format_duration(host_blocked_ns(recording, device))
+            yield _Figure("Host blocked", blocked, "", 'data-tab="waits"')
 
 
 def _longest_gap(recording: "Recording", device: int) -> tuple[int, int] | None:
@@ -132,7 +129,7 @@ def _first(shown: "list[Notice]") -> str:
     """Return the first few findings, each in one line, and how many there are."""
     if not shown:
         return f'<p class="gpuviz-first gpuviz-findings__none">{escape(NOTHING_FOUND)}</p>'
-    rows = "\n".join(_line(number, each) for number, each in enumerate(shown[:_AT_ONCE], 1))
+    rows = "\n".join(_line(number, shown[number - 1]) for number in _most_different(shown))
     every = (
         f'<button type="button" class="gpuviz-link gpuviz-first__all" data-tab="findings">'
         f"all {len(shown)}</button>"
@@ -140,6 +137,18 @@ def _first(shown: "list[Notice]") -> str:
         else ""
     )
     return f'<div class="gpuviz-first"><ol>\n{rows}\n</ol>{every}</div>'
+
+
+def _most_different(shown: "list[Notice]") -> list[int]:
+    """Return the numbers of the notices that come first: failures, then of each rule one."""
+    rules = {""}
+    firsts: list[int] = []
+    others: list[int] = []
+    for number, notice in enumerate(shown, 1):
+        is_first = notice.is_alarm or notice.rule not in rules
+        (firsts if is_first else others).append(number)
+        rules.add(notice.rule)
+    return sorted((firsts + others)[:_AT_ONCE])
 
 
 def _line(number: int, notice: Notice) -> str:

@@ -35,6 +35,7 @@ class Notice:
         lines: The lines of the program behind it, largest share first.
         window: The window in ns that shows it; None if there is no particular time.
         saving: What a change saves, in a word or two; empty if unknown.
+        rule: The rule that it follows from; empty if it is a fact.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Notice:
     lines: tuple[Line, ...] = ()
     window: tuple[int, int] | None = None
     saving: str = ""
+    rule: str = ""
 
 
 def notices(
@@ -121,6 +123,7 @@ def _of_finding(finding: "Finding") -> Notice:
         lines=finding.lines,
         window=window,
         saving=short_saving(finding),
+        rule=finding.rule,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import durations
 from gpuviz.analysis.retries import succeeded_on_retry
 from gpuviz.quantities import (
     format_bytes,
@@ -205,10 +206,15 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
     if not has_calls(recording):
         yield Number("Host blocked", "unknown", "CUDA calls were not recorded")
         return
-    blocked = sum(recording.synchronizations()["total_ns"].to_pylist())
-    yield Number(
-        "Host blocked", format_duration(blocked), "in waits and copies, summed over threads"
-    )
+    blocked = format_duration(host_blocked_ns(recording, device))
+    yield Number("Host blocked", blocked, "in waits and copies, summed over threads")
+
+
+def host_blocked_ns(recording: "Recording", device: int) -> int:
+    """Return for how long the host waited for a device, in ns; waits for none known count too."""
+    waits = recording.derived["host_waits"]
+    devices = plain(waits["device"])
+    return int(durations(waits)[(devices == device) | (devices < 0)].sum())
 
 
 def has_calls(recording: "Recording") -> bool:

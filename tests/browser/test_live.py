@@ -20,12 +20,13 @@ from tests.browser.lab import (
     write_notebook,
 )
 from tests.browser.test_report import LEVELS, open_tab, point
-from tests.browser.test_report_tables import cells, numbers
+from tests.browser.test_report_tables import LINES, cells, numbers
 
 pytestmark = pytest.mark.browser
 
 SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN, ROWS = range(6)
 LONG_S, SHORT_S = 10, 3
+MIDDLE = (700, 450)
 CELLS = [
     """
 import os, time, gpuviz
@@ -66,16 +67,27 @@ tables = {
     "kernels": recording.kernels(),
     "copies": recording.copies(),
     "waits": recording.synchronizations("line"),
-    "allocations": recording.sites("line", device=0),
+    "lines": recording.lines(0),
 }
 print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
 """,
+]
+DASHBOARDS = [
+    """
+import gpuviz
+gpu = gpuviz.SimulatedGPU()
+with gpuviz.record(device=gpu) as recorder:
+    for size in range(1, 40):
+        array = gpu.empty(size << 20)
+        gpu.launch("fill", writes=[array], duration=1e-4)
+""",
+    *["gpuviz.dashboard(recorder)"] * 3,
 ]
 COLUMNS = {
     "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
     "copies": ["total_ns", "bytes", "count", "median_ns", "bytes_per_second"],
     "waits": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
-    "allocations": ["live_bytes"],
+    "lines": LINES,
 }
 
 
@@ -167,8 +179,7 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
 
 def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook):
     start(notebook)
-    open_tab(notebook, "allocations")
-    notebook.locator("[data-panel=allocations] summary").first.click()
+    open_tab(notebook, "lines").locator("tbody .gpuviz-link").first.click()
     open_tab(notebook, "copies")
     heading = notebook.locator("[data-panel=copies] th").nth(3)
     heading.get_by_role("button").click()
@@ -180,7 +191,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
         arg=before[0],
     )
     later = [int(row[3]) for row in cells(notebook, "copies")]
-    was_open = notebook.locator("[data-panel=allocations] details[open]").count()
+    was_open = notebook.locator("[data-panel=lines] .gpuviz-source").count()
     heading.get_by_role("button").focus()
     notebook.wait_for_timeout(700)
     has_focus = notebook.evaluate("document.activeElement.closest('th') !== null")
@@ -190,6 +201,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
     run_cell(notebook, ROWS)
     wait_until_run(notebook, ROWS)
     notebook.locator(".gpuviz-drawer__head").scroll_into_view_if_needed()
+    open_tab(notebook, "lines").get_by_role("button", name="All lines").click()
     told = notebook.locator(".jp-OutputArea-output", has_text="rows {").first.text_content()
     expected = {
         part: numbers([[row[name] for name in COLUMNS[part]] for row in rows], 0)
@@ -221,6 +233,51 @@ def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
 
     assert window(notebook) != shown
     assert notebook.locator(".jp-CodeCell").count() == before
+
+
+def test_the_wheel_scrolls_past_three_dashboards_and_back(chromium, lab, folder):
+    write_notebook(folder, "dashboards.ipynb", DASHBOARDS)
+    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    open_notebook(page, lab, "dashboards.ipynb")
+    for number in range(len(DASHBOARDS)):
+        run_cell(page, number)
+        wait_until_run(page, number)
+    page.locator(".gpuviz-plot canvas").first.wait_for()
+
+    page.mouse.move(*MIDDLE)
+    over_plots = [over_plots_until_the_end(page, by) for by in (-400, 400, -400)]
+
+    # Down and up again the pointer was over the charts of each dashboard.
+    assert over_plots[1] >= 3
+    assert over_plots[2] >= 3
+    context.close()
+
+
+def over_plots_until_the_end(page: Page, by: int) -> int:
+    """Scroll a notebook to an end with the wheel; return how often the pointer was over a chart.
+
+    Raises:
+        TimeoutError: A turn of the wheel moved nothing.
+    """
+    over = 0
+    notebook = page.locator(".jp-WindowedPanel-outer")
+    while True:
+        top, most = notebook.evaluate(
+            "each => [each.scrollTop, each.scrollHeight - each.clientHeight]"
+        )
+        if top <= 1 if by < 0 else top >= most - 1:
+            return over
+        over += page.evaluate(
+            "place => document.elementFromPoint(...place).closest('.gpuviz-plot') !== null",
+            list(MIDDLE),
+        )
+        page.mouse.wheel(0, by)
+        page.wait_for_function(
+            "top => document.querySelector('.jp-WindowedPanel-outer').scrollTop !== top",
+            arg=top,
+            timeout=5000,
+        )
 
 
 def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(notebook):

@@ -41,7 +41,7 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
     assert overflow(page) == 0
-    line = page.locator("[data-panel=allocations] td").first.bounding_box()
+    line = page.locator("[data-panel=lines] td").first.bounding_box()
     assert line["width"] >= 200
     total = page.locator("[data-panel=kernels] tbody td").nth(1).bounding_box()
     assert total["x"] + total["width"] <= 400
@@ -93,9 +93,9 @@ def test_the_arrow_keys_choose_a_tab_and_tab_leads_into_it(page, tmp_path):
         page.keyboard.press("Tab")
 
     chosen = page.get_by_role("tab", selected=True)
-    assert chosen.inner_text() == "Allocations"
+    assert chosen.inner_text() == "Call stacks"
     focused = page.evaluate("document.activeElement.closest('[data-panel]').dataset.panel")
-    assert focused == "allocations"
+    assert focused == "call-stacks"
     panel = page.get_by_role("tabpanel").locator("visible=true")
     assert panel.get_attribute("id") == chosen.get_attribute("aria-controls")
 

@@ -21,6 +21,7 @@ CPP = {
     "state": {"record"},
     "analysis": set[str](),
     "packing": set[str](),
+    "hazards": set[str](),
     "allocator": {"device", "record"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
@@ -30,7 +31,7 @@ CPP = {
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"packing", "simulation", "replay", "formats", "python", "cupy"},
+    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.
@@ -55,6 +56,7 @@ PYTHON = {
     "recording": {"errors", "_core"},
     "analysis": _VALUES,
     "advice": _VALUES | {"analysis"},
+    "hazards": _VALUES | {"analysis"},
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
@@ -79,6 +81,7 @@ PYTHON = {
     "commands": _READERS
     | {
         "advice",
+        "hazards",
         "recorder",
         "allocator",
         "frameworks",
@@ -93,7 +96,15 @@ PYTHON = {
 # call the caller's framework, and a page and the HTML of a value are made when they are needed.
 # NVML counts GPUs without starting CUDA.
 PYTHON_IN_FUNCTIONS = {
-    "recording": {"analysis", "advice", "formats", "report", "out_of_memory", "notebook"},
+    "recording": {
+        "analysis",
+        "advice",
+        "hazards",
+        "formats",
+        "report",
+        "out_of_memory",
+        "notebook",
+    },
     "advice": {"notebook"},
     "out_of_memory": {"notebook"},
     "allocator": {"frameworks", "recorder.nvml"},

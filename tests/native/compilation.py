@@ -16,7 +16,7 @@ from pathlib import Path
 NATIVE = Path(__file__).parents[2] / "gpuviz" / "native"
 COMPILER = os.environ.get("CXX", "g++")
 # Rooms that need neither Python's nor CUDA's headers, except the files with these prefixes.
-CORE = ("device", "record", "state", "analysis", "packing", "allocator", "cupti", "nvtx")
+CORE = ("device", "record", "state", "analysis", "packing", "hazards", "allocator", "cupti", "nvtx")
 CORE += ("simulation", "replay", "formats")
 NEEDS_CUDA = ("cuda_", "cupti_")
 

@@ -44,6 +44,13 @@ export class Growing<T extends Numbers> {
     this.#length += values.length;
   }
 
+  /** Adds values to be set in the array returned, which holds until more are added. */
+  lengthen(count: number): T {
+    this.#makeRoom(this.#length + count);
+    this.#length += count;
+    return this.#values;
+  }
+
   at(index: number): number {
     return this.#values[index] ?? 0;
   }

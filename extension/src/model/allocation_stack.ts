@@ -1,4 +1,5 @@
-import { isAllocatedAfter, NO_EVENT } from "./blocks.ts";
+import { countBelow } from "../base/search.ts";
+import { endOfAllocation, NO_EVENT } from "./blocks.ts";
 import { categoryOf, type Categories } from "./categories.ts";
 import { PLACES, type CategoryLevels } from "./category_levels.ts";
 import { columnSmallest, type LevelLine } from "./decimation.ts";
@@ -98,15 +99,13 @@ function blockBands(
 ): Bands {
   const count = placed.length;
   const bytes = new Float64Array(rows.length * count);
-  rows.forEach((row, column) => {
-    const start = column * count;
-    if (column > 0 && row === rows[column - 1]) {
-      bytes.copyWithin(start, start - count, start);
-      return;
+  placed.forEach(({ block }, band) => {
+    const size = blocks.size[block] ?? 0;
+    const first = countBelow(rows, blocks.allocated[block] ?? 0);
+    const last = countBelow(rows, endOfAllocation(blocks, block), first);
+    for (let column = first; column < last; column += 1) {
+      bytes[column * count + band] = size;
     }
-    placed.forEach(({ block }, band) => {
-      bytes[start + band] = isAllocatedAfter(blocks, block, row) ? (blocks.size[block] ?? 0) : 0;
-    });
   });
   return {
     places: placed.map(({ place }) => place),

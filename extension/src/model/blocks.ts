@@ -25,6 +25,9 @@ export class Blocks extends columnsOf({
   /** Of the times in use. */
   readonly extents = new Extents();
   readonly #live = new NumberMap();
+  /** The columns' arrays while events are taken in. */
+  #stores = this.#storesFor(0);
+  #next = 0;
   /** How many became known only when they were freed. */
   unannounced = 0;
   readonly #ofRow = new GrowingIndices(16);
@@ -45,9 +48,15 @@ export class Blocks extends columnsOf({
    * were added since the last call.
    */
   extend(events: MemoryEvents): void {
-    for (let row = this.#ofRow.length; row < events.count; row += 1) {
-      this.#ofRow.push(this.#take(events, row));
+    const first = this.#ofRow.length;
+    const ofRow = this.#ofRow.lengthen(events.count - first);
+    this.#next = this.length;
+    // Each event begins at most one block.
+    this.#stores = this.#storesFor(events.count - first);
+    for (let row = first; row < events.count; row += 1) {
+      ofRow[row] = this.#take(events, row);
     }
+    this.truncate(this.#next);
     this.show();
     this.extents.extend(this.fromNs, this.inUseUntilNs, this.count);
     this.pending.settle();
@@ -58,7 +67,7 @@ export class Blocks extends columnsOf({
     { action }: MemoryEvents,
     first: number,
     last: number,
-    visit: (block: number, bytes: number) => void,
+    visit: (block: number, bytes: number, row: number) => void,
   ): void {
     const ofRow = this.#ofRow.store;
     const { allocated, freeRequested, size } = this;
@@ -70,11 +79,25 @@ export class Blocks extends columnsOf({
       const bytes = size[block] ?? 0;
       const request = freeRequested[block];
       if (action[row] === Action.alloc) {
-        visit(block, bytes);
+        visit(block, bytes, row);
       } else if (request === row || request === NO_EVENT) {
-        visit(block, -bytes);
+        visit(block, -bytes, row);
       }
     }
+  }
+
+  #storesFor(added: number) {
+    const { address, allocated, freeRequested, freeCompleted, fromNs, inUseUntilNs, size } =
+      this.columns;
+    size.lengthen(added);
+    return {
+      address: address.lengthen(added),
+      allocated: allocated.lengthen(added),
+      freeRequested: freeRequested.lengthen(added),
+      freeCompleted: freeCompleted.lengthen(added),
+      fromNs: fromNs.lengthen(added),
+      inUseUntilNs: inUseUntilNs.lengthen(added),
+    };
   }
 
   #take(events: MemoryEvents, row: number): number {
@@ -86,15 +109,13 @@ export class Blocks extends columnsOf({
     const size = events.size[row] ?? 0;
     const timeNs = events.timeNs[row] ?? 0;
     if (action === Action.alloc) {
-      const block = this.#begin(at, size, timeNs);
-      this.columns.allocated.set(block, row);
-      return block;
+      return this.#begin(at, size, timeNs, row);
     }
     const known = this.#live.get(at);
-    const block = known === NOTHING ? this.#begin(at, size, 0) : known;
+    const block = known === NOTHING ? this.#begin(at, size, 0, NO_EVENT) : known;
     this.unannounced += known === NOTHING ? 1 : 0;
     if (action === Action.free_requested) {
-      this.#request(block, row, timeNs);
+      this.#request(block, row, timeNs, isCompletedNext(events, row, at));
     } else {
       this.#complete(block, row, timeNs);
       this.#live.delete(at);
@@ -102,33 +123,36 @@ export class Blocks extends columnsOf({
     return block;
   }
 
-  #begin(address: number, size: number, timeNs: number): number {
-    const block = this.length;
-    this.put({
-      address,
-      size,
-      allocated: NO_EVENT,
-      freeRequested: NO_EVENT,
-      freeCompleted: NO_EVENT,
-      fromNs: timeNs,
-      inUseUntilNs: Infinity,
-    });
+  #begin(address: number, size: number, timeNs: number, row: number): number {
+    const stores = this.#stores;
+    const block = this.#next;
+    this.#next += 1;
+    stores.address[block] = address;
+    stores.allocated[block] = row;
+    stores.freeRequested[block] = NO_EVENT;
+    stores.freeCompleted[block] = NO_EVENT;
+    stores.fromNs[block] = timeNs;
+    stores.inUseUntilNs[block] = Infinity;
+    this.columns.size.set(block, size);
     this.#live.set(address, block);
     return block;
   }
 
-  #request(block: number, row: number, timeNs: number): void {
-    if (this.columns.freeRequested.at(block) === NO_EVENT) {
-      this.columns.freeRequested.set(block, row);
+  #request(block: number, row: number, timeNs: number, isImmediate: boolean): void {
+    const { freeRequested } = this.#stores;
+    if (freeRequested[block] === NO_EVENT) {
+      freeRequested[block] = row;
       this.#endUse(block, timeNs);
-      this.pending.begin(block, timeNs);
+      if (!isImmediate) {
+        this.pending.begin(block, timeNs);
+      }
     }
   }
 
   #complete(block: number, row: number, timeNs: number): void {
-    const { freeRequested, freeCompleted } = this.columns;
-    const request = freeRequested.at(block);
-    freeCompleted.set(block, row);
+    const { freeRequested, freeCompleted } = this.#stores;
+    const request = freeRequested[block] ?? NO_EVENT;
+    freeCompleted[block] = row;
     if (request === NO_EVENT) {
       this.#endUse(block, timeNs);
     } else if (request === row - 1) {
@@ -140,9 +164,14 @@ export class Blocks extends columnsOf({
   }
 
   #endUse(block: number, timeNs: number): void {
-    this.columns.inUseUntilNs.set(block, timeNs);
+    this.#stores.inUseUntilNs[block] = timeNs;
     this.extents.touch(block);
   }
+}
+
+/** Whether the event after a free request completes it: no stream was waited for. */
+function isCompletedNext({ action, address }: MemoryEvents, row: number, at: number): boolean {
+  return action[row + 1] === Action.free_completed && address[row + 1] === at;
 }
 
 /** Whether the block exists (in use, or its free still pending) after the event at `row`. */
@@ -159,8 +188,14 @@ export function isPendingAfter(blocks: Blocks, block: number, row: number): bool
 
 /** Whether the program holds the block after the event at `row`; a pending free is not held. */
 export function isAllocatedAfter(blocks: Blocks, block: number, row: number): boolean {
+  return (blocks.allocated[block] ?? NO_EVENT) <= row && row < endOfAllocation(blocks, block);
+}
+
+/** The row of the event that gave the block back; Infinity if none did. */
+export function endOfAllocation(blocks: Blocks, block: number): number {
   const request = blocks.freeRequested[block] ?? NO_EVENT;
-  return isActiveAfter(blocks, block, row) && (request === NO_EVENT || request > row);
+  const end = request === NO_EVENT ? (blocks.freeCompleted[block] ?? NO_EVENT) : request;
+  return end === NO_EVENT ? Infinity : end;
 }
 
 /** The row whose stack, stream and pool describe the block. */

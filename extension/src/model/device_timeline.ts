@@ -123,10 +123,13 @@ export class DeviceTimeline {
       const at = this.#placedSegments;
       layout.add(segments.from[at] ?? 0, segments.to[at] ?? 0);
     }
-    for (let block = this.#regions.length; block < blocks.count; block += 1) {
+    const first = this.#regions.length;
+    const regions = new Float64Array(blocks.count - first);
+    for (let block = first; block < blocks.count; block += 1) {
       const address = blocks.address[block] ?? 0;
-      this.#regions.push(layout.add(address, address + (blocks.size[block] ?? 0)));
+      regions[block - first] = layout.add(address, address + (blocks.size[block] ?? 0));
     }
+    this.#regions.append(regions);
     layout.settle();
   }
 }

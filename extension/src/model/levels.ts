@@ -20,23 +20,35 @@ export class Levels {
   peak = 0;
   #peakBytes = -Infinity;
   readonly #columns = each(() => new GrowingWholes());
-  readonly #now = { reserved: 0, active: 0, allocated: 0, requested: 0 };
 
   /** Takes in the events that were added since the last call, once their blocks are known. */
   extend(events: MemoryEvents, blocks: Blocks): void {
     const first = this.#columns.allocated.length;
     const added = each(() => new Float64Array(events.count - first));
+    blocks.changesIn(events, first, events.count, (_, bytes, row) => {
+      added.allocated[row - first] = bytes;
+    });
     for (let row = first; row < events.count; row += 1) {
-      this.#count(events, row, blocks, blocks.blockOf(row));
-      for (const name of LEVEL_NAMES) {
-        added[name][row - first] = this.#now[name];
+      const size = events.size[row] ?? 0;
+      const block = blocks.blockOf(row);
+      const begun = blocks.allocated[block] ?? NO_EVENT;
+      const action = events.action[row] ?? 0;
+      if (action === Action.segment_alloc || action === Action.segment_map) {
+        added.reserved[row - first] = size;
+      } else if (action === Action.segment_free || action === Action.segment_unmap) {
+        added.reserved[row - first] = -size;
+      } else if (begun !== NO_EVENT && action !== Action.free_requested) {
+        const sign = action === Action.alloc ? 1 : -1;
+        added.active[row - first] = sign * (blocks.size[block] ?? 0);
+        added.requested[row - first] = sign * (events.requestedSize[begun] ?? 0);
       }
-      this.#notePeak(row, events.initialCount);
     }
     for (const name of LEVEL_NAMES) {
-      this.#columns[name].append(added[name]);
-      this.lines[name].extend(this.#columns[name].view());
+      const column = this.#columns[name];
+      column.append(runningSums(added[name], column.at(first - 1)));
+      this.lines[name].extend(column.view());
     }
+    this.#notePeak(first, events);
   }
 
   reserve(count: number): void {
@@ -45,45 +57,30 @@ export class Levels {
     }
   }
 
-  #count(events: MemoryEvents, row: number, blocks: Blocks, block: number): void {
-    const now = this.#now;
-    const action = events.action[row];
-    if (action === Action.segment_alloc || action === Action.segment_map) {
-      now.reserved += events.size[row] ?? 0;
-    } else if (action === Action.segment_free || action === Action.segment_unmap) {
-      now.reserved -= events.size[row] ?? 0;
-    }
-    const begun = blocks.allocated[block] ?? NO_EVENT;
-    if (block === NO_EVENT || begun === NO_EVENT) {
-      return;
-    }
-    const size = blocks.size[block] ?? 0;
-    const requested = events.requestedSize[begun] ?? 0;
-    blocks.changesIn(events, row, row + 1, this.#allocate);
-    if (action === Action.alloc) {
-      now.active += size;
-      now.requested += requested;
-    } else if (action === Action.free_completed) {
-      now.active -= size;
-      now.requested -= requested;
-    }
-  }
-
-  readonly #allocate = (_: number, bytes: number): void => {
-    this.#now.allocated += bytes;
-  };
-
-  #notePeak(row: number, initialCount: number): void {
+  #notePeak(first: number, { count, initialCount }: MemoryEvents): void {
     const earliest = Math.max(initialCount - 1, 0);
     if (this.peak < earliest) {
       this.peak = earliest;
       this.#peakBytes = -Infinity;
     }
-    if (row >= earliest && this.#now.allocated > this.#peakBytes) {
+    const from = Math.max(first, earliest);
+    const row = this.lines.allocated.largestRow(from, count);
+    const bytes = this.lines.allocated.values[row] ?? -Infinity;
+    if (bytes > this.#peakBytes) {
       this.peak = row;
-      this.#peakBytes = this.#now.allocated;
+      this.#peakBytes = bytes;
     }
   }
+}
+
+/** Turns changes into sums from a start on, in place. */
+function runningSums(changes: Float64Array<ArrayBuffer>, start: number): Float64Array<ArrayBuffer> {
+  let sum = start;
+  for (let place = 0; place < changes.length; place += 1) {
+    sum += changes[place] ?? 0;
+    changes[place] = sum;
+  }
+  return changes;
 }
 
 function each<T>(create: () => T): ByName<T> {

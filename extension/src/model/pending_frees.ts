@@ -28,9 +28,12 @@ export class PendingFrees extends columnsOf({
     }
   }
 
-  /** Takes back the last one, which is that of a block: its free was no matter of waiting. */
+  /** Takes back the one of a block, which would be the last: its free was no matter of waiting. */
   undo(block: number): void {
     const place = this.#open.get(block);
+    if (place === NOTHING) {
+      return;
+    }
     this.#open.delete(block);
     if (place < this.count) {
       // It has been shown; others count on its place.

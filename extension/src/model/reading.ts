@@ -21,6 +21,8 @@ const LARGE = [
 interface Started {
   readonly parts: AsyncIterator<ArrowTable>;
   readonly rows: number;
+  /** The next part, which is unpacked while others are taken in. */
+  next: Promise<IteratorResult<ArrowTable>>;
   taken: number;
 }
 
@@ -34,13 +36,15 @@ export async function* readInto(
   file: RecordingFile,
 ): AsyncGenerator<number> {
   const small = recording.gpu.tableNames.filter((name) => !LARGE.some((large) => large === name));
-  for (const name of [...NAMED_FIRST, ...small]) {
-    recording.append(await file.table(name));
+  const tables = [...NAMED_FIRST, ...small].map((name) => file.table(name));
+  for (const table of await Promise.all(tables)) {
+    recording.append(table);
   }
   recording.extend(file.durationNs);
   let started: Started[] = LARGE.map((name) => {
     recording.reserve(name, file.rowsOf(name));
-    return { parts: file.parts(name), rows: file.rowsOf(name), taken: 0 };
+    const parts = file.parts(name);
+    return { parts, rows: file.rowsOf(name), next: ahead(parts), taken: 0 };
   });
   recording.gpu.lacksDerived = !file.isClassified;
   recording.gpu.bounds = file.bounds;
@@ -48,10 +52,11 @@ export async function* readInto(
   let taken = 0;
   while (started.length > 0) {
     const behind = started.reduce((left, right) => (shareOf(right) < shareOf(left) ? right : left));
-    const part = await behind.parts.next();
+    const part = await behind.next;
     if (part.done === true) {
       started = started.filter((table) => table !== behind);
     } else {
+      behind.next = ahead(behind.parts);
       recording.append(part.value);
       recording.settle();
       behind.taken += part.value.rows;
@@ -64,4 +69,11 @@ export async function* readInto(
 
 function shareOf({ taken, rows }: Started): number {
   return taken / Math.max(rows, 1);
+}
+
+/** The next part, before it is needed; if it fails, whoever waits for it is told. */
+function ahead(parts: AsyncIterator<ArrowTable>): Promise<IteratorResult<ArrowTable>> {
+  const next = parts.next();
+  next.catch(() => undefined);
+  return next;
 }

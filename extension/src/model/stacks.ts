@@ -38,6 +38,7 @@ const UNKNOWN_FRAME: Frame = {
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
   readonly #stacks = new Map<number, Stack>();
+  readonly #sources = new Map<string, Map<number, string>>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
   append(table: ArrowTable): void {
@@ -72,6 +73,17 @@ export class Stacks {
     });
   }
 
+  /** The text of the lines of a file that the recording has, by line number, ascending. */
+  sourceOf(filename: string): ReadonlyMap<number, string> {
+    const lines = new Map(this.#sources.get(filename));
+    for (const frame of this.#frames.values()) {
+      if (frame.filename === filename && frame.source !== "" && !lines.has(frame.line)) {
+        lines.set(frame.line, frame.source);
+      }
+    }
+    return new Map([...lines].sort(([left], [right]) => left - right));
+  }
+
   /** The frames of a stack, innermost first; empty where none was captured. */
   framesOf(stack: number): readonly Frame[] {
     return (this.#stacks.get(stack)?.frames ?? []).map(
@@ -89,6 +101,12 @@ export class Stacks {
   siteOf(stack: number): string {
     const frame = this.userFrameOf(stack);
     return frame === undefined ? "no call stack" : describeFrame(frame);
+  }
+
+  /** The function of that line, as `forward` and as `forward (train.py)`. */
+  functionOf(stack: number): CategoryName {
+    const { name, filename } = this.userFrameOf(stack) ?? { name: "no call stack", filename: "" };
+    return { short: name, long: filename === "" ? name : `${name} (${shortFilename(filename)})` };
   }
 
   /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
@@ -131,7 +149,7 @@ export function siteText(frame: Frame): string {
   return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 
-/** The last two parts of a path. */
-export function shortFilename(filename: string): string {
-  return filename.split("/").slice(-2).join("/");
+/** The last parts of a path. */
+export function shortFilename(filename: string, parts = 2): string {
+  return filename.split("/").slice(-parts).join("/");
 }

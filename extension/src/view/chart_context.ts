@@ -7,6 +7,8 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
+import type { Window } from "../model/gpu_rows.ts";
+import { lineRows, type LineRow } from "../model/line_rows.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
@@ -50,6 +52,7 @@ export class ChartContext implements RelatedContents {
   /** The levels that are drawn beside what is allocated and reserved. */
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
+  #lines: (readonly [window: Window, rows: readonly LineRow[]])[] = [];
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
@@ -79,6 +82,7 @@ export class ChartContext implements RelatedContents {
       this.#derived = new Derived(contents);
     }
     this.#marks = undefined;
+    this.#lines = [];
     this.grouping.update(contents);
     this.selection.follow(contents.timeline);
     this.revision.value += 1;
@@ -133,6 +137,15 @@ export class ChartContext implements RelatedContents {
   get marks(): readonly Mark[] {
     this.#marks ??= findMarks(this.timeline);
     return this.#marks;
+  }
+
+  /** What each line of the program costs in a window; the last two answers are kept. */
+  linesIn(window: Window): readonly LineRow[] {
+    const isOther = ([of]: readonly [Window, unknown]): boolean => of !== window;
+    const known = this.#lines.find((each) => !isOther(each));
+    const rows = known?.[1] ?? lineRows(this.#contents, window);
+    this.#lines = [[window, rows] as const, ...this.#lines.filter(isOther)].slice(0, 2);
+    return rows;
   }
 
   get used(): UsedMemory | undefined {

@@ -1,5 +1,4 @@
 import type { Scope } from "../base/scope.ts";
-import { makeSortable } from "./sortable_table.ts";
 import type { DeviceView } from "./device_view.ts";
 
 /** Of a window, what is shown before and after it. */
@@ -20,15 +19,11 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       home?.append(section);
     });
     const { panel = "", title = "" } = section.dataset;
-    section.querySelectorAll<HTMLTableElement>("table[data-sortable]").forEach((table) => {
-      makeSortable(scope, table);
-    });
     drawer.add(scope, panel, title, section);
     if (panel === "request") {
       drawer.open(panel);
     }
   }
-  drawer.prefer("lines");
   for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));

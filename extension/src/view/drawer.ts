@@ -8,7 +8,7 @@ const ORDER = [
   "selection",
   "moment",
   "lines",
-  "allocations",
+  "call-stacks",
   "kernels",
   "copies",
   "waits",

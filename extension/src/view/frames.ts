@@ -1,8 +1,11 @@
+import { themeOf, type Theme } from "./theme.ts";
+
 /** Runs each requested drawing once before the next frame is shown. */
 export class Frames {
   readonly #waiting = new Set<() => void>();
   readonly #all = new Set<() => void>();
   #handle: number | undefined;
+  #theme: Theme | undefined;
 
   /** Remembers a drawing for `redrawAll` until the returned function is called. */
   add(draw: () => void): () => void {
@@ -15,7 +18,13 @@ export class Frames {
 
   /** Draws everything now, as when the colours have changed. */
   redrawAll(): void {
+    this.#theme = undefined;
     this.#all.forEach((draw) => draw());
+  }
+
+  /** The colours where a drawing stands, which are the same for all that are drawn together. */
+  themeAt(host: HTMLElement): Theme {
+    return (this.#theme ??= themeOf(host));
   }
 
   request(draw: () => void): void {
@@ -29,6 +38,7 @@ export class Frames {
       cancelAnimationFrame(this.#handle);
       this.#handle = undefined;
     }
+    this.#theme = undefined;
     const draws = [...this.#waiting];
     this.#waiting.clear();
     draws.forEach((draw) => draw());

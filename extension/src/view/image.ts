@@ -2,12 +2,27 @@ import { clearedRaster, type Raster } from "../render/raster.ts";
 import type { Drawing } from "./plot.ts";
 import { context2d, element } from "./dom.ts";
 
-/** A canvas of the size of a raster, with its pixels. */
-export function canvasOf({ pixels, width, height }: Raster, className = ""): HTMLCanvasElement {
+/** A raster's canvas, with its pixels. */
+interface Image {
+  readonly canvas: HTMLCanvasElement;
+  readonly data: ImageData;
+}
+const images = new WeakMap<Raster, Image>();
+
+/** A canvas of the size of a raster, with its pixels; always the same for a raster. */
+export function canvasOf(raster: Raster, className = ""): HTMLCanvasElement {
+  const image = images.get(raster) ?? newImage(raster, className);
+  context2d(image.canvas).putImageData(image.data, 0, 0);
+  return image.canvas;
+}
+
+function newImage(raster: Raster, className: string): Image {
+  const { pixels, width, height } = raster;
   const canvas = element("canvas", className, { width, height });
   const bytes = new Uint8ClampedArray(pixels.buffer);
-  context2d(canvas).putImageData(new ImageData(bytes, width, height), 0, 0);
-  return canvas;
+  const image = { canvas, data: new ImageData(bytes, width, height) };
+  images.set(raster, image);
+  return image;
 }
 
 /** Puts a raster into the plot area; its transparent pixels let the grid show. */

@@ -1,7 +1,7 @@
 import type { Scope } from "../base/scope.ts";
 import { context2d, element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
-import { themeOf, type Theme } from "./theme.ts";
+import type { Theme } from "./theme.ts";
 
 /** The plot area inside a canvas, in CSS pixels. */
 export interface PlotArea {
@@ -119,11 +119,14 @@ export class Plot {
     const pixelRatio = window.devicePixelRatio || 1;
     const width = Math.max(Math.round(this.host.clientWidth * pixelRatio), 1);
     const height = Math.max(Math.round(this.host.clientHeight * pixelRatio), 1);
-    canvas.width = width;
-    canvas.height = height;
     const context = context2d(canvas);
+    if (canvas.width === width && canvas.height === height) {
+      context.reset();
+    } else {
+      Object.assign(canvas, { width, height });
+    }
     context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
     context.font = "12px system-ui, sans-serif";
-    return { context, area: this.area, theme: themeOf(this.host), pixelRatio };
+    return { context, area: this.area, theme: this.#frames.themeAt(this.host), pixelRatio };
   }
 }

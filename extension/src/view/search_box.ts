@@ -16,7 +16,7 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   const box = element("div", "gpuviz-search");
   const field = element("input", "gpuviz-search__field", {
     type: "search",
-    placeholder: "Search (/): kernel, line, address",
+    placeholder: "Search (/)",
     ariaLabel: "Search kernels, lines, addresses, ranges and cells",
   });
   const found = element("div", "gpuviz-search__hits", { role: "status", hidden: true });

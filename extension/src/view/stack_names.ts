@@ -1,4 +1,4 @@
-import { toPixel, type Scale } from "../base/scale.ts";
+import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { AllocationStack } from "../model/allocation_stack.ts";
 import { fittingName } from "./map_names.ts";
 import type { Drawing } from "./plot.ts";
@@ -10,6 +10,14 @@ const PADDING_PX = 4;
 /** Between two names of one band. */
 const APART_PX = 40;
 
+/** Columns in which a band is high enough, and the pixels that it covers in all of them. */
+interface Run {
+  readonly band: number;
+  readonly first: number;
+  top: number;
+  bottom: number;
+}
+
 /** Writes into each band what it is, where it is as high as a line of text for long enough. */
 export function drawStackNames(
   drawing: Drawing,
@@ -20,38 +28,49 @@ export function drawStackNames(
 ): void {
   const { context, area } = drawing;
   const columnPx = area.width / least.length;
-  const levels = new Float64Array(least.length);
+  const leastBytes = Math.abs(fromPixel(scale, LOWEST_PX) - fromPixel(scale, 0));
+  const runs: (Run | undefined)[] = Array.from(places, () => undefined);
+  const freeFromPx = new Float64Array(places.length);
   context.font = "10px system-ui, sans-serif";
   context.textAlign = "left";
   context.textBaseline = "middle";
-  for (let band = 0; band < places.length; band += 1) {
-    let [first, top, bottom, freeFromPx] = [0, -Infinity, Infinity, 0];
-    const endRun = (column: number): void => {
-      const left = area.left + first * columnPx + PADDING_PX;
-      const width = (column - first) * columnPx - 2 * PADDING_PX;
-      if (width >= NARROWEST_PX && left >= freeFromPx) {
-        const name = fittingName(context, nameOf(band), width);
-        context.fillStyle = inkOnPixel(colours[band] ?? 0);
-        context.fillText(name, left, (top + bottom) / 2);
-        freeFromPx = left + context.measureText(name).width + APART_PX;
+  const end = ({ band, first, top, bottom }: Run, column: number): void => {
+    const left = area.left + first * columnPx + PADDING_PX;
+    const width = (column - first) * columnPx - 2 * PADDING_PX;
+    if (width >= NARROWEST_PX && left >= (freeFromPx[band] ?? 0)) {
+      const name = fittingName(context, nameOf(band), width);
+      context.fillStyle = inkOnPixel(colours[band] ?? 0);
+      context.fillText(name, left, (top + bottom) / 2);
+      freeFromPx[band] = left + context.measureText(name).width + APART_PX;
+    }
+  };
+  for (let column = 0; column < least.length; column += 1) {
+    // A name must not lie on the lighter tone.
+    const highest = least[column] ?? 0;
+    let level = 0;
+    for (let band = 0; band < places.length; band += 1) {
+      const from = level;
+      level += bytes[column * places.length + band] ?? 0;
+      const run = runs[band];
+      const to = Math.min(level, highest);
+      if (to - from < leastBytes) {
+        if (run !== undefined) {
+          end(run, column);
+          runs[band] = undefined;
+        }
+        continue;
       }
-      [first, top, bottom] = [column, -Infinity, Infinity];
-    };
-    levels.forEach((level, column) => {
-      const next = level + (bytes[column * places.length + band] ?? 0);
-      levels[column] = next;
-      // A name must not lie on the lighter tone.
-      const highest = toPixel(scale, Math.min(next, least[column] ?? 0));
-      const lowest = toPixel(scale, level);
-      if (Math.min(bottom, lowest) - Math.max(top, highest) < LOWEST_PX) {
-        endRun(column);
-      }
-      if (lowest - highest < LOWEST_PX) {
-        first = column + 1;
+      const [top, bottom] = [toPixel(scale, to), toPixel(scale, from)];
+      if (run === undefined) {
+        runs[band] = { band, first: column, top, bottom };
+      } else if (Math.min(run.bottom, bottom) - Math.max(run.top, top) < LOWEST_PX) {
+        end(run, column);
+        runs[band] = { band, first: column, top, bottom };
       } else {
-        [top, bottom] = [Math.max(top, highest), Math.min(bottom, lowest)];
+        run.top = Math.max(run.top, top);
+        run.bottom = Math.min(run.bottom, bottom);
       }
-    });
-    endRun(least.length);
+    }
   }
+  runs.forEach((run) => run && end(run, least.length));
 }

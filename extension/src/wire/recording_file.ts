@@ -59,7 +59,7 @@ export class RecordingFile {
 
   /** A table; empty if the recording lacks it, for example because it is of an older version. */
   async table(name: string): Promise<ArrowTable> {
-    const member = this.#members.get(`${name}.arrow`);
+    const member = this.#rows[name] === 0 ? undefined : this.#members.get(`${name}.arrow`);
     return new ArrowTable(name, member && (await readZipMember(this.#source, member)));
   }
 
@@ -67,7 +67,7 @@ export class RecordingFile {
   async *parts(name: string): AsyncGenerator<ArrowTable> {
     const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
     const member = this.#members.get(`${name}.arrow`) ?? derived;
-    if (member !== undefined) {
+    if (member !== undefined && this.#rows[name] !== 0) {
       for await (const part of recordBatches(readZipPieces(this.#source, member))) {
         yield new ArrowTable(name, part);
       }

@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_overlap(m);
     gpuviz::bindings::bind_groups(m);
     gpuviz::bindings::bind_packing(m);
+    gpuviz::bindings::bind_hazards(m);
     gpuviz::bindings::bind_replay(m);
     gpuviz::bindings::bind_cupy_allocator(m);
     gpuviz::bindings::bind_cupy_observer(m);

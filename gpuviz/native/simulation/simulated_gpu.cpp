@@ -136,12 +136,28 @@ bool SimulatedGpu::has_stream(StreamHandle handle) {
 bool SimulatedGpu::is_idle(StreamHandle handle) {
     const std::lock_guard lock(mutex_);
     catch_up();
-    for (const Id work : streams_.pending(streams_.at(handle))) {
+    const GpuStream& stream = streams_.at(handle);
+    for (const Id work : streams_.pending(stream)) {
         if (!schedule_.has_ended(work)) {
             return false;
         }
     }
+    succeeded(SynchronizationKind::stream_synchronize, stream.row, 0, 0);
     return true;
+}
+
+void SimulatedGpu::succeeded(SynchronizationKind kind, std::uint32_t stream, std::uint32_t event,
+                             std::uint64_t sync_id) {
+    const std::int64_t now = clock_->now();
+    records_.synchronization({.time = now,
+                              .end = now,
+                              .kind = kind,
+                              .device = std::int16_t(device_),
+                              .context = Call::context,
+                              .stream = stream,
+                              .event = event,
+                              .event_sync_id = sync_id,
+                              .correlation = ++correlations_});
 }
 
 void SimulatedGpu::synchronize_device(const CallSite& site, const Patience& patience) {
@@ -214,10 +230,17 @@ void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site,
                       event.sync_id);
 }
 
-bool SimulatedGpu::is_complete(EventHandle event) {
+bool SimulatedGpu::is_complete(EventHandle handle) {
     const std::lock_guard lock(mutex_);
     catch_up();
-    return schedule_.has_ended(event_at(event).work);
+    const Event& event = event_at(handle);
+    if (!schedule_.has_ended(event.work)) {
+        return false;
+    }
+    if (event.sync_id != 0) {
+        succeeded(SynchronizationKind::event_synchronize, 0, std::uint32_t(handle), event.sync_id);
+    }
+    return true;
 }
 
 }  // namespace gpuviz::simulation

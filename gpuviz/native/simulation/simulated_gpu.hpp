@@ -135,6 +135,9 @@ class SimulatedGpu {
               const Patience& patience);
     void let_pass(std::unique_lock<record::ForkSafeMutex>& lock, std::int64_t until_ns,
                   const Patience& patience);
+    // A query returned success: CUPTI reports it like a wait, but it has no row of `api_calls`.
+    void succeeded(record::SynchronizationKind kind, std::uint32_t stream, std::uint32_t event,
+                   std::uint64_t sync_id);
     [[nodiscard]] Event& event_at(device::EventHandle event);
     [[nodiscard]] Graph& graph_at(std::uint32_t graph);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);

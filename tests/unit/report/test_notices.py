@@ -1,11 +1,13 @@
 """What a report says about a device."""
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 
 import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.text import unknown
+from gpuviz.report.conclusions import conclusions
 from gpuviz.report.notices import notices, notices_list
 from gpuviz.report.page import build_page
 from gpuviz.report.summary import headline, summarize
@@ -60,6 +62,35 @@ def test_a_handful_is_shown_at_once():
 
     assert (at_once.count("Title."), folded.count("Title.")) == (5, 2)
     assert "2 more findings" in folded
+
+
+def test_the_first_line_of_each_rule_comes_before_the_second_of_one():
+    recording = recorded(idles)
+    found = [replace(FINDING, rule=rule, title=f"{rule}.") for rule in ("R1", "R1", "R1", "R2")]
+    page = conclusions(recording, summarize(recording, 0), found)
+
+    first, _, _ = page.partition("</ol>")
+    assert re.findall(r'data-number="(\d)"', first) == ["1", "2", "4"]
+
+
+def test_the_host_is_blocked_by_the_device_that_it_waits_for():
+    timeline = Timeline()
+    for device in (0, 1):
+        timeline.kernel(0, 10, device=device)
+        for call in range(device + 1):
+            timeline.synchronization(
+                "stream_synchronize", 100 * call, 100 * call + 50, device=device
+            )
+    recording = timeline.recording()
+
+    numbers = {
+        (device, number.name): number.value
+        for device in (0, 1)
+        for number in headline(recording, summarize(recording, device))
+    }
+
+    assert numbers[0, "Host blocked"] == "50 ns"
+    assert numbers[1, "Host blocked"] == "100 ns"
 
 
 def test_a_recording_with_nothing_wrong_says_so_and_what_is_unknown():

@@ -205,7 +205,11 @@ def test_synchronizing_waits_for_what_it_names_and_for_no_more(recorded):
     recording = recorded(program)
 
     found = kernels(recording)
-    rows = {row["kind"]: row for row in recording.table("synchronizations").to_pylist()}
+    named = {row["correlation"] for row in recording.table("api_calls").to_pylist()}
+    waits = recording.table("synchronizations").to_pylist()
+    rows = {row["kind"]: row for row in waits if row["correlation"] in named}
+    queried = [row["kind"] for row in waits if row["correlation"] not in named]
+    assert queried == ["event_synchronize", "stream_synchronize", "stream_synchronize"]
     assert found["short"]["end"] <= rows["event_synchronize"]["end"] < found["long"]["end"]
     assert rows["stream_synchronize"]["end"] < found["long"]["end"]
     assert rows["stream_synchronize"]["stream"] == found["short"]["stream"]

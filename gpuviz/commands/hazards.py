@@ -1,0 +1,26 @@
+"""``gpuviz hazards``: operations on the same memory that nothing orders, with the fix."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from gpuviz.commands.progress import reading
+from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.text import hazards_text
+
+
+def run(file: Path, *, as_json: bool) -> None:
+    """Print the hazards of a recording.
+
+    Raises:
+        GpuvizError: The file cannot be read as a recording.
+    """
+    recording = reading(file)
+    found = recording.hazards()
+    if as_json:
+        facts = {"hazards": [asdict(each) for each in found], "unknown": unknown(recording)}
+        click.echo(json.dumps(facts, indent=1))
+        return
+    click.echo(hazards_text(recording, found))

@@ -1,0 +1,76 @@
+"""A cross-stream hazard: two unordered operations on the same memory, and what orders them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
+Tier = Literal["certain", "probable", "latent"]
+
+
+@dataclass(frozen=True, slots=True)
+class HazardOperation:
+    """One of the two operations of a hazard.
+
+    Attributes:
+        name: The kernel, the kind of copy, ``memset``, or ``free``.
+        mode: ``reads``, ``writes``, ``uses`` if the access mode is unknown, or ``frees``.
+        site: ``function (file:line)`` of the line that issued it.
+        source: The text of the line; empty if unknown.
+        stack: An id of ``stacks``; 0 if unknown.
+        stream: The name of its stream; for a free, that of the block's allocation.
+        activity: The row of ``activities``, or -1.
+        event: The row of ``memory_events`` of a free, or -1.
+    """
+
+    name: str
+    mode: str
+    site: str
+    source: str
+    stack: int
+    stream: str
+    activity: int
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Two operations that access the same memory without a guaranteed order, and the fix.
+
+    Pairs of the same lines, streams and kind are one hazard; the operations are those of the pair
+    that showed in this run, else of the first pair.
+
+    Attributes:
+        kind: ``RAW``: the second reads what the first writes; ``WAR``: the second overwrites what
+            the first reads; ``WAW``: both write; ``reuse``: the second uses memory that the
+            allocator gave to a new block while the first was still using the old one;
+            ``use_after_free``: the block was freed while the first may still have been using it.
+        tier: ``certain`` if modes and extents of both accesses are known, ``probable`` if one is
+            not, ``latent`` if the memory must be handed out again before harm is done.
+        device: Ordinal.
+        first: The operation that was issued first.
+        second: The operation that was issued second.
+        block: The row of ``memory_events`` that allocated the block that the second operation
+            accesses or frees.
+        other_block: The same for the block that the first accesses, if it is another; else -1.
+        allocated: Call site of the allocation of the block that the first operation accesses.
+        freed: Call site of the free of that block; empty if it was not freed.
+        bytes: Most bytes in conflict, of all pairs.
+        count: How many pairs of operations are in conflict.
+        showed: Whether two of them overlapped on the GPU or ran in the opposite order in this run,
+            which they may do in any other run too.
+        fix: What to change in the program.
+    """
+
+    kind: Kind
+    tier: Tier
+    device: int
+    first: HazardOperation
+    second: HazardOperation
+    block: int
+    other_block: int
+    allocated: str
+    freed: str
+    bytes: int
+    count: int
+    showed: bool
+    fix: str

@@ -1,0 +1,446 @@
+"""The operations of a recording on one device, as the hazard engine takes them."""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.calls import CallKind, kind_of_name
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.touches import Touches
+    from gpuviz.recording.recording import Recording
+
+    Tables = Mapping[str, pa.Table]
+    Columns = dict[str, NDArray[Any]]
+
+_KINDS = DICTIONARIES["activities", "kind"]
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_MEMORIES = DICTIONARIES["activities", "host_memory"]
+_STREAM_KINDS = DICTIONARIES["streams", "kind"]
+_SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
+# Kernels that wait for other kernels by signals of their own.
+_SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
+_PLANE = re.compile(r"Memcpy(2D|3D)|MemsetD2D|Memset(2D|3D)")
+_RANGE = "range"
+_SYNCHRONOUS, _PAGEABLE = 4, 8
+# The clocks of the host and of the GPU agree to this, in ns.
+_CLOCKS_AGREE = 20_000
+# Modes of `launch_blocks` as those of the engine: unknown, read, write, read_write.
+_MODES = (1, 0, 3, 3)
+
+
+class Code(IntEnum):
+    """What an operation does; the order is that of Code in native/hazards.
+
+    ``object`` is the block of an allocation, a ``record_stream`` or a free; the event of a record,
+    a wait or a synchronization; the kind of a new stream (1 blocking, 2 non-blocking); of a copy
+    its kind (0 host to device, 1 device to host, 2 device to device, 3 host to host), plus 4 if it
+    is synchronous, plus 8 if its host memory is pageable; 4 for a synchronous memset.
+    """
+
+    LAUNCH = 0
+    COPY = 1
+    MEMSET = 2
+    RECORD_EVENT = 3
+    WAIT_EVENT = 4
+    WAIT_FOR_UNKNOWN = 5
+    SYNCHRONIZE_EVENT = 6
+    SYNCHRONIZE_STREAM = 7
+    SYNCHRONIZE_DEVICE = 8
+    CREATE_STREAM = 9
+    DESTROY_STREAM = 10
+    ALLOCATE = 11
+    RECORD_STREAM = 12
+    FREE = 13
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """The operations of a device, in the order in which the host issued them.
+
+    Attributes:
+        columns: What the engine takes.
+        accesses: The accesses of the operations, one after the other.
+        blocks: The blocks of the device.
+        activity: For each operation, the row of ``activities``, or -1.
+        event: For each operation, the row of ``memory_events``, or -1.
+        call: For each operation, the row of ``api_calls``, or -1.
+    """
+
+    columns: "Columns"
+    accesses: "Columns"
+    blocks: "Columns"
+    activity: "NDArray[Any]"
+    event: "NDArray[Any]"
+    call: "NDArray[Any]"
+
+
+class _Rows:
+    """Operations in any order."""
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+
+    def add(self, time: "NDArray[Any]", code: Any, **columns: Any) -> None:
+        """Add operations; missing columns are 0, and missing rows -1."""
+        import numpy as np
+
+        part = {"time": time, "code": code, "stream": 0, "object": 0, "touches": 0}
+        part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1} | columns
+        self.parts.append({name: np.broadcast_to(each, len(time)) for name, each in part.items()})
+
+    def ordered(self) -> "Columns":
+        """Return the columns, ordered by time.
+
+        At one time, queries come first, then memory events in their order, then calls.
+        """
+        import numpy as np
+
+        columns = {
+            name: np.concatenate([np.asarray(part[name], np.int64) for part in self.parts])
+            for name in self.parts[0]
+        }
+        rank = np.where(columns["call"] >= 0, np.iinfo(np.int64).max, columns["event"])
+        order = np.lexsort((rank, columns["time"]))
+        return {name: column[order] for name, column in columns.items()}
+
+
+def operations(recording: "Recording", used: "Touches", device: int) -> Operations:
+    """Return the operations of a device.
+
+    What is not understood counts as a synchronization, so that nothing follows from it: work that
+    came from unknown streams, from graphs or from other devices, and waits for events that were
+    recorded before the recording.
+    """
+    tables = recording.tables
+    rows = _Rows()
+    _add_memory(rows, recording, used, device)
+    _add_activities(rows, tables, used, device)
+    _add_synchronizations(rows, tables, device)
+    found = rows.ordered()
+    return _with_streams(found, tables, used)
+
+
+def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: int) -> None:
+    import numpy as np
+
+    events, blocks = recording.tables["memory_events"], used.blocks
+    times = plain(events["time"])
+    here = np.flatnonzero(blocks.device == device)
+    freed = here[blocks.free[here] < len(times)]
+    rows.add(
+        blocks.begin[here],
+        Code.ALLOCATE,
+        stream=blocks.stream[here],
+        object=here,
+        event=blocks.alloc[here],
+    )
+    unknown = freed[blocks.stream[freed] == 0]
+    rows.add(blocks.end[unknown], Code.SYNCHRONIZE_DEVICE, event=blocks.free[unknown])
+    action = codes(events["action"], ACTIONS)
+    of_device = plain(events["device"]) == device
+    shared = np.flatnonzero(of_device & (action == ACTIONS.index("record_stream")))
+    rows.add(
+        times[shared],
+        Code.RECORD_STREAM,
+        stream=plain(events["stream"])[shared],
+        object=_owners(used, plain(events["address"])[shared], times[shared], device),
+        event=shared,
+    )
+    released = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
+    unmapped = np.flatnonzero(of_device & np.isin(action, released))
+    rows.add(times[unmapped], Code.SYNCHRONIZE_DEVICE)
+    rows.add(blocks.end[freed], Code.FREE, object=freed, event=blocks.free[freed])
+    foreign = recording.tables["memory_operations"]
+    kinds = DICTIONARIES["memory_operations", "operation"]
+    is_release = codes(foreign["operation"], kinds) == kinds.index("release")
+    is_release &= plain(foreign["stream"]) == 0
+    rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_DEVICE)
+
+
+def _owners(
+    used: "Touches", address: "NDArray[Any]", time: "NDArray[Any]", device: int
+) -> "NDArray[Any]":
+    """Return the block at each address and time; the number of blocks if there is none."""
+    import numpy as np
+
+    blocks = used.blocks
+    ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
+    found = np.full(len(address), len(blocks))
+    for place, (at, moment) in enumerate(zip(address.tolist(), time.tolist(), strict=True)):
+        alive = (blocks.address == at) & (blocks.begin <= moment) & (moment <= ends)
+        here = np.flatnonzero(alive & (blocks.device == device))
+        if len(here):
+            found[place] = here[-1]
+    return found
+
+
+def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int) -> None:
+    import numpy as np
+
+    activities, calls = tables["activities"], tables["api_calls"]
+    correlation = plain(activities["correlation"])
+    call = first_rows(plain(calls["correlation"]), correlation)
+    kind = codes(activities["kind"], _KINDS)
+    is_first = first_rows(correlation, correlation) == np.arange(len(correlation))
+    chosen = is_first & (call >= 0) & (kind != _KINDS.index(_RANGE))
+    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)
+    is_peer = chosen & (copy_kind == _COPY_KINDS.index("peer_to_peer"))
+    begin = plain(calls["time"])
+    rows.add(begin[call[is_peer]], Code.SYNCHRONIZE_DEVICE)
+    row = np.flatnonzero(chosen & ~is_peer & (plain(activities["device"]) == device))
+    call, kind, copy_kind = call[row], kind[row], copy_kind[row]
+    stream = plain(activities["stream"])[row]
+    names = plain(activities["name"])[row]
+    distinct = np.unique(names)
+    signals = distinct[[bool(_SIGNALS.search(text)) for text in texts(tables, distinct)]]
+    is_kernel = kind == _KINDS.index("kernel")
+    is_opaque = (kind == _KINDS.index("graph")) | (plain(activities["graph"])[row] != 0)
+    is_opaque |= is_kernel & np.isin(names, signals)
+    first, count = _touches_of(used, call)
+    count[is_opaque] = 0
+    is_synchronous = _are_synchronous(tables, call)
+    is_copy = kind == _KINDS.index("memcpy")
+    code = np.select(
+        [stream == 0, is_opaque, is_copy, kind == _KINDS.index("memset")],
+        [Code.SYNCHRONIZE_DEVICE, Code.WAIT_FOR_UNKNOWN, Code.COPY, Code.MEMSET],
+        Code.LAUNCH,
+    )
+    pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
+    bits = np.where(is_synchronous, _SYNCHRONOUS, 0)
+    # Copies of unknown kind are taken as copies between host buffers, which the host waits for.
+    copy = np.select([copy_kind == each for each in (1, 2, 3)], [0, 1, 2], 3)
+    copy_bits = copy | bits | np.where(pageable, _PAGEABLE, 0)
+    rows.add(
+        begin[call],
+        code,
+        stream=stream,
+        object=np.where(is_copy, copy_bits, bits),
+        touches=np.where(code == Code.SYNCHRONIZE_DEVICE, 0, count),
+        first_touch=first,
+        activity=row,
+        call=call,
+    )
+
+
+def _touches_of(used: "Touches", call: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the first touch of each call, in the order of calls, and how many it has."""
+    import numpy as np
+
+    order = np.argsort(used.call, kind="stable")
+    known = used.call[order]
+    first: NDArray[Any] = np.searchsorted(known, call)
+    last: NDArray[Any] = np.searchsorted(known, call, side="right")
+    return first, last - first
+
+
+def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each call is a synchronous copy or memset, by its name."""
+    import numpy as np
+
+    names = plain(tables["api_calls"]["name"])[call]
+    distinct = np.unique(names)
+    is_set = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
+    known = [
+        kind_of_name(text) == CallKind.MEMCPY or bool(is_set.match(text))
+        for text in texts(tables, distinct)
+    ]
+    found: NDArray[Any] = np.isin(names, distinct[known])
+    return found
+
+
+def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
+    import numpy as np
+
+    table, calls = tables["synchronizations"], tables["api_calls"]
+    kind = codes(table["kind"], _SYNCHRONIZATIONS)
+    call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
+    time = np.where(call >= 0, np.append(plain(calls["time"]), 0)[call], plain(table["time"]))
+    of_device = plain(table["device"]) == device
+    stream, sync_id = plain(table["stream"]), plain(table["event_sync_id"]).astype(np.int64)
+
+    def rows_of(name: str) -> "NDArray[Any]":
+        found: NDArray[Any] = kind == _SYNCHRONIZATIONS.index(name)
+        return found
+
+    # A record without a call was made by a graph or in a capture.
+    is_record = rows_of("event_record") & (call >= 0) & of_device & (stream != 0)
+    recorded = sync_id[is_record & (sync_id != 0)]
+    waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
+    is_known = waits & np.isin(sync_id, recorded)
+    numbers = np.unique(sync_id[is_known])
+    event = np.searchsorted(numbers, sync_id)
+    is_awaited = is_record & np.isin(sync_id, numbers)
+    rows.add(
+        time[is_record],
+        np.where(is_awaited, Code.RECORD_EVENT, Code.LAUNCH)[is_record],
+        stream=stream[is_record],
+        object=np.where(is_awaited, event, 0)[is_record],
+        call=call[is_record],
+    )
+    waiting = rows_of("stream_wait_event") & of_device
+    rows.add(
+        time[waiting],
+        np.select(
+            [stream == 0, is_known], [Code.SYNCHRONIZE_DEVICE, Code.WAIT_EVENT],
+            Code.WAIT_FOR_UNKNOWN,
+        )[waiting],
+        stream=stream[waiting],
+        object=np.where(is_known, event, 0)[waiting],
+        call=call[waiting],
+    )  # fmt: skip
+    is_wait = ~_unsuccessful(tables, call, is_record)
+    host = rows_of("event_synchronize") & is_wait
+    rows.add(
+        time[host],
+        np.where(is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_DEVICE)[host],
+        object=np.where(is_known, event, 0)[host],
+        call=call[host],
+    )
+    is_stream = rows_of("stream_synchronize") & is_wait
+    whole = is_stream & of_device & (stream != 0)
+    rows.add(time[whole], Code.SYNCHRONIZE_STREAM, stream=stream[whole], call=call[whole])
+    everything = rows_of("context_synchronize") | (is_stream & ~whole)
+    rows.add(time[everything], Code.SYNCHRONIZE_DEVICE, call=call[everything])
+
+
+def _unsuccessful(
+    tables: "Tables", call: "NDArray[Any]", is_record: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return a mask of the queries of work that the GPU ended only later.
+
+    A row does not say whether a query returned success. It did not if the work ended clearly later;
+    where that is unknown, the query counts as a wait.
+    """
+    import numpy as np
+
+    table = tables["synchronizations"]
+    names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
+    distinct = np.unique(names)
+    kinds = [kind_of_name(text) for text in texts(tables, distinct)]
+    is_query = (call < 0) | np.isin(names, distinct[[kind == CallKind.QUERY for kind in kinds]])
+    sync_id, time = plain(table["event_sync_id"]).astype(np.int64), plain(table["time"])
+    records = np.flatnonzero(is_record)
+    record = first_rows(sync_id[records], sync_id)
+    ended = np.where(record >= 0, np.append(time[records], 0)[record], 0)
+    streams = plain(table["stream"])
+    of_stream = codes(table["kind"], _SYNCHRONIZATIONS) == _SYNCHRONIZATIONS.index(
+        "stream_synchronize"
+    )
+    for stream in np.unique(streams[is_query & of_stream]).tolist():
+        rows = np.flatnonzero(is_query & of_stream & (streams == stream))
+        ended[rows] = _last_end(tables, stream, time[rows])
+    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + _CLOCKS_AGREE)
+    return late
+
+
+def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArray[Any]":
+    """Return when the work ended that a stream had been given before some moments; 0 if none."""
+    import numpy as np
+
+    activities, calls = tables["activities"], tables["api_calls"]
+    call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
+    rows = np.flatnonzero((plain(activities["stream"]) == stream) & (call >= 0))
+    launched = plain(calls["time"])[call[rows]]
+    order = np.argsort(launched)
+    ends = np.maximum.accumulate(plain(activities["end"])[rows[order]])
+    found: NDArray[Any] = np.append(0, ends)[np.searchsorted(launched[order], moments)]
+    return found
+
+
+def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
+    """Return operations on streams that are numbered from 0, the legacy stream, and created."""
+    import numpy as np
+
+    streams = tables["streams"]
+    kind_of = dict(
+        zip(
+            plain(streams["id"]).tolist(),
+            codes(streams["kind"], _STREAM_KINDS).tolist(),
+            strict=True,
+        )
+    )
+    ended = dict(
+        zip(plain(streams["id"]).tolist(), plain(streams["destroyed"]).tolist(), strict=True)
+    )
+    numbers, place = np.unique(found["stream"], return_inverse=True)
+    number_of = np.zeros(len(numbers), np.int64)
+    size = len(found["code"])
+    last = np.zeros(len(numbers), np.int64)
+    last[place] = np.arange(size)
+    extra: list[tuple[int, int, int, int]] = []
+    for index, stream in enumerate(numbers.tolist()):
+        kind = _STREAM_KINDS[kind_of.get(stream, 0)]
+        if stream == 0 or kind == "default":
+            continue
+        number_of[index] = index + 1
+        # A stream of unknown kind counts as a blocking one, which is ordered after more.
+        is_blocking = kind != "non_blocking"
+        extra.append((-1, Code.CREATE_STREAM, index + 1, 1 if is_blocking else 2))
+        if ended.get(stream, -1) >= 0:
+            extra.append((int(last[index]), Code.DESTROY_STREAM, index + 1, 0))
+    after, code, stream_of, kinds = np.array(extra, np.int64).reshape(-1, 4).T
+    order = np.argsort(np.concatenate([np.arange(size), after + 0.5]), kind="stable")
+
+    def merged(name: str, own: "NDArray[Any] | int") -> "NDArray[Any]":
+        values = number_of[place] if name == "stream" else found[name]
+        joined = np.concatenate([values, np.broadcast_to(own, len(after))])[order]
+        return np.ascontiguousarray(joined)
+
+    count, first = merged("touches", 0), merged("first_touch", 0)
+    columns: Columns = {
+        "code": merged("code", code).astype(np.uint8),
+        "stream": merged("stream", stream_of).astype(np.uint32),
+        "object": merged("object", kinds).astype(np.uint32),
+        "accesses": count.astype(np.uint32),
+    }
+    activity = merged("activity", -1)
+    taken = _accesses(tables, used, activity, first, count)
+    blocks = used.blocks
+    sizes: Columns = {
+        "address": np.append(blocks.address, 0).astype(np.uint64),
+        "bytes": np.append(blocks.size, 0).astype(np.uint64),
+        "is_pinned": np.zeros(len(blocks) + 1, np.uint8),
+    }
+    return Operations(columns, taken, sizes, activity, merged("event", -1), merged("call", -1))
+
+
+def _accesses(
+    tables: "Tables",
+    used: "Touches",
+    activity: "NDArray[Any]",
+    first: "NDArray[Any]",
+    count: "NDArray[Any]",
+) -> "Columns":
+    """Return the accesses of operations: those of kernels up to the end of the block."""
+    import numpy as np
+
+    of = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    touch = np.argsort(used.call, kind="stable")[first[of] + within]
+    block = used.block[touch]
+    start = used.address[touch].astype(np.int64) - used.blocks.address[block].astype(np.int64)
+    activities = tables["activities"]
+    row = activity[of]
+    size = plain(activities["bytes"])[row]
+    names = plain(tables["api_calls"]["name"])
+    distinct = np.unique(names)
+    planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
+    is_plane = np.isin(names[used.call[touch]], planes)
+    is_kernel = codes(activities["kind"], _KINDS)[row] == _KINDS.index("kernel")
+    stop = np.where(is_kernel | is_plane | (size <= 0), 0, start + size)
+    return {
+        "block": block.astype(np.uint32),
+        "mode": np.array(_MODES, np.uint8)[used.mode[touch]],
+        "start": start.astype(np.uint64),
+        "stop": stop.astype(np.uint64),
+    }

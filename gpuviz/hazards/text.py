@@ -1,0 +1,59 @@
+"""Hazards as text."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.hazards.hazards import unknown
+from gpuviz.quantities import format_bytes, format_counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpuviz.hazards.hazard import Hazard, HazardOperation
+    from gpuviz.recording.recording import Recording
+
+NOTHING_FOUND = "No operations on the same memory were found that nothing orders."
+_TITLES = {
+    "RAW": "read without waiting for the write",
+    "WAR": "written without waiting for the read",
+    "WAW": "written twice in no order",
+    "reuse": "memory reused while it was still in use",
+    "use_after_free": "memory freed while it was still in use",
+    "use_before_alloc": "memory used before its allocation",
+}
+
+
+def hazards_text(recording: "Recording", found: "Sequence[Hazard]") -> str:
+    """Return hazards as text, or why there are none."""
+    if not found:
+        return unknown(recording) or NOTHING_FOUND
+    return "\n\n".join(
+        "\n".join(_lines(number, hazard)) for number, hazard in enumerate(found, start=1)
+    )
+
+
+def title(hazard: "Hazard") -> str:
+    """Return what a hazard is, in one line."""
+    pairs = format_counted(hazard.count, "pair", "pairs")
+    seen = "showed in this run" if hazard.showed else "did not show in this run"
+    if hazard.tier == "latent":
+        seen = "harmful once the memory is handed out again"
+    what = f"{hazard.kind}, {hazard.tier}: {_TITLES[hazard.kind]}"
+    return f"{what} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
+
+
+def _lines(number: int, hazard: "Hazard") -> "Iterator[str]":
+    yield f"{number}. {title(hazard)}"
+    yield from _operation("first ", hazard.first)
+    yield from _operation("second", hazard.second)
+    yield f"   allocated in {hazard.allocated}"
+    if hazard.freed and hazard.second.mode != "frees":
+        yield f"   freed in {hazard.freed}"
+    yield f"   fix: {hazard.fix}"
+
+
+def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
+    yield (
+        f'   {place} {operation.name} {operation.mode} it on "{operation.stream}", {operation.site}'
+    )
+    if operation.source:
+        yield f"          {operation.source}"

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hazards/engine.hpp"
+
+namespace gpuviz::hazards {
+
+// In the order of Code in gpuviz/hazards/operations.py, which explains the columns.
+enum class Code : std::uint8_t {
+    launch,
+    copy,
+    memset,
+    record_event,
+    wait_event,
+    wait_for_unknown,
+    synchronize_event,
+    synchronize_stream,
+    synchronize_device,
+    create_stream,
+    destroy_stream,
+    allocate,
+    record_stream,
+    free,
+};
+
+// The operations of a recording, in the order in which the host issued them.
+struct RecordedOperations {
+    std::span<const std::uint8_t> code;
+    std::span<const std::uint32_t> stream;    // numbers from 0, which is the legacy stream
+    std::span<const std::uint32_t> object;    // a block, an event, or the kind of a stream or copy
+    std::span<const std::uint32_t> accesses;  // how many of the accesses are the operation's
+};
+
+struct RecordedAccesses {
+    std::span<const std::uint32_t> block;
+    std::span<const std::uint8_t> mode;
+    std::span<const std::uint64_t> start;
+    std::span<const std::uint64_t> stop;  // 0: unknown
+};
+
+struct RecordedBlocks {
+    std::span<const std::uint64_t> address;
+    std::span<const std::uint64_t> bytes;
+    std::span<const std::uint8_t> is_pinned;
+};
+
+struct RecordedHazards {
+    std::vector<std::uint8_t> kind, tier;
+    std::vector<std::uint32_t> first, second;      // rows of the operations
+    std::vector<std::int64_t> block, other_block;  // -1: none
+    std::vector<std::uint64_t> bytes;
+};
+
+// The hazards of a recording, in the order of their second operations. A block that overlaps live
+// ones ends them; accesses to blocks that are not alive are ignored.
+//
+// Throws std::invalid_argument if the columns refer to rows that do not exist.
+[[nodiscard]] RecordedHazards hazards_of(const RecordedOperations& operations,
+                                         const RecordedAccesses& accesses,
+                                         const RecordedBlocks& blocks);
+
+}  // namespace gpuviz::hazards

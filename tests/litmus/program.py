@@ -1,0 +1,366 @@
+"""Reader of litmus programs."""
+
+import json
+import lzma
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Json = Any
+Fields = dict[str, Json]
+Bytes = tuple[tuple[int, int], ...]
+
+KINDS = ("RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc")
+TIERS = ("certain", "probable", "latent")
+STREAM_KINDS = ("blocking", "non_blocking", "per_thread")
+COPY_KINDS = ("host_to_device", "device_to_host", "device_to_device", "host_to_host")
+MODES = {"reads": "read", "writes": "write", "atomics": "atomic", "unknown": "unknown"}
+OPTIONS = ("cuda_free_synchronizes", "pageable_download_blocks", "strict_threads")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes of a block; `stop` is None if the extent is unknown."""
+
+    block: str
+    start: int
+    stop: int | None
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """A pair of operations that a detector must or may report."""
+
+    kind: str
+    first: str
+    second: str
+    block: str
+    tier: str
+    bytes: Bytes
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What must be the same in a report."""
+        return self.kind, self.first, self.second, self.block, self.tier
+
+    def __str__(self) -> str:
+        spans = ", ".join(f"{start}-{stop}" for start, stop in self.bytes)
+        return f"{self.kind} {self.first} -> {self.second} in {self.block} {self.tier} [{spans}]"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation, with the fields that the format gives it; absent ones are None."""
+
+    op: str
+    fields: Mapping[str, Json]
+
+    def __getattr__(self, name: str) -> Json:
+        if name in _FIELDS[self.op]:
+            return self.fields.get(name)
+        raise AttributeError(f"{self.op} has no field {name!r}")
+
+    @property
+    def thread(self) -> int:
+        """The host thread."""
+        return int(self.fields.get("thread", 0))
+
+    def accesses(self) -> Iterator[tuple[str, Place]]:
+        """Yield mode and place of each access of the access lists."""
+        yield from accesses_of(self.fields)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A litmus program and its verdict."""
+
+    name: str
+    operations: tuple[Operation, ...]
+    streams: Mapping[str, str] = field(default_factory=dict)
+    blocks: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
+    """Bytes, and whether the memory is pinned."""
+    graphs: Mapping[str, Fields] = field(default_factory=dict)
+    options: Mapping[str, bool] = field(default_factory=dict)
+    hazards: tuple[Hazard, ...] = ()
+    also: tuple[Hazard, ...] = ()
+
+
+def accesses_of(lists: Mapping[str, Json]) -> Iterator[tuple[str, Place]]:
+    """Yield mode and place of each access of the access lists."""
+    for name, mode in MODES.items():
+        for entry in lists.get(name) or ():
+            yield mode, place_of(entry)
+
+
+def place_of(entry: Json) -> Place:
+    """Return the place that an entry names; `stop` of a whole block is -1."""
+    if isinstance(entry, str):
+        return Place(entry, 0, -1)
+    block, start, stop = entry
+    return Place(block, start, stop)
+
+
+def read(path: Path) -> list[Program]:
+    """Return the programs of a file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not such a file; the text names the file, the program and the part.
+    """
+    content = path.read_bytes()
+    try:
+        if path.suffix == ".xz":
+            content = lzma.decompress(content)
+        found = json.loads(content)
+        return programs(found)
+    except (lzma.LZMAError, UnicodeDecodeError, json.JSONDecodeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path}: the values are nested too deeply") from None
+
+
+def programs(document: Json) -> list[Program]:
+    """Return the programs of a document.
+
+    Raises:
+        ValueError: It is malformed; the text names the program and the part.
+    """
+    is_known = isinstance(document, dict) and document.get("format") == 1
+    _expect(is_known, "expected an object with format 1")
+    listed = document.get("programs")
+    _expect(isinstance(listed, list), "programs is not a list")
+    return [program(each, place) for place, each in enumerate(listed)]
+
+
+def program(value: Json, place: int = 0) -> Program:
+    """Return the program that a value of a document describes.
+
+    Raises:
+        ValueError: It is malformed.
+    """
+    is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
+    _expect(is_named, f"program {place} is not an object with a name")
+    name = value["name"]
+    try:
+        return _program(name, value)
+    except ValueError as error:
+        raise ValueError(f"program {name}: {error}") from None
+
+
+def _program(name: str, value: Fields) -> Program:
+    _no_others(
+        value,
+        {"name", "why", "origin", "options", "streams", "blocks", "graphs", "ops"}
+        | {"hazards", "also"},
+    )
+    options = _mapping(value, "options")
+    for option, setting in options.items():
+        if option not in OPTIONS or not isinstance(setting, bool):
+            raise ValueError(f"unknown option {option!r}: {setting!r}")
+    return Program(
+        name,
+        tuple(_operation(each, place) for place, each in enumerate(_list(value, "ops"))),
+        {each: _stream_kind(kind) for each, kind in _mapping(value, "streams").items()},
+        {each: _block(each, size) for each, size in _mapping(value, "blocks").items()},
+        {each: _graph(each, lists) for each, lists in _mapping(value, "graphs").items()},
+        options,
+        tuple(_hazard(each) for each in _list(value, "hazards")),
+        tuple(_hazard(each) for each in _list(value, "also")),
+    )
+
+
+def _operation(value: Json, place: int) -> Operation:
+    op = value.get("op") if isinstance(value, dict) else value
+    _expect(isinstance(op, str) and op in _FIELDS, f"operation {place} is unknown: {op!r}")
+    known = _FIELDS[value["op"]]
+    try:
+        _no_others(value, {"op", "thread", *known})
+        _natural(value.get("thread", 0), "thread", 1 << 31)
+        for name, (check, is_required) in known.items():
+            is_there = value.get(name) is not None
+            _expect(is_there or not is_required, f"{name} is missing")
+            if is_there:
+                check(value[name], name)
+    except ValueError as error:
+        raise ValueError(f"operation {place}, {value['op']}: {error}") from None
+    fields = {name: each for name, each in value.items() if name != "op" and each is not None}
+    operation = Operation(value["op"], fields)
+    if operation.op in ("copy", "memset") and bool(fields.get("sync")) == ("stream" in fields):
+        raise ValueError(f"operation {place}, {operation.op}: needs either stream or sync: true")
+    return operation
+
+
+def _expect(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
+
+
+def _no_others(value: Mapping[str, Json], known: set[str]) -> None:
+    unknown = sorted(set(value) - known)
+    if unknown:
+        raise ValueError(f"unknown field {unknown[0]!r}")
+
+
+def _mapping(value: Fields, name: str) -> Fields:
+    found = value.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"{name} is not an object")
+    return found or {}
+
+
+def _list(value: Fields, name: str) -> list[Json]:
+    found = value.get(name)
+    if found is not None and not isinstance(found, list):
+        raise ValueError(f"{name} is not a list")
+    return found or []
+
+
+def _stream_kind(value: Json) -> str:
+    kind = value.get("kind") if isinstance(value, dict) else value
+    _one_of(STREAM_KINDS)(kind, "kind of stream")
+    return str(kind)
+
+
+def _block(name: str, value: Json) -> tuple[int, bool]:
+    memory = value.get("memory", "device") if isinstance(value, dict) else "device"
+    size = value.get("bytes") if isinstance(value, dict) else value
+    _one_of(("device", "pinned"))(memory, "memory")
+    _positive(size, f"size of block {name!r}")
+    return size, memory == "pinned"
+
+
+def _graph(name: str, value: Json) -> Fields:
+    if not isinstance(value, dict) or set(value) - set(MODES):
+        raise ValueError(f"graph {name!r} is not an object of access lists")
+    for each, entries in value.items():
+        _access_list(entries, each)
+    return value
+
+
+def _hazard(value: Json) -> Hazard:
+    _expect(isinstance(value, dict), f"a hazard is not an object: {value!r}")
+    _no_others(value, {"kind", "first", "second", "block", "other_block", "tier", "bytes"})
+    texts = [value.get(name) for name in ("kind", "first", "second", "block", "tier")]
+    spans = value.get("bytes")
+    if not all(isinstance(each, str) for each in texts) or not isinstance(spans, list):
+        raise ValueError(f"a hazard is incomplete: {value!r}")
+    _one_of(KINDS)(texts[0], "kind of hazard")
+    _one_of(TIERS)(texts[4], "tier")
+    for span in spans:
+        is_pair = isinstance(span, list) and len(span) == 2
+        if not is_pair or not all(isinstance(each, int) for each in span):
+            raise ValueError(f"bytes of a hazard are no pairs: {span!r}")
+    kind, first, second, block, tier = map(str, texts)
+    return Hazard(kind, first, second, block, tier, tuple((start, stop) for start, stop in spans))
+
+
+def _text(value: Json, name: str) -> None:
+    _expect(isinstance(value, str), f"{name} is not a name: {value!r}")
+
+
+def _flag(value: Json, name: str) -> None:
+    _expect(isinstance(value, bool), f"{name} is neither true nor false: {value!r}")
+
+
+def _natural(value: Json, name: str, limit: int = 1 << 40) -> None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    _expect(is_number and 0 <= value < limit, f"{name} is no natural number: {value!r}")
+
+
+def _positive(value: Json, name: str) -> None:
+    _natural(value, name)
+    if value == 0:
+        raise ValueError(f"{name} is 0")
+
+
+def _number(value: Json, name: str) -> None:
+    _expect(
+        isinstance(value, int) and not isinstance(value, bool), f"{name} is not a number: {value!r}"
+    )
+
+
+def _one_of(values: tuple[str, ...]) -> Callable[[Json, str], None]:
+    def check(value: Json, name: str) -> None:
+        if value not in values:
+            raise ValueError(f"unknown {name} {value!r}, expected {', '.join(values)}")
+
+    return check
+
+
+def _place(value: Json, name: str) -> None:
+    if isinstance(value, str):
+        return
+    is_range = isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)
+    if not is_range:
+        raise ValueError(f"{name} is neither a block nor a range: {value!r}")
+    _natural(value[1], f"start of {name}")
+    if value[2] is not None:
+        _natural(value[2], f"stop of {name}")
+        if value[2] < value[1]:
+            raise ValueError(f"{name} stops before it starts: {value!r}")
+
+
+def _access_list(value: Json, name: str) -> None:
+    _expect(isinstance(value, list), f"{name} is not a list: {value!r}")
+    for each in value:
+        _place(each, name)
+
+
+_ID = {"id": (_text, True)}
+_STREAM = {"stream": (_text, True)}
+_EVENT = {"event": (_text, True)}
+_BLOCK = {"block": (_text, True)}
+_LISTS = dict.fromkeys(MODES, (_access_list, False))
+_HOW = {"stream": (_text, False), "sync": (_flag, False)}
+_MEMORY = {"memory": (_one_of(("device", "pinned")), False)}
+_COMPLETE = {"complete": (_flag, True)}
+_NEW = {**_BLOCK, "bytes": (_positive, True)}
+_REUSE = {"reuses": (_text, False), "offset": (_natural, False)}
+_FIELDS: dict[str, dict[str, tuple[Callable[[Json, str], None], bool]]] = {
+    "launch": {**_ID, **_STREAM, **_LISTS, "programmatic": (_flag, False)},
+    "copy": {
+        **_ID,
+        **_HOW,
+        "kind": (_one_of(COPY_KINDS), True),
+        "source": (_place, True),
+        "destination": (_place, True),
+    },
+    "memset": {**_ID, **_HOW, "destination": (_place, True)},
+    "host_access": {**_ID, **_LISTS},
+    "event_record": {**_EVENT, **_STREAM},
+    "stream_wait_event": {**_EVENT, **_STREAM},
+    "event_synchronize": _EVENT,
+    "event_destroy": _EVENT,
+    "stream_synchronize": _STREAM,
+    "device_synchronize": {},
+    "event_query": {**_EVENT, **_COMPLETE},
+    "stream_query": {**_STREAM, **_COMPLETE},
+    "stream_create": {
+        **_STREAM,
+        "kind": (_one_of(STREAM_KINDS), True),
+        "priority": (_number, False),
+        "handle_of": (_text, False),
+    },
+    "stream_destroy": _STREAM,
+    "malloc": {
+        **_ID,
+        **_NEW,
+        **_REUSE,
+        **_MEMORY,
+        "stream": (_text, False),
+        "pool": (_text, False),
+    },
+    "free": {**_ID, **_BLOCK},
+    "record_stream": {**_BLOCK, **_STREAM},
+    "malloc_async": {**_ID, **_NEW, **_REUSE, **_STREAM},
+    "free_async": {**_ID, **_BLOCK, **_STREAM},
+    "cuda_malloc": {**_NEW, **_REUSE, **_MEMORY},
+    "cuda_free": _BLOCK,
+    "begin_capture": _STREAM,
+    "end_capture": {**_STREAM, "graph": (_text, True)},
+    "instantiate": {"graph": (_text, True), "of": (_text, True)},
+    "graph_launch": {**_ID, **_STREAM, "graph": (_text, True)},
+    "write_value": {**_STREAM, "address": (_text, True)},
+    "wait_value": {**_STREAM, "address": (_text, True)},
+}

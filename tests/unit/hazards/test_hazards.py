@@ -1,0 +1,356 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gpuviz
+from gpuviz import _core
+from gpuviz.commands.cli import commands
+from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.operations import Code
+from gpuviz.hazards.text import hazards_text
+
+RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+WORKLOADS = sorted(RECORDINGS.glob("*.gpuviz"))
+SIZE = 1 << 20
+LONG_S = 1e-3
+
+
+class Program:
+    """A simulated GPU with two non-blocking streams, whose kernels run concurrently."""
+
+    def __init__(self, *, non_blocking=True):
+        self.gpu = gpuviz.SimulatedGPU(real_time=False)
+        self.recorder = gpuviz.record(device=self.gpu)
+        self.recorder.start()
+        self.s = self.gpu.Stream(non_blocking=non_blocking)
+        self.t = self.gpu.Stream(non_blocking=non_blocking)
+
+    def empty(self, stream, size=SIZE):
+        with stream:
+            return self.gpu.empty(size)
+
+    def launch(self, stream, name="kernel", reads=(), writes=()):
+        with stream:
+            self.gpu.launch(name, reads=reads, writes=writes, duration=LONG_S, share=0.1)
+
+    def recording(self):
+        self.gpu.synchronize()
+        self.recorder.stop()
+        return self.recorder.recording
+
+    def found(self):
+        """Return kind, tier, and the names of both operations of each hazard."""
+        return [
+            (each.kind, each.tier, each.first.name, each.second.name)
+            for each in self.recording().hazards()
+        ]
+
+
+@pytest.fixture
+def program():
+    return Program()
+
+
+RAW = ("RAW", "probable", "write", "read")
+
+
+def write_then_read(program, between):
+    a = program.empty(program.s)
+    program.launch(program.s, "write", writes=[a])
+    between(program)
+    program.launch(program.t, "read", reads=[a])
+    program.gpu.synchronize()
+
+
+def test_a_read_on_another_stream_without_a_wait_is_a_hazard(program):
+    write_then_read(program, lambda _: None)
+
+    assert program.found() == [RAW]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda program: program.t.wait_event(program.s.record()),
+        lambda program: program.s.synchronize(),
+        lambda program: program.s.record().synchronize(),
+        lambda program: program.gpu.synchronize(),
+    ],
+)
+def test_what_orders_the_streams_makes_it_none(program, between):
+    write_then_read(program, between)
+
+    assert program.found() == []
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda program: program.t.synchronize(),
+        lambda program: program.t.wait_event(program.t.record()),
+        lambda program: program.s.wait_event(program.t.record()),
+        lambda program: program.s.done,
+        lambda program: program.s.record().done,
+        lambda program: program.gpu.empty(3 * SIZE),
+        lambda program: program.launch(program.gpu.null_stream),
+    ],
+)
+def test_what_does_not_order_them_leaves_it(program, between):
+    write_then_read(program, between)
+
+    assert program.found() == [RAW]
+
+
+@pytest.mark.parametrize("object_of", [lambda s: s, lambda s: s.record()])
+def test_a_query_that_returns_success_orders_them(program, object_of):
+    def poll(program):
+        queried = object_of(program.s)
+        while not queried.done:
+            program.gpu.work_on_host(1e-4)
+
+    write_then_read(program, poll)
+
+    assert program.found() == []
+
+
+def test_an_event_covers_only_what_was_launched_before_its_record(program):
+    a = program.empty(program.s)
+    event = program.s.record()
+    program.launch(program.s, "write", writes=[a])
+    program.t.wait_event(event)
+    program.launch(program.t, "read", reads=[a])
+
+    assert program.found() == [RAW]
+
+
+def test_the_default_stream_orders_blocking_streams():
+    program = Program(non_blocking=False)
+
+    write_then_read(program, lambda program: program.launch(program.gpu.null_stream))
+
+    assert program.found() == []
+
+
+def test_copies_and_fills_are_certain(program):
+    a = program.empty(program.s)
+    with program.s:
+        program.gpu.copy_to_device(a, pinned=True)
+    with program.t:
+        program.gpu.fill(a)
+
+    (hazard,) = program.recording().hazards()
+    assert (hazard.kind, hazard.tier, hazard.bytes) == ("WAW", "certain", SIZE)
+    assert hazard.showed
+    assert (hazard.first.mode, hazard.second.mode) == ("writes", "writes")
+
+
+def test_a_synchronous_copy_to_the_host_makes_it_complete(program):
+    def download(program):
+        b = program.empty(program.s)
+        program.gpu.copy_to_host(b, blocking=True)
+
+    write_then_read(program, download)
+
+    assert program.found() == [RAW]  # the streams do not synchronize with the default stream
+    blocking = Program(non_blocking=False)
+    write_then_read(blocking, download)
+    assert blocking.found() == []
+
+
+def freed_and_reused(program, before_free):
+    a = program.empty(program.s)
+    program.launch(program.t, "use", reads=[a])
+    before_free(program, a)
+    del a
+    b = program.empty(program.s)
+    program.launch(program.s, "next", writes=[b])
+    program.gpu.synchronize()
+
+
+def test_memory_that_is_reused_while_another_stream_uses_it_is_a_hazard(program):
+    freed_and_reused(program, lambda *_: None)
+
+    recording = program.recording()
+    reuse, latent = recording.hazards()
+    assert (reuse.kind, reuse.tier) == ("reuse", "probable")
+    assert (reuse.first.name, reuse.second.name) == ("use", "next")
+    assert reuse.block != reuse.other_block >= 0
+    assert (latent.kind, latent.tier, latent.second.name) == ("use_after_free", "latent", "free")
+    assert latent.second.mode == "frees"
+    source = {each.source for each in (latent.second, reuse.first, reuse.second)}
+    assert source == {
+        "del a",
+        "self.gpu.launch(name, reads=reads, writes=writes, duration=LONG_S, share=0.1)",
+    }
+    assert reuse.freed == latent.second.site
+    assert "gpuviz.record_stream" in reuse.fix
+    text = hazards_text(recording, (reuse, latent))
+    assert "1. reuse, probable: memory reused while it was still in use (1.00 MiB" in text
+    assert "harmful once the memory is handed out again" in text
+
+
+@pytest.mark.parametrize(
+    "before_free",
+    [
+        lambda program, _: program.s.wait_event(program.t.record()),
+        lambda program, _: program.t.synchronize(),
+        lambda program, a: program.gpu.record_stream(a, program.t),
+    ],
+)
+def test_a_wait_before_the_free_or_record_stream_makes_it_none(program, before_free):
+    freed_and_reused(program, before_free)
+
+    assert program.found() == []
+
+
+def test_pairs_of_the_same_lines_are_counted(program):
+    a = program.empty(program.s)
+    for _ in range(5):
+        program.launch(program.s, "write", writes=[a])
+        program.launch(program.t, "read", reads=[a])
+        program.gpu.synchronize()
+
+    raw = program.recording().hazards()
+    assert [(each.kind, each.count, each.showed) for each in raw] == [("RAW", 5, True)]
+
+
+def test_launches_of_graphs_are_not_judged_and_order_what_came_before(program):
+    def graph(program):
+        b = program.empty(program.t)
+        program.t.begin_capture()
+        program.launch(program.t, "node", writes=[b])
+        program.t.end_capture().launch(program.t)
+
+    write_then_read(program, graph)
+
+    assert program.found() == []
+
+
+def test_a_wait_for_an_event_from_before_the_recording_orders_everything():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    s, t = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    event = s.record()
+    with gpuviz.record(device=gpu) as recorder:
+        with s:
+            a = gpu.empty(SIZE)
+            gpu.launch("write", writes=[a], duration=LONG_S)
+        t.wait_event(event)
+        with t:
+            gpu.launch("read", reads=[a], duration=LONG_S)
+        gpu.synchronize()
+
+    assert recorder.recording.hazards() == ()
+
+
+def test_streams_may_come_and_go(program):
+    a = program.empty(program.s)
+    for _ in range(20):
+        stream = program.gpu.Stream(non_blocking=True)
+        program.launch(stream, "write", writes=[a])
+        stream.synchronize()
+        del stream
+    program.launch(program.t, "read", reads=[a])
+
+    assert program.found() == []
+
+
+@pytest.mark.parametrize("path", WORKLOADS, ids=lambda path: path.stem)
+def test_the_workloads_have_none(path):
+    recording = gpuviz.load(path)
+
+    assert unknown(recording) == ""
+    assert recording.hazards() == ()
+
+
+def test_a_workload_without_its_waits_has_some():
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    rows = recording.tables["synchronizations"]
+    kept = rows.filter([kind == "event_record" for kind in rows["kind"].to_pylist()])
+    racy = type(recording)({**recording.tables, "synchronizations": kept}, recording.manifest)
+
+    found = racy.hazards()
+
+    assert {each.first.stream for each in found} == {"images", "label copies"}
+    assert all(each.fix and each.first.site != each.second.site for each in found)
+
+
+def test_where_the_order_is_not_known_nothing_is_reported(program):
+    write_then_read(program, lambda _: None)
+    recording = program.recording()
+    start, end = recording.time_range
+    manifest = type(recording.manifest)(dropped_activities=1)
+    dropped = type(recording)(recording.tables, manifest)
+    no_blocks = {**recording.tables, "launch_blocks": recording.tables["launch_blocks"][:0]}
+    without = type(recording)(no_blocks, recording.manifest)
+
+    for judged, reason in (
+        (recording.window(start, end), "a part of a recording"),
+        (dropped, "dropped"),
+        (without, "blocks that launches touch"),
+    ):
+        assert judged.hazards() == ()
+        assert reason in unknown(judged)
+        assert hazards_text(judged, ()) == unknown(judged)
+
+
+def test_the_command_prints_hazards_and_why_there_are_none(program, tmp_path):
+    write_then_read(program, lambda _: None)
+    path = program.recording().save(tmp_path / "race.gpuviz")
+
+    shown = CliRunner().invoke(commands, ["hazards", str(path)]).output
+    facts = json.loads(CliRunner().invoke(commands, ["hazards", "--json", str(path)]).output)
+    nothing = CliRunner().invoke(commands, ["hazards", str(WORKLOADS[0])]).output
+
+    assert shown.startswith("1. RAW, probable: read without waiting for the write (1.00 MiB")
+    assert "second_stream.wait_event(first_stream.record())" in shown
+    assert [each["kind"] for each in facts["hazards"]] == ["RAW"]
+    assert facts["unknown"] == ""
+    assert nothing == "No operations on the same memory were found that nothing orders.\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"code": [99]}, "has no code"),
+        ({"stream": [7]}, "stream 7 does not exist"),
+        ({"accesses": [2]}, "fewer accesses"),
+        ({"code": [11], "object": [5]}, "block 5 does not exist"),
+        ({"accesses": [1], "mode": [9]}, "no mode"),
+    ],
+)
+def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
+    def columns(**types):
+        return {name: np.array(change.get(name, [0]), kind) for name, kind in types.items()}
+
+    operations = columns(code="u1", stream="u4", object="u4", accesses="u4")
+    accesses = columns(block="u4", mode="u1", start="u8", stop="u8")
+    blocks = columns(address="u8", bytes="u8", is_pinned="u1")
+
+    with pytest.raises(ValueError, match=text):
+        _core.hazards_of(operations, accesses, blocks)
+
+
+def test_a_block_at_the_address_of_a_live_one_ends_it():
+    codes = [Code.ALLOCATE, Code.LAUNCH, Code.ALLOCATE, Code.LAUNCH, Code.FREE]
+    operations = {
+        "code": np.array(codes, np.uint8),
+        "stream": np.zeros(5, np.uint32),
+        "object": np.array([0, 0, 1, 0, 0], np.uint32),
+        "accesses": np.array([0, 1, 0, 1, 0], np.uint32),
+    }
+    accesses = {
+        "block": np.array([0, 0], np.uint32),
+        "mode": np.array([3, 3], np.uint8),
+        "start": np.zeros(2, np.uint64),
+        "stop": np.full(2, 64, np.uint64),
+    }
+    blocks = {
+        "address": np.array([4096, 4160], np.uint64),
+        "bytes": np.array([128, 64], np.uint64),
+        "is_pinned": np.zeros(2, np.uint8),
+    }
+
+    assert len(_core.hazards_of(operations, accesses, blocks)["kind"]) == 0
