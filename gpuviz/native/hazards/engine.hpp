@@ -13,6 +13,9 @@
 
 namespace gpuviz::hazards {
 
+// Neither addresses nor sizes of blocks are greater, so that ends do not overflow.
+constexpr std::uint64_t last_address = std::uint64_t(1) << 62;
+
 struct Options {
     bool cuda_free_synchronizes = true;
     bool pageable_download_blocks = false;
@@ -146,6 +149,7 @@ class Engine {
 
     // The strongest accesses, with addresses for bytes.
     const std::vector<Access>& placed(std::span<const Access> accesses);
+    void prefetch(const std::vector<Access>& accesses);
     void enqueue(OperationId operation, ThreadId thread, Slot stream,
                  std::span<const Access> accesses, bool programmatic = false);
     void add_node(OperationId operation, Capture& capture, Slot stream,
@@ -180,6 +184,7 @@ class Engine {
     std::unordered_map<std::uint64_t, Value> values_;
     std::vector<Hazard> hazards_;
     std::vector<Access> placed_;  // of the current operation
+    std::vector<const Extent*> prefetched_;
     std::size_t forget_at_ = 1024;
 };
 

@@ -5,6 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
@@ -13,6 +15,8 @@ from gpuviz.hazards.hazards import unknown
 from gpuviz.hazards.operations import Code
 from gpuviz.hazards.text import hazards_text
 from gpuviz.recording.tables import DICTIONARIES
+from tests.unit.formats.any_recording import any_recording
+from tests.unit.recording.from_activities import rows_of
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 WORKLOADS = sorted(RECORDINGS.glob("*.gpuviz"))
@@ -398,3 +402,29 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
     }
 
     assert len(_core.hazards_of(operations, accesses, blocks)["kind"]) == 0
+
+
+@st.composite
+def touch(draw):
+    block = 512 * draw(st.integers(1, 4))
+    return {
+        "correlation": draw(st.integers(0, 6)),
+        "block": block,
+        "address": block + draw(st.sampled_from([0, 0, 256, 600])),
+        "mode": draw(st.sampled_from(DICTIONARIES["launch_blocks", "mode"])),
+    }
+
+
+@given(any_recording(), st.lists(touch(), max_size=8))
+def test_any_recording_can_be_judged(recording, touched):
+    tables = {**recording.tables, "launch_blocks": rows_of("launch_blocks", touched)}
+    judged = type(recording)(tables, recording.manifest)
+
+    found = judged.hazards()
+
+    rows = judged.tables["memory_events"].num_rows
+    for hazard in found:
+        assert 0 <= hazard.block < rows
+        assert hazard.count >= 1
+        assert hazard.bytes > 0
+    assert hazards_text(judged, found)
