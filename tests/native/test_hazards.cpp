@@ -227,12 +227,14 @@ void streams_and_blocks_are_reused_once_the_host_knows_their_end() {
     CHECK_EQUAL(engine.take().size(), 0U);
 }
 
+// Numbers below a bound; in one of a few columns, some are not.
 template <typename Value>
 std::vector<Value> any(std::mt19937_64& random, std::size_t count, std::uint64_t bound) {
     std::vector<Value> values;
+    const bool is_wild = random() % 32 == 0;
     for (std::size_t each = 0; each < count; ++each) {
-        const bool is_wild = random() % 64 == 0;
-        values.push_back(static_cast<Value>(is_wild ? random() : random() % bound));
+        const bool is_any = is_wild && random() % 8 == 0;
+        values.push_back(static_cast<Value>(is_any ? random() : random() % bound));
     }
     return values;
 }
@@ -243,6 +245,10 @@ void recordings_of_any_content_are_judged_or_rejected() {
     for (int round = 0; round < 2000; ++round) {
         constexpr std::size_t rows = 40, touches = 80, count = 6;
         auto code = any<std::uint8_t>(random, rows, 14);
+        if (round % 4 > 0) {
+            std::replace(code.begin(), code.end(), std::uint8_t(Code::destroy_stream),
+                         std::uint8_t(Code::allocate));
+        }
         std::fill_n(code.begin(), 2, std::uint8_t(Code::create_stream));
         auto stream = any<std::uint32_t>(random, rows, 3);
         stream[0] = 1;

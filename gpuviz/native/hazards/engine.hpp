@@ -106,7 +106,9 @@ class Engine {
 
     // The hazards found since the last call.
     [[nodiscard]] std::vector<Hazard> take();
-    [[nodiscard]] bool has_hazards() const noexcept { return !hazards_.empty(); }
+    [[nodiscard]] bool has_hazards() const noexcept {
+        return !hazards_.empty() || !doubts_.empty();
+    }
 
   private:
     struct Block {
@@ -135,7 +137,13 @@ class Engine {
     struct Value {
         bool is_written = false;
         Clock clock;
-        std::vector<Slot> early_waits;  // enqueued before the first write
+        std::vector<Moment> early_waits;  // enqueued before the first write
+    };
+    // A conflict whose first operation waits for a value that may be written after the second.
+    struct Doubt {
+        Moment first;
+        Moment second;
+        Hazard hazard;
     };
 
     Block& live_block(BlockId id);
@@ -154,6 +162,7 @@ class Engine {
                  std::span<const Access> accesses, bool programmatic = false);
     void add_node(OperationId operation, Capture& capture, Slot stream,
                   const std::vector<Access>& accesses, bool programmatic);
+    [[nodiscard]] bool waits_early(Moment moment) const;
     template <typename IsAfter>
     void check_past(HazardsOfOperation& found, const Access& access, std::uint64_t base,
                     const Extent& extent, IsAfter&& is_after);
@@ -183,6 +192,7 @@ class Engine {
     std::unordered_map<Slot, std::shared_ptr<Capture>> captures_;
     std::unordered_map<std::uint64_t, Value> values_;
     std::vector<Hazard> hazards_;
+    std::vector<Doubt> doubts_;
     std::vector<Access> placed_;  // of the current operation
     std::vector<const Extent*> prefetched_;
     std::size_t forget_at_ = 1024;

@@ -56,6 +56,34 @@ def test_the_engine_agrees_with_the_oracle_on_a_random_program(seed):
     assert disagreements(random_program(seed)) == []
 
 
+WRITE = {"op": "launch", "id": "write", "stream": "s1", "writes": ["A"]}
+READ = {"op": "launch", "id": "read", "stream": "s2", "reads": ["A"]}
+SIGNAL = {"op": "write_value", "stream": "s1", "address": "flag"}
+AWAIT = {"op": "wait_value", "stream": "s2", "address": "flag"}
+
+
+@pytest.mark.parametrize(
+    ("operations", "kinds"),
+    [
+        ([WRITE, SIGNAL, AWAIT, READ], []),
+        ([WRITE, AWAIT, SIGNAL, READ], []),
+        ([AWAIT, WRITE, SIGNAL, READ], []),
+        ([AWAIT, READ, WRITE, SIGNAL], []),
+        ([WRITE, AWAIT, READ], []),
+        ([AWAIT, READ, WRITE], ["WAR"]),
+        ([AWAIT, READ, SIGNAL, WRITE], ["WAR"]),
+        ([READ, AWAIT, WRITE, SIGNAL], ["WAR"]),
+        ([WRITE, SIGNAL, READ, AWAIT], ["RAW"]),
+    ],
+)
+def test_a_value_orders_streams_also_if_it_is_awaited_before_it_is_written(operations, kinds):
+    judged = program(RACE | {"ops": operations, "hazards": []})
+    required, possible = oracle.judge(judged)
+
+    assert [each.kind for each in judge(judged)] == kinds
+    assert [each.kind for each in [*required, *possible]] == kinds
+
+
 def test_the_command_passes_only_if_every_program_is_right(tmp_path, capsys):
     right, wrong = tmp_path / "right.json", tmp_path / "wrong.json"
     right.write_text(json.dumps({"format": 1, "programs": [RACE]}))
