@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.litmus import oracle
+from tests.litmus import oracle, simulated
 from tests.litmus.__main__ import main
 from tests.litmus.comparison import differences, subtract
 from tests.litmus.engine import judge
@@ -197,3 +197,19 @@ def _places(value):
         yield value, key
         if isinstance(value[key], dict | list):
             yield from _places(value[key])
+
+
+RUNNABLE = [each for each in PROGRAMS if simulated.can_run(each)]
+
+
+def test_most_programs_without_graphs_run_on_the_simulated_gpu():
+    assert len(RUNNABLE) >= 40
+
+
+@pytest.mark.parametrize("judged", RUNNABLE, ids=lambda each: each.name)
+def test_the_recording_of_a_litmus_program_is_judged_as_the_specification_does(judged):
+    found = simulated.judge(judged)
+
+    expected = {(each.kind, each.first, each.second) for each in judged.hazards}
+    allowed = expected | {(each.kind, each.first, each.second) for each in judged.also}
+    assert expected <= found <= allowed
