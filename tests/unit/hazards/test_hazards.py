@@ -186,12 +186,26 @@ def test_an_access_of_unknown_mode_is_a_hazard_only_if_the_other_one_writes(prog
 
 
 def with_modes(recording, codes):
-    table = recording.tables["launch_blocks"]
-    place = table.schema.get_field_index("mode")
-    words = pa.array(DICTIONARIES["launch_blocks", "mode"])
-    modes = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
-    changed = table.set_column(place, "mode", modes)
-    return type(recording)({**recording.tables, "launch_blocks": changed}, recording.manifest)
+    return with_words(recording, "launch_blocks", "mode", codes)
+
+
+def with_words(recording, name, column, codes):
+    table = recording.tables[name]
+    words = pa.array(DICTIONARIES[name, column])
+    values = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
+    changed = table.set_column(table.schema.get_field_index(column), column, values)
+    return type(recording)({**recording.tables, name: changed}, recording.manifest)
+
+
+def test_pinned_memory_is_reused_without_regard_to_streams(program):
+    freed_and_reused(program, lambda program, _: program.s.wait_event(program.t.record()))
+    recording = program.recording()
+    pinned = DICTIONARIES["pools", "memory"].index("pinned")
+    pools = recording.tables["pools"].num_rows
+
+    assert recording.hazards() == ()
+    (hazard,) = with_words(recording, "pools", "memory", [pinned] * pools).hazards()
+    assert (hazard.kind, hazard.first.name) == ("use_after_free", "use")
 
 
 def test_a_synchronous_copy_to_the_host_makes_it_complete(program):
@@ -330,12 +344,15 @@ def test_where_the_order_is_not_known_nothing_is_reported(program):
     start, end = recording.time_range
     manifest = type(recording.manifest)(dropped_activities=1)
     dropped = type(recording)(recording.tables, manifest)
+    foreign = type(recording.manifest)(allocator="observe", allocator_name="MemoryAsyncPool")
+    unknown_reuse = type(recording)(recording.tables, foreign)
     no_blocks = {**recording.tables, "launch_blocks": recording.tables["launch_blocks"][:0]}
     without = type(recording)(no_blocks, recording.manifest)
 
     for judged, reason in (
         (recording.window(start, end), "a part of a recording"),
         (dropped, "dropped"),
+        (unknown_reuse, "allocator"),
         (without, "blocks that launches touch"),
     ):
         assert judged.hazards() == ()
