@@ -219,6 +219,11 @@ class Session:
     def wall_start_ns(self) -> int:
         """The same moment on CLOCK_REALTIME."""
 
+def declare_kernel_modes(symbol: str, modes: Sequence[int]) -> None:
+    """
+    Declare the access modes of a kernel's leading parameters, as numbers in the order of `launch_blocks`.
+    """
+
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
 

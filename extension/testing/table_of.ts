@@ -16,7 +16,9 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
     ),
   api_calls: "time end name thread correlation stack".split(" "),
   synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
-  host_waits: "time end kind name call synchronization stack waiting_ns transfer_ns".split(" "),
+  host_waits: "time end kind name call synchronization stack device waiting_ns transfer_ns".split(
+    " ",
+  ),
   idle_gaps: "device stream time end cause activity".split(" "),
   "stored idle_gaps": "device stream pause length cause step".split(" "),
   stream_waits: "recorded_stream recorded_time waiting_stream resumed_time".split(" "),

@@ -8,6 +8,7 @@ from gpuviz._core import DeviceError
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.findings import findings
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.what_if import what_if
 from gpuviz.recording.conclusions import fitting, marked, schemas
 
@@ -28,7 +29,7 @@ _MOST = 2**63 - 1
 
 
 class Conclusions:
-    """The findings of a recording, and its memory under other settings.
+    """The findings of a recording, its memory under other settings, and its iterations.
 
     Each is computed at most once. The recording is an argument of every method, since it keeps
     these conclusions itself.
@@ -46,6 +47,7 @@ class Conclusions:
         self._stored = dict(stored)
         self._findings: tuple[Finding, ...] | None = None
         self._what_if: dict[int, pa.Table] = {}
+        self._iterations: dict[int, pa.Table] = {}
         self.uses: dict[int, Maxima] | None = None
 
     def findings(self, recording: "Recording") -> tuple[Finding, ...]:
@@ -66,6 +68,13 @@ class Conclusions:
             self._what_if[device] = what_if(recording, device=device)
         return self._what_if[device]
 
+    def iterations(self, recording: "Recording", device: int) -> "pa.Table":
+        """Return the iterations of the program's main loop, and their costs on a device."""
+        self._read(recording)
+        if device not in self._iterations:
+            self._iterations[device] = iterations(recording, device)
+        return self._iterations[device]
+
     def table(self, recording: "Recording", name: str) -> "pa.Table":
         """Return a table of `gpuviz.recording.conclusions.schemas` by name.
 
@@ -74,7 +83,8 @@ class Conclusions:
         """
         if name == "findings":
             return _findings_table(self.findings(recording))
-        return _what_if_table({each: self.what_if(recording, each) for each in recording.devices})
+        of_device = self.iterations if name == "iterations" else self.what_if
+        return _joined(name, {each: of_device(recording, each) for each in recording.devices})
 
     def for_file(self, recording: "Recording") -> "dict[str, pa.Table]":
         """Return the marked tables of a file: what is known, or cheap to compute."""
@@ -84,11 +94,13 @@ class Conclusions:
             # Whatever a rule makes of unusual rows, a recording must be saved.
             with suppress(Exception):
                 self.findings(recording)
+                self.table(recording, "iterations")
         return self._known(recording)
 
     def for_report(self, recording: "Recording") -> "dict[str, pa.Table]":
-        """Return the marked tables of a report: the findings, and other settings if affordable."""
+        """Return the marked tables of a report; those of other settings only if affordable."""
         self.findings(recording)
+        self.table(recording, "iterations")
         for device in recording.devices:
             with suppress(ValueError, DeviceError):
                 self.affordable_what_if(recording, device)
@@ -106,8 +118,9 @@ class Conclusions:
 
     def _known(self, recording: "Recording") -> "dict[str, pa.Table]":
         found = {} if self._findings is None else {"findings": _findings_table(self._findings)}
-        compared = {"what_if": _what_if_table(self._what_if)} if self._what_if else {}
-        return marked({**found, **compared}, recording)
+        by_device = {"what_if": self._what_if, "iterations": self._iterations}
+        joined = {name: _joined(name, tables) for name, tables in by_device.items() if tables}
+        return marked({**found, **joined}, recording)
 
     def _read(self, recording: "Recording") -> None:
         stored, self._stored = self._stored, {}
@@ -116,12 +129,16 @@ class Conclusions:
             self._findings = tuple(map(_finding, known["findings"].to_pylist()))
         if "what_if" in known:
             self._what_if |= _by_device(known["what_if"])
+        if "iterations" in known:
+            none = schemas()["iterations"].empty_table().drop_columns(["device"])
+            self._iterations |= dict.fromkeys(recording.devices, none)
+            self._iterations |= _by_device(known["iterations"])
 
 
-def _what_if_table(by_device: "Mapping[int, pa.Table]") -> "pa.Table":
+def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":
     import pyarrow as pa
 
-    schema = schemas()["what_if"]
+    schema = schemas()[name]
     parts = [schema.empty_table()]
     for device, rows in sorted(by_device.items()):
         devices = pa.array([device] * rows.num_rows, pa.int16())

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 def kernels(
     recording: "Recording",
-    by: Literal["name", "line", "stack"] = "name",
+    by: Literal["name", "name_and_line", "line", "stack"] = "name",
 ) -> "pa.Table":
-    """Return counts and times of kernels by name, line or call stack, most time first.
+    """Return counts and times of kernels by name, name and line, line or call stack.
 
-    Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of the user's innermost
-    line), ``source`` (the line's text), ``stack`` (its id), ``sites`` (the ``site`` of every line
-    that launched it, most launches first), ``count``; ``total_ns``, ``median_ns``,
-    ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted separately (in
-    a window of a recording, of the time in it); ``share`` of the summed time of all kernels in the
-    recording; ``launch_delay_ns``, as in HTA: the median time from the return of the launch call
-    (of the graph's launch for kernels of a graph) to the start of the kernel, 0 for kernels that
-    started before the return, null if no call is known; ``grid`` and
-    ``block``, three numbers each, null if unknown. If names, lines, stacks, grids or blocks differ
-    within a row, those of the most frequent launch are given.
+    Most time comes first. Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of
+    the user's innermost line), ``source`` (the line's text), ``stack`` (its id), ``sites`` (the
+    ``site`` of every line that launched it, most launches first), ``count``; ``total_ns``,
+    ``median_ns``, ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted
+    separately (in a window of a recording, of the time in it); ``share`` of the summed time of all
+    kernels in the recording; ``launch_delay_ns``, as in HTA: the median time from the return of the
+    launch call (of the graph's launch for kernels of a graph) to the start of the kernel, 0 for
+    kernels that started before the return, null if no call is known; ``grid`` and ``block``, three
+    numbers each, null if unknown. If names, lines, stacks, grids or blocks differ within a row,
+    those of the most frequent launch are given.
 
     Raises:
         ValueError: ``by`` has another value.
@@ -45,7 +45,7 @@ def kernels(
     import numpy as np
     import pyarrow as pa
 
-    check_by(by, ("name", "line", "stack"))
+    check_by(by, ("name", "name_and_line", "line", "stack"))
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     kind = known.index("kernel")
@@ -54,7 +54,10 @@ def kernels(
     calls = calls_of(recording.tables, plain(rows["correlation"]))
     call_sites = CallSites(recording, stacks_of(recording.tables, calls))
     names, launches = text_numbers(recording.tables, plain(rows["name"])), plain(rows["launch"])
-    groups = Groups([names if by == "name" else call_sites.numbers(by)])
+    keys = [names] if by.startswith("name") else []
+    if by != "name":
+        keys.append(call_sites.numbers(by.removeprefix("name_and_")))
+    groups = Groups(keys)
     typical = groups.typical_rows([names, call_sites.stacks, launches])
     lengths = groups.values(durations(rows, recording.bounds))
     totals = lengths["sum"]

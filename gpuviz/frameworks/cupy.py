@@ -21,6 +21,7 @@ from gpuviz.allocator.memory import (
     set_new_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -85,7 +86,9 @@ def tracing(options: "TracerOptions") -> CuptiTracing:
     Raises:
         DeviceUnavailableError: There is no CuPy.
     """
-    return CuptiTracing(import_cupy().cuda.runtime.runtimeGetVersion() // 1000, options)
+    cupy = import_cupy()
+    watch_kernels(cupy)
+    return CuptiTracing(cupy.cuda.runtime.runtimeGetVersion() // 1000, options)
 
 
 def _cuda_version(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The conclusions of a recording: tables of findings and of other settings, stored with it.
+"""The conclusions of a recording: findings, other settings and iterations, stored with it.
 
 `gpuviz.advice.conclusions` computes them from the tables of `gpuviz.recording.tables` and
 `gpuviz.recording.derived`. They take longer than those and are small, so that files and reports
@@ -31,6 +31,8 @@ _MARK = b"gpuviz_concluded_from"
 # Far more than any recording leads to.
 _MOST_BYTES = 16 << 20
 _RULE = re.compile(r"R\d{2}")
+# Columns that nothing is concluded from.
+_UNUSED = (("frames", "context"), ("frames", "context_line"))
 _NULLABLE = {
     ("what_if", column)
     for column in (
@@ -46,6 +48,18 @@ _NULLABLE = {
         "driver_ns",
     )
 }
+_OF_ITERATIONS = (
+    "start",
+    "end",
+    "duration_ns",
+    "peak_bytes",
+    "busy_ns",
+    "wait_ns",
+    "kernel_ns",
+    "kernel_count",
+    "copy_ns",
+    "copy_bytes",
+)
 # Of the manifest: what conclusions depend on.
 _FACTS = (
     "start_unix_ns",
@@ -75,6 +89,8 @@ def schemas() -> "dict[str, pa.Schema]":
       them, in ns since the recording's start.
     - ``what_if``: for each device, in the order of their ordinals, the rows that
       `gpuviz.Recording.what_if` returns without arguments.
+    - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
+      returns.
     """
     import pyarrow as pa
 
@@ -116,6 +132,14 @@ def schemas() -> "dict[str, pa.Schema]":
                 "driver_ns": whole,
             }
         ),
+        "iterations": pa.schema(
+            {
+                "device": pa.int16(),
+                "number": pa.int32(),
+                "name": text,
+                **dict.fromkeys(_OF_ITERATIONS, whole),
+            }
+        ),
     }
 
 
@@ -154,6 +178,8 @@ def _conforms(name: str, table: "pa.Table", recording: "Recording") -> bool:
         return False
     if not set(table["device"].to_pylist()).issubset(recording.devices):
         return False
+    if name == "iterations":
+        return _are_iterations(table)
     return name != "findings" or _are_findings(table, recording)
 
 
@@ -183,6 +209,22 @@ def _are_findings(table: "pa.Table", recording: "Recording") -> bool:
     )
 
 
+def _are_iterations(table: "pa.Table") -> bool:
+    """Return whether the values of ``iterations`` are possible: of each device, in order."""
+    from gpuviz.analysis.columns import plain
+
+    number, device, start, end, duration, *others = (
+        plain(table[name]) for name in ("number", "device", *_OF_ITERATIONS)
+    )
+    is_next = device[1:] == device[:-1]
+    return bool(
+        (number[1:] == number[:-1] + 1)[is_next].all()
+        and (start[1:] >= end[:-1])[is_next].all()
+        and (duration == end - start).all()
+        and all((values >= 0).all() for values in (start, duration, *others))
+    )
+
+
 def _is_evidence(evidence: "dict[str, Any]", recording: "Recording") -> bool:
     name, rows = evidence["table"], evidence["rows"]
     if name not in tables.schemas() and name not in derived_schemas():
@@ -208,7 +250,8 @@ def _origin(recording: "Recording") -> bytes:
 def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
     """Yield the row count of a table, the sum of each column of numbers, and the length of texts.
 
-    Columns of repeated texts and of lists are not included.
+    Columns of repeated texts and of lists are not included, and those that nothing is concluded
+    from.
     """
     import numpy as np
     import pyarrow as pa
@@ -218,6 +261,8 @@ def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
 
     yield table.num_rows
     for field in tables.schemas()[name]:
+        if (name, field.name) in _UNUSED:
+            continue
         column = table[field.name]
         if (name, field.name) in tables.DICTIONARIES:
             words = tables.DICTIONARIES[name, field.name]

@@ -197,7 +197,7 @@ class Recording:
         return writer(path, format)(self, path, overwrite=overwrite)
 
     def table(self, name: str) -> "pa.Table":
-        """Return a table by name: also derived ones, ``findings``, ``what_if``, ``memory_levels``.
+        """Return a table by name: also derived ones, conclusions, ``memory_levels``.
 
         Raises:
             KeyError: The table does not exist; the text lists the tables.
@@ -407,11 +407,12 @@ class Recording:
 
         return window(self, start, end)
 
-    def kernels(self, by: Literal["name", "line", "stack"] = "name") -> "pa.Table":
+    def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
         """Return counts, times and launch sites of kernels, most time first.
 
         Args:
-            by: One row for each name, line of the user's program, or call stack.
+            by: One row for each name, for each name and line of the user's program that launched
+                it, for each line, or for each call stack.
         """
         from gpuviz.analysis.kernels import kernels
 
@@ -426,6 +427,18 @@ class Recording:
         from gpuviz.analysis.lines import lines
 
         return _formatted(lines(self, device))
+
+    def iterations(self, device: int | None = None) -> "pa.Table":
+        """Return the iterations of the program's main loop, each with its time, peak and work.
+
+        They are the ranges of one name that repeat, or found by what the host launched; the table
+        has no rows if there is no clear period. See `gpuviz.analysis.iterations.iterations`. They
+        are computed once, or read from the file.
+
+        Args:
+            device: Ordinal; the recording's first device if None.
+        """
+        return _formatted(self.conclusions.iterations(self, self.device_or_first(device)))
 
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return counts, bytes, times and bandwidth of copies, most time first.

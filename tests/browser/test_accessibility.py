@@ -17,7 +17,7 @@ TABS = (
     "selection",
     "moment",
     "lines",
-    "allocations",
+    "call-stacks",
     "kernels",
     "waits",
     "fragmentation",

@@ -20,7 +20,7 @@ from tests.browser.lab import (
     write_notebook,
 )
 from tests.browser.test_report import LEVELS, open_tab, point
-from tests.browser.test_report_tables import cells, numbers
+from tests.browser.test_report_tables import LINES, cells, numbers
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +67,7 @@ tables = {
     "kernels": recording.kernels(),
     "copies": recording.copies(),
     "waits": recording.synchronizations("line"),
-    "allocations": recording.sites("line", device=0),
+    "lines": recording.lines(0),
 }
 print("rows", json.dumps({name: table.to_pylist() for name, table in tables.items()}))
 """,
@@ -87,7 +87,7 @@ COLUMNS = {
     "kernels": ["total_ns", "share", "count", "median_ns", "min_ns", "max_ns", "launch_delay_ns"],
     "copies": ["total_ns", "bytes", "count", "median_ns", "bytes_per_second"],
     "waits": ["total_ns", "waiting_ns", "transfer_ns", "count", "median_ns", "max_ns"],
-    "allocations": ["live_bytes"],
+    "lines": LINES,
 }
 
 
@@ -179,8 +179,7 @@ def test_the_timeline_moves_while_a_cell_runs_ten_seconds_and_can_be_zoomed_mean
 
 def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook):
     start(notebook)
-    open_tab(notebook, "allocations")
-    notebook.locator("[data-panel=allocations] summary").first.click()
+    open_tab(notebook, "lines").locator("tbody .gpuviz-link").first.click()
     open_tab(notebook, "copies")
     heading = notebook.locator("[data-panel=copies] th").nth(3)
     heading.get_by_role("button").click()
@@ -192,7 +191,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
         arg=before[0],
     )
     later = [int(row[3]) for row in cells(notebook, "copies")]
-    was_open = notebook.locator("[data-panel=allocations] details[open]").count()
+    was_open = notebook.locator("[data-panel=lines] .gpuviz-source").count()
     heading.get_by_role("button").focus()
     notebook.wait_for_timeout(700)
     has_focus = notebook.evaluate("document.activeElement.closest('th') !== null")
@@ -202,6 +201,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
     run_cell(notebook, ROWS)
     wait_until_run(notebook, ROWS)
     notebook.locator(".gpuviz-drawer__head").scroll_into_view_if_needed()
+    open_tab(notebook, "lines").get_by_role("button", name="All lines").click()
     told = notebook.locator(".jp-OutputArea-output", has_text="rows {").first.text_content()
     expected = {
         part: numbers([[row[name] for name in COLUMNS[part]] for row in rows], 0)

@@ -193,15 +193,30 @@ def test_blocks_can_be_coloured_by_stream(page, recording, tmp_path):
     assert entries.first.get_attribute("title") == "train.py: 12.0 MiB at the peak"
 
 
+def test_blocks_can_be_coloured_by_function(page, recording, tmp_path):
+    open_report(page, recording, tmp_path)
+    entries = page.locator(".gpuviz-legend").first.locator("li")
+
+    page.get_by_label("Colour by").select_option("function")
+
+    frames = {row["filename"]: row["name"] for row in recording.table("frames").to_pylist()}
+    assert [entry.get_attribute("title") for entry in entries.all()] == [
+        f"{frames['train.py']} (train.py): 6.00 MiB at the peak",
+        f"{frames['main.py']} (main.py): 4.00 MiB at the peak",
+        "no call stack: 2.00 MiB at the peak",
+    ]
+
+
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
-    places = page.locator(".gpuviz-sites summary .gpuviz-table__call-site")
+    places = page.locator("[data-panel=lines] tbody td:first-child")
+    heading = open_tab(page, "lines").locator("th button").first
 
-    open_tab(page, "allocations").get_by_role("button", name="At the end").click()
+    heading.click()
     descending = places.all_inner_texts()
-    page.get_by_role("button", name="At the end").click()
+    heading.click()
 
-    assert descending[0] == "main (main.py:34)"
+    assert "train.py:12" in descending[0]
     assert places.all_inner_texts() == descending[::-1]
 
 

@@ -41,7 +41,7 @@ def test_a_narrow_window_leaves_room_for_lines_and_numbers(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
     assert overflow(page) == 0
-    line = page.locator("[data-panel=allocations] td").first.bounding_box()
+    line = page.locator("[data-panel=lines] td").first.bounding_box()
     assert line["width"] >= 200
     total = page.locator("[data-panel=kernels] tbody td").nth(1).bounding_box()
     assert total["x"] + total["width"] <= 400
@@ -93,9 +93,9 @@ def test_the_arrow_keys_choose_a_tab_and_tab_leads_into_it(page, tmp_path):
         page.keyboard.press("Tab")
 
     chosen = page.get_by_role("tab", selected=True)
-    assert chosen.inner_text() == "Allocations"
+    assert chosen.inner_text() == "Call stacks"
     focused = page.evaluate("document.activeElement.closest('[data-panel]').dataset.panel")
-    assert focused == "allocations"
+    assert focused == "call-stacks"
     panel = page.get_by_role("tabpanel").locator("visible=true")
     assert panel.get_attribute("id") == chosen.get_attribute("aria-controls")
 
@@ -247,3 +247,26 @@ def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, re
 
     text = page.locator("[data-level=used]").inner_text()
     assert " ".join(text.split()) == "0 B 0 B sampled at 50 µs"
+
+
+def test_a_click_in_the_row_of_iterations_shows_one(page, tmp_path):
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    open_report(page, recording, tmp_path)
+    rows = recording.iterations().to_pylist()
+    middle = (rows[4]["start"] + rows[4]["end"]) / 2 / recording.duration_ns
+
+    page.get_by_label("Time axis").click(position={"x": on_time_axis(page, middle), "y": 28})
+    measured = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+    page.get_by_role("tab", name="Iterations 24").click()
+    numbered = page.locator("[data-panel=iterations] tbody td:first-child .gpuviz-link")
+    numbered.nth(6).click()
+    again = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+
+    for shown, row in ((measured, rows[4]), (again, rows[6])):
+        assert shown == {"fromNs": str(row["start"]), "toNs": str(row["end"])}
+
+
+def on_time_axis(page: Page, share: float) -> float:
+    """Return how far from the left of the page a share of the recording is."""
+    width = page.get_by_label("Time axis").bounding_box()["width"]
+    return 112 + share * (width - 112 - 16)

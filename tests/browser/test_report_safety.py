@@ -50,19 +50,26 @@ def look_everywhere(page: Page) -> None:
         for share in (0.3, 0.6):
             page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
             page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
-    for name in ("allocations", "kernels"):
-        if page.locator(f"[role=tab][data-tab={name}]").is_visible():
-            for link in open_tab(page, name).locator(".gpuviz-link").all()[:2]:
-                link.click()
-                open_tab(page, name)
+    follow_links(page)
     page.locator(".gpuviz-search__field").fill("a")
     page.wait_for_timeout(200)
     page.locator(".gpuviz-search__field").fill("")
-    if page.locator("[role=tab][data-tab=allocations]").is_visible():
-        open_tab(page, "allocations")
-        page.get_by_role("button", name="Icicle").click()
+    if page.locator("[role=tab][data-tab=call-stacks]").is_visible():
+        open_tab(page, "call-stacks")
         for call in page.locator(".gpuviz-icicle__call").all()[:3]:
             call.hover()
+
+
+def follow_links(page: Page) -> None:
+    """Open the source of the first lines, and show the first kernels in the charts."""
+    if page.locator("[role=tab][data-tab=lines]").is_visible():
+        for line in open_tab(page, "lines").locator("tbody .gpuviz-link").all()[:2]:
+            line.click()
+            page.get_by_role("button", name="All lines").click()
+    if page.locator("[role=tab][data-tab=kernels]").is_visible():
+        for link in open_tab(page, "kernels").locator(".gpuviz-link").all()[:2]:
+            link.click()
+            open_tab(page, "kernels")
 
 
 def assert_nothing_ran(page: Page) -> None:

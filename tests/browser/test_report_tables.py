@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from playwright.sync_api import Page
@@ -14,11 +15,21 @@ from gpuviz.recording.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
 from tests.unit.recording.from_activities import Timeline
-from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
+from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 
 pytestmark = pytest.mark.browser
 
-MOST_LINES = 4
+LINES = (
+    "live_bytes",
+    "total_bytes",
+    "total_count",
+    "kernel_ns",
+    "kernel_count",
+    "copy_ns",
+    "copy_bytes",
+    "wait_ns",
+    "idle_ns",
+)
 SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())
 VALUES = """part => [...document.querySelectorAll(`[data-panel=${part}] table`)].map(
     table => [...table.tBodies[0].rows].map(row => [...row.cells].map(
@@ -67,7 +78,7 @@ def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp
     check_kernels_copies_and_waits(page, recorded)
 
 
-@pytest.mark.parametrize("shares", [(0, 0.3), (0.31, 0.62), (0.55, 1)])
+@pytest.mark.parametrize("shares", [(0, 0.3), (0.31, 0.62), (0.5, 0.51), (0.55, 1)])
 @pytest.mark.parametrize("name", ["generated", "kmeans", "image_pipeline"])
 def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tmp_path):
     shipped = [load(path) for path in SHIPPED if path.stem == name]
@@ -81,8 +92,7 @@ def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tm
 
     window = whole.window(start, end)
     check_kernels_copies_and_waits(page, window)
-    if name != "generated":
-        check_lines(page, window)
+    check_lines(page, window)
 
 
 def generated() -> Recording:
@@ -133,39 +143,55 @@ def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
         tuple(row[name] for name in columns) for row in waits
     )
 
-    for part, rows in (("kernels", kernels), ("copies", copies), ("waits", waits)):
-        places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
-        titles = Counter(place.get_attribute("title") for place in places)
-        lines = (row.get("sites", [row["site"]])[:MOST_LINES] for row in rows)
-        assert titles == Counter(site for sites in lines for site in sites)
+    waited = Counter(row["site"] for row in waits)
+    assert shown_sites(page, "waits") == waited
+    check_parts(page, "kernels", recorded.kernels("name_and_line").to_pylist())
+    check_parts(page, "copies", recorded.copies("line").to_pylist())
 
 
-def test_the_lines_that_allocated_are_those_of_the_recording(page, recorded, tmp_path):
+def shown_sites(page: Page, part: str) -> Counter:
+    places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
+    return Counter(place.get_attribute("title") for place in places)
+
+
+def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
+    """Compare the rows of lines below those of kernels or copies that several lines caused."""
+    columns = {
+        "kernels": ("total_ns", "share", "count", "median_ns", "min_ns", "max_ns"),
+        "copies": ("total_ns", "bytes", "count", "median_ns", "bytes_per_second"),
+    }[part]
+    same = {"kernels": ("name",), "copies": ("copy_kind", "host_memory")}[part]
+    lines = Counter(tuple(row[name] for name in same) for row in by_line)
+    opened = [row for row in by_line if lines[tuple(row[name] for name in same)] > 1]
+
+    open_whole(page, part)
+    for closed in page.locator(f"[data-panel={part}] .gpuviz-table__lines").all():
+        closed.click()
+
+    found = page.evaluate(
+        """part => [...document.querySelectorAll(`[data-panel=${part}] .gpuviz-table__part`)].map(
+            row => [...row.cells].map(cell => cell.dataset.sort))""",
+        part,
+    )
+    assert numbers(found, 1, 1 + len(columns)) == Counter(
+        tuple(row[name] for name in columns) for row in opened
+    )
+    assert shown_sites(page, part) == Counter(row["site"] for row in by_line)
+
+
+def test_the_lines_are_those_of_the_recording(page, recorded, tmp_path):
     open_tables(page, recorded, tmp_path)
 
     check_lines(page, recorded)
 
 
 def check_lines(page: Page, recorded: Recording) -> None:
-    """Compare the lines that allocated with those of a recording, or of a part of it."""
-    device = recorded.devices[0]
-    at_end = {
-        row["site"]: row["live_bytes"]
-        for row in recorded.sites("line", at="end", device=device).to_pylist()
-    }
+    """Compare the lines with those of a recording, or of a part of it, in their order."""
+    expected = recorded.lines(recorded.devices[0]).to_pylist()
 
-    shown = {tuple(row) for row in cells(page, "allocations")}
+    shown = cells(page, "lines")
 
-    assert shown == {
-        (
-            row["site"],
-            str(row["live_bytes"]),
-            str(at_end.get(row["site"], 0)),
-            str(row["total_bytes"]),
-            str(row["total_count"]),
-        )
-        for row in recorded.sites("line", at="peak", device=device).to_pylist()
-    }
+    assert shown == [[row["site"], *(str(row[name]) for name in LINES)] for row in expected]
 
 
 @pytest.mark.parametrize("at", ["peak", "end"])
@@ -254,8 +280,7 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
     recorded = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
     open_tables(page, recorded, tmp_path)
 
-    open_tab(page, "allocations")
-    page.get_by_role("button", name="Icicle").click()
+    open_tab(page, "call-stacks")
     calls = page.locator(".gpuviz-icicle__call")
     whole = calls.first.get_attribute("aria-label")
     page.get_by_text("_measure", exact=False).locator("visible=true").first.wait_for()
@@ -273,28 +298,104 @@ def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
     ] == pytest.approx(before)
 
 
-def test_a_line_opens_its_call_stacks_and_leads_to_its_largest_block(page, tmp_path):
+def test_a_line_leads_to_its_largest_block(page, tmp_path):
     open_tables(page, make_recording(), tmp_path)
 
-    open_tab(page, "allocations").locator("summary").first.click()
-    page.get_by_role("button", name="Show its largest block in the charts").first.click()
+    open_tab(page, "lines").locator("tbody .gpuviz-link").first.click()
+    page.get_by_role("button", name="Show its largest block in the charts").click()
 
-    stacks = page.locator(".gpuviz-stack").first.inner_text()
-    assert "x = train.py" in stacks
-    assert "run()" in stacks
     assert "Block of 6.00 MiB" in page.locator(".gpuviz-selected").inner_text()
 
 
-def test_pending_frees_are_no_part_of_what_a_line_holds(page, tmp_path):
-    recorded = make_recording(small_program()[:5])
-    open_tables(page, recorded, tmp_path)
+SOURCE = """[...document.querySelectorAll("[data-panel=lines] .gpuviz-source tbody tr")].map(
+    row => [row.cells[0].dataset.sort, row.cells[row.cells.length - 1].innerText,
+            ...[...row.cells].slice(1, -1).map(cell => cell.dataset.sort)])"""
 
-    rows = {row[0]: row for row in cells(page, "allocations")}
 
-    at_end = {
-        row["site"]: row["live_bytes"] for row in recorded.sites("line", at="end").to_pylist()
+@pytest.mark.parametrize("share", [None, 0.4])
+def test_a_line_opens_the_source_around_it_with_the_figures_of_its_lines(page, tmp_path, share):
+    whole = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+    recorded = whole if share is None else whole.window(0, int(share * whole.duration_ns))
+    path = whole.report(tmp_path / "run.html")
+    page.goto(f"{path.as_uri()}#t={recorded.time_range[0]}-{recorded.time_range[1]}")
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    if share is not None:
+        open_tab(page, "lines")
+        page.get_by_label("only the window").check()
+
+    line = open_tab(page, "lines").locator("tbody .gpuviz-link").first
+    place = line.get_attribute("title")
+    line.click()
+    shown = page.evaluate(SOURCE)
+    current = page.locator(".gpuviz-source__current")
+    in_view = current.bounding_box()["y"] < page.viewport_size["height"]
+    number = current.locator("td").first.inner_text()
+    page.get_by_role("button", name="All lines").click()
+
+    rows = [row for row in recorded.lines().to_pylist() if "image_pipeline.py" in row["site"]]
+    used = [name for name in LINES if any(row[name] for row in rows)]
+    figures = {row["site"].split(":")[-1][:-1]: row for row in rows}
+    assert {line: numbers for line, _, *numbers in shown if any(map(int, numbers))} == {
+        line: [str(row[name]) for name in used] for line, row in figures.items()
     }
-    assert {site: int(row[2]) for site, row in rows.items()} == at_end
+    assert all(text == figures[line]["source"] for line, text, *_ in shown if line in figures)
+    assert [int(line) for line, *_ in shown] == sorted(int(line) for line, *_ in shown)
+    assert in_view
+    assert place.endswith(f":{number})")
+    assert len(cells(page, "lines")) == recorded.lines().num_rows
+
+
+def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, tmp_path):
+    whole = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+    text = [f"line {number}" for number in range(200)]
+    frames = [
+        {
+            **row,
+            "context": "\n".join(text[row["line"] - 8 : row["line"] + 9]),
+            "context_line": first,
+        }
+        for row in whole.table("frames").to_pylist()
+        for first in [row["line"] - 8]
+    ]
+    known = whole.table("frames").schema
+    recorded = Recording(
+        {**whole.tables, "frames": pa.Table.from_pylist(frames, schema=known)}, whole.manifest
+    )
+    open_tables(page, recorded, tmp_path)
+    kernel, *_ = recorded.kernels().to_pylist()
+    number = int(kernel["site"].split(":")[-1][:-1])
+
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
+    around = page.locator(".gpuviz-selected__around tbody tr")
+    page.wait_for_function(
+        "document.querySelectorAll('.gpuviz-selected__around tr:first-child td').length > 2"
+    )
+    shown = around.evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.dataset.sort))")
+
+    lines = {
+        int(row["site"].split(":")[-1][:-1]): row
+        for row in recorded.lines().to_pylist()
+        if "image_pipeline.py" in row["site"]
+    }
+    figures = ("live_bytes", "kernel_ns", "wait_ns")
+    near = range(number - 4, number + 5)
+    used = [name for name in figures if any(lines[each][name] for each in near if each in lines)]
+    assert shown == [
+        [str(each), *(str(lines[each][name] if each in lines else 0) for name in used), text[each]]
+        for each in near
+    ]
+
+
+def test_without_source_text_the_selection_and_the_lines_say_so(page, tmp_path):
+    recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
+    path = recorded.report(tmp_path / "run.html", redact=True)
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+    open_tab(page, "lines").locator("tbody .gpuviz-link").first.click()
+
+    assert "no source text" in page.locator(".gpuviz-source").inner_text()
+    assert page.locator(".gpuviz-source tbody tr").count() == 0
 
 
 def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unknown(page, tmp_path):

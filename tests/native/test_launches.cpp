@@ -20,8 +20,11 @@ using gpuviz::record::StreamTable;
 
 std::string modes(const std::string& symbol, std::size_t parameters) {
     std::string letters;
-    for (const AccessMode mode : gpuviz::cupti::parameter_modes(symbol, parameters)) {
-        letters += "?rw+"[int(mode)];
+    for (const auto& [first, later] : gpuviz::cupti::parameter_modes(symbol, parameters)) {
+        letters += "?rw+"[int(first)];
+        if (later != first) {
+            letters += "?rw+"[int(later)];
+        }
     }
     return letters;
 }
@@ -37,6 +40,29 @@ void a_name_tells_what_is_read_and_written() {
     CHECK_EQUAL(modes("cupy_add__float32", 1), "?");
     CHECK_EQUAL(modes("spin", 2), "??");
     CHECK_EQUAL(modes("", 0), "");
+}
+
+void kernels_of_libraries_have_parameters_of_known_use() {
+    // cub::detail::reduce::DeviceReduceKernel<int>(float*, float*, int), and one of another space.
+    CHECK_EQUAL(modes("_ZN3cub6detail6reduce18DeviceReduceKernelIiEEvPfS3_i", 3), "rw?");
+    CHECK_EQUAL(modes("_ZN4mine18DeviceReduceKernelIiEEvPfS1_i", 3), "???");
+    CHECK_EQUAL(modes("_ZN3cub20MyDeviceReduceKernelEPfS0_i", 3), "???");
+    CHECK_EQUAL(modes("_Z12execute_distIfEvllll", 4), "+ww?");
+    // vector_fft<128u>(kernel_arguments_t): its first pointer is read, the second is written.
+    CHECK_EQUAL(modes("_Z10vector_fftILj128EEv18kernel_arguments_t", 1), "rw");
+}
+
+void what_is_declared_counts_where_it_agrees() {
+    using enum AccessMode;
+    CHECK_EQUAL(modes("raw", 2), "??");
+    gpuviz::cupti::declare_modes("raw", {read, write, write});
+    CHECK_EQUAL(modes("raw", 2), "rw");
+    CHECK_EQUAL(modes("raw", 4), "rww?");
+    gpuviz::cupti::declare_modes("raw", {read, read_write});
+    CHECK_EQUAL(modes("raw", 4), "r???");
+    // scale(float const*, float*, int): the name is right in any case.
+    gpuviz::cupti::declare_modes("_Z5scalePKfPfi", {write, write});
+    CHECK_EQUAL(modes("_Z5scalePKfPfi", 3), "rw?");
 }
 
 void a_handle_means_the_stream_that_had_it_at_the_time() {
@@ -129,6 +155,8 @@ void nodes_of_a_graph_launch_become_one_row() {
 
 int main() {
     a_name_tells_what_is_read_and_written();
+    kernels_of_libraries_have_parameters_of_known_use();
+    what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();
     nodes_of_a_graph_launch_become_one_row();

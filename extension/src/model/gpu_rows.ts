@@ -10,17 +10,21 @@ import type { CallSite } from "./stacks.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
 /** The columns that all these tables have. */
-interface GpuRow extends Omit<Group, "longest"> {
+export interface GpuRow extends Omit<Group, "longest"> {
   readonly callSite: CallSite;
   /** Every line behind it, the most frequent first. */
   readonly callSites: readonly CallSite[];
   readonly longest: Selected;
+  /** Whether it has only what one line launched of another row. */
+  readonly isPart: boolean;
 }
 
 /** A row as in `Recording.kernels()`. */
 export interface KernelRow extends GpuRow {
   readonly name: string;
   readonly share: number;
+  /** The summed time of all kernels, which the share is of. */
+  readonly ofNs: number;
   readonly launchDelayNs: number | undefined;
   /** The most frequent launch configuration. */
   readonly launch: LaunchConfiguration | undefined;
@@ -50,7 +54,7 @@ export type RowsUntilNow<Row> = () => readonly Row[];
 export type Window = GpuActivities["bounds"];
 
 /** The part of a window that the recording covers. */
-function covered({ bounds }: GpuActivities, window: Window): Window {
+export function covered({ bounds }: GpuActivities, window: Window): Window {
   return window === undefined || bounds === undefined
     ? (window ?? bounds)
     : {
@@ -59,22 +63,29 @@ function covered({ bounds }: GpuActivities, window: Window): Window {
       };
 }
 
-/** The kernels of a device by name, most time first. */
-export function kernelRows(contents: DeviceContents, window: Window): RowsUntilNow<KernelRow> {
+/** The kernels of a device by name, or of one row by line, most time first. */
+export function kernelRows(
+  contents: DeviceContents,
+  window: Window,
+  of?: KernelRow,
+): RowsUntilNow<KernelRow> {
   const { gpu, stacks } = contents;
   const { activities, apiCalls, strings } = gpu;
   const numbers = numbersOf((id) => strings.get(id));
   const stackOf = stackOfLaunch(gpu);
+  const nameOf: KeyOf = (row) => numbers(activities.name[row] ?? 0);
   const groups = new Groups(
     activities,
-    (row) => numbers(activities.name[row] ?? 0),
+    of === undefined ? nameOf : lineOfLaunch(contents),
     joined(stackOf, (row) => activities.launch[row] ?? 0),
     () => ({ delaysNs: new Counts() }),
     covered(gpu, window),
   );
   const take = takeLaunched(
     contents,
-    ActivityKind.kernel,
+    (row) =>
+      activities.kind[row] === ActivityKind.kernel &&
+      (of === undefined || nameOf(row) === nameOf(of.typical)),
     window,
     groups,
     ({ delaysNs }, row, call) => {
@@ -86,12 +97,14 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
   return () => {
     take();
     const all = groups.all();
-    const allNs = all.reduce((sum, { totalNs }) => sum + totalNs, 0);
+    const ofNs = of?.ofNs ?? all.reduce((sum, { totalNs }) => sum + totalNs, 0);
     const kernels = all.map(({ delaysNs, ...group }) => ({
       ...group,
       name: strings.get(activities.name[group.typical] ?? 0),
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
-      share: group.totalNs / Math.max(allNs, 1),
+      share: group.totalNs / Math.max(ofNs, 1),
+      ofNs,
+      isPart: of !== undefined,
       launchDelayNs: delaysNs.median,
       launch: gpu.configurations.get(activities.launch[group.typical] ?? 0),
       longest: activity(gpu, group.longest),
@@ -105,20 +118,27 @@ export function kernelRows(contents: DeviceContents, window: Window): RowsUntilN
   };
 }
 
-/** The copies of a device by kind and kind of host memory, most time first. */
-export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow<CopyRow> {
+/** The copies of a device by kind and kind of host memory, or of one row by line. */
+export function copyRows(
+  contents: DeviceContents,
+  window: Window,
+  of?: CopyRow,
+): RowsUntilNow<CopyRow> {
   const { gpu, stacks } = contents;
   const { activities } = gpu;
   const stackOf = stackOfLaunch(gpu);
-  const keyOf = joined(
+  const kindOf = joined(
     (row) => activities.copyKind[row] ?? 0,
     (row) => activities.hostMemory[row] ?? 0,
   );
+  const keyOf = of === undefined ? kindOf : lineOfLaunch(contents);
   const more = (): { bytes: number; wholeNs: number } => ({ bytes: 0, wholeNs: 0 });
   const groups = new Groups(activities, keyOf, stackOf, more, covered(gpu, window));
   const take = takeLaunched(
     contents,
-    ActivityKind.memcpy,
+    (row) =>
+      activities.kind[row] === ActivityKind.memcpy &&
+      (of === undefined || kindOf(row) === kindOf(of.typical)),
     window,
     groups,
     (sums, row, _, isNew) => {
@@ -130,6 +150,7 @@ export function copyRows(contents: DeviceContents, window: Window): RowsUntilNow
     take();
     return groups.all().map(({ wholeNs, ...group }) => ({
       ...group,
+      isPart: of !== undefined,
       copyKind: COPY_KINDS[activities.copyKind[group.typical] ?? 0] ?? "",
       hostMemory: activities.hostMemoryOf(group.typical),
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
@@ -173,6 +194,7 @@ export function synchronizationRows(
     }
     return groups.all().map(({ waiting, transfer, known, ...group }) => ({
       ...group,
+      isPart: false,
       kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
       name: strings.get(hostWaits.name[group.typical] ?? 0),
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
@@ -190,7 +212,7 @@ export function synchronizationRows(
  */
 function takeLaunched<More>(
   { gpu, device }: DeviceContents,
-  wanted: number,
+  isWanted: (row: number) => boolean,
   window: Window,
   groups: Groups<More>,
   sum: (more: More, row: number, call: number, isNew: boolean) => void,
@@ -220,8 +242,8 @@ function takeLaunched<More>(
     }
     const inside = covered(gpu, window);
     for (; taken < activities.count; taken += 1) {
-      const isWanted = activities.kind[taken] === wanted && activities.device[taken] === device;
-      if (isWanted && isIn(inside, activities, taken)) {
+      const isHere = activities.device[taken] === device && isWanted(taken);
+      if (isHere && isIn(inside, activities, taken)) {
         const call = callOf(gpu, taken);
         sum(groups.add(taken), taken, call, true);
         if (call < 0) {
@@ -251,7 +273,7 @@ function callSitesOf(
 }
 
 /** Rows without times are in every window. */
-function isIn(
+export function isIn(
   window: Window,
   { fromNs, toNs }: Pick<GpuActivities["hostWaits"], "fromNs" | "toNs">,
   row: number,
@@ -265,8 +287,15 @@ function isIn(
 }
 
 /** The call stack of the call that launched an activity; 0 while unknown. */
-function stackOfLaunch(gpu: GpuActivities): KeyOf {
+export function stackOfLaunch(gpu: GpuActivities): KeyOf {
   return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
+}
+
+/** A number for the line that launched an activity; wrong once its call arrives later. */
+function lineOfLaunch({ gpu, stacks }: DeviceContents): KeyOf {
+  const stackOf = stackOfLaunch(gpu);
+  const lines = numbersOf((stack) => stacks.callSiteOf(stack).site);
+  return (row) => lines(stackOf(row));
 }
 
 /** The first row of `ApiCalls` that launched an activity; -1 if unknown. */

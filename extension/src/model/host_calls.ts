@@ -49,6 +49,8 @@ export class HostWaits extends rowsOf({
   call: ["call", "number"],
   synchronization: ["synchronization", "number"],
   stack: ["stack", "whole"],
+  // -1 if unknown.
+  device: ["device", "number"],
   // The parts in which it waited for earlier work and for the copy itself; NaN if unknown.
   waitingNs: ["waiting_ns", "number"],
   transferNs: ["transfer_ns", "number"],

@@ -8,6 +8,9 @@ export interface Frame {
   readonly source: string;
   /** What its line assigns to, as `labels, found`; empty where that is unknown. */
   readonly assigned: string;
+  /** The text of the lines around it from `contextLine` on; empty where it is unknown. */
+  readonly context: string;
+  readonly contextLine: number;
   /** Whether its file belongs to Python or to an installed package. */
   readonly isInstalled: boolean;
 }
@@ -31,6 +34,8 @@ const UNKNOWN_FRAME: Frame = {
   line: 0,
   source: "",
   assigned: "",
+  context: "",
+  contextLine: 0,
   isInstalled: false,
 };
 
@@ -59,6 +64,8 @@ export class Stacks {
     const lines = table.numbers("line");
     const sources = table.texts("source");
     const assigned = table.has("assigned") ? table.texts("assigned") : undefined;
+    const contexts = table.has("context") ? table.texts("context") : undefined;
+    const contextLines = contexts && table.numbers("context_line");
     const installed = table.has("installed") ? table.numbers("installed") : undefined;
     table.numbers("id").forEach((id, row) => {
       this.#frames.set(id, {
@@ -67,9 +74,24 @@ export class Stacks {
         line: Math.max(lines[row] ?? 0, 0),
         source: sources[row] ?? "",
         assigned: assigned?.[row] ?? "",
+        context: contexts?.[row] ?? "",
+        contextLine: contextLines?.[row] ?? 0,
         isInstalled: (installed?.[row] ?? 0) !== 0,
       });
     });
+  }
+
+  /** The text of the lines of a file that the recording has, by line number, ascending. */
+  sourceOf(filename: string): ReadonlyMap<number, string> {
+    const lines = new Map<number, string>();
+    for (const { filename: file, line, source, context, contextLine } of this.#frames.values()) {
+      if (file === filename && source !== "") {
+        const around = context === "" ? [source] : context.split("\n");
+        const first = context === "" ? line : contextLine;
+        around.forEach((text, row) => lines.set(first + row, text));
+      }
+    }
+    return new Map([...lines].sort(([left], [right]) => left - right));
   }
 
   /** The frames of a stack, innermost first; empty where none was captured. */
@@ -89,6 +111,12 @@ export class Stacks {
   siteOf(stack: number): string {
     const frame = this.userFrameOf(stack);
     return frame === undefined ? "no call stack" : describeFrame(frame);
+  }
+
+  /** The function of that line, as `forward` and as `forward (train.py)`. */
+  functionOf(stack: number): CategoryName {
+    const { name, filename } = this.userFrameOf(stack) ?? { name: "no call stack", filename: "" };
+    return { short: name, long: filename === "" ? name : `${name} (${shortFilename(filename)})` };
   }
 
   /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
@@ -131,7 +159,7 @@ export function siteText(frame: Frame): string {
   return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 
-/** The last two parts of a path. */
-export function shortFilename(filename: string): string {
-  return filename.split("/").slice(-2).join("/");
+/** The last parts of a path. */
+export function shortFilename(filename: string, parts = 2): string {
+  return filename.split("/").slice(-parts).join("/");
 }

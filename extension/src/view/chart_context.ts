@@ -7,6 +7,9 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
+import type { Window } from "../model/gpu_rows.ts";
+import { lineRows, type LineRow } from "../model/line_rows.ts";
+import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
@@ -29,13 +32,13 @@ class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
   readonly describeGpu: GpuDescriptions;
-  readonly bands: Bands;
+  readonly divisions: Divisions;
 
   constructor({ timeline, gpu, stacks, names }: DeviceContents) {
     this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
-    this.bands = new Bands(gpu.ranges, this.describeGpu);
+    this.divisions = new Divisions(gpu.ranges);
   }
 }
 
@@ -50,6 +53,14 @@ export class ChartContext implements RelatedContents {
   /** The levels that are drawn beside what is allocated and reserved. */
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
+  #lines: (readonly [window: Window, rows: readonly LineRow[]])[] = [];
+  /** Notebook cells, or the outermost ranges. */
+  readonly bands = new Bands(
+    () => this.#derived.divisions.row,
+    (row, span) => this.describeGpu.shortName(row, span),
+  );
+  /** The iterations of the program's main loop, once they are known. */
+  readonly iterations = new Signal<Bands | undefined>(undefined);
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
@@ -73,12 +84,13 @@ export class ChartContext implements RelatedContents {
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
     if (contents === this.#contents) {
-      this.bands.divisions.extend();
+      this.#derived.divisions.extend();
     } else {
       this.#contents = contents;
       this.#derived = new Derived(contents);
     }
     this.#marks = undefined;
+    this.#lines = [];
     this.grouping.update(contents);
     this.selection.follow(contents.timeline);
     this.revision.value += 1;
@@ -126,13 +138,18 @@ export class ChartContext implements RelatedContents {
     return this.#derived.describeGpu;
   }
 
-  get bands(): Bands {
-    return this.#derived.bands;
-  }
-
   get marks(): readonly Mark[] {
     this.#marks ??= findMarks(this.timeline);
     return this.#marks;
+  }
+
+  /** What each line of the program costs in a window; the last two answers are kept. */
+  linesIn(window: Window): readonly LineRow[] {
+    const isOther = ([of]: readonly [Window, unknown]): boolean => of !== window;
+    const known = this.#lines.find((each) => !isOther(each));
+    const rows = known?.[1] ?? lineRows(this.#contents, window);
+    this.#lines = [[window, rows] as const, ...this.#lines.filter(isOther)].slice(0, 2);
+    return rows;
   }
 
   get used(): UsedMemory | undefined {

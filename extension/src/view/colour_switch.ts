@@ -82,6 +82,13 @@ export class Grouping {
         return grade(groups, steps(SIZE_LIMITS.map(formatBytes)));
       case "age":
         return grade(groups, steps(AGE_LIMITS.map(formatDuration)));
+      case "function":
+        return categorize(
+          groups,
+          (stack) => stacks.functionOf(stack).long,
+          "other functions",
+          (stack) => stacks.functionOf(stack),
+        );
       case "stack": {
         const nameOf = (stack: number): CategoryName => stacks.lineNameOf(stack);
         const siteOf = (stack: number): string => this.#site(stack, stacks);
@@ -124,6 +131,7 @@ function steps(limits: readonly string[]): string[] {
 
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["stack", "source line"],
+  ["function", "function"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["size", "size class"],

@@ -13,6 +13,8 @@ export interface TableColumn<Row> {
   readonly text?: (row: Row) => string;
   /** A second, smaller line. */
   readonly small?: (row: Row) => string;
+  /** Whether a bar behind the text shows the value, as long as the cell for the largest. */
+  readonly hasBar?: boolean;
   /** Fills a cell with elements in place of the text; returns what takes in a newer row. */
   readonly fill?: (row: () => Row, cell: HTMLTableCellElement, scope: Scope) => () => void;
 }
@@ -20,22 +22,31 @@ export interface TableColumn<Row> {
 /** What is said of a table as a whole. */
 interface TableOptions<Row> {
   readonly label: string;
-  /** The column by which rows come sorted, largest first. */
+  /** The column by which rows come sorted. */
   readonly sortedBy: number;
+  /** Whether the smallest comes first. */
+  readonly isAscending?: boolean;
+  /** How many rows are shown until a reader asks for all. */
+  readonly firstRows?: number;
   /** What a row is about: the same before and after the numbers in it have changed. */
   readonly keyOf: (row: Row) => string;
   /** What is said in place of a table without rows. */
   readonly none?: string;
   /** What rows must contain to be shown. */
   readonly filter?: Signal<string>;
+  /** The class of a row; none where it is empty. */
+  readonly classOf?: (row: Row) => string;
+  /** The keys of the rows that are followed by their parts. */
+  readonly opened?: Signal<readonly string[]>;
+  readonly partsOf?: (row: Row) => readonly Row[];
 }
 
 interface ShownRow<Row> {
   readonly element: HTMLTableRowElement;
-  readonly update: (row: Row) => void;
+  /** Takes in a newer row, and the largest value of each column that has bars. */
+  readonly update: (row: Row, largest: readonly number[]) => void;
 }
 
-const FIRST_ROWS = 25;
 /** What the tables in these frames have, as CSV. */
 const texts = new WeakMap<HTMLElement, () => string>();
 
@@ -55,11 +66,22 @@ export function dataTable<Row>(
   scope: Scope,
   parent: HTMLElement,
   columns: readonly TableColumn<Row>[],
-  { label, sortedBy, keyOf, none = "", filter = new Signal("") }: TableOptions<Row>,
+  {
+    label,
+    sortedBy,
+    isAscending = false,
+    firstRows = 25,
+    keyOf,
+    none = "",
+    filter = new Signal(""),
+    classOf = () => "",
+    opened = new Signal([]),
+    partsOf = () => [],
+  }: TableOptions<Row>,
 ): (rows: readonly Row[]) => void {
   const frame = element("div", "gpuviz-scroll", { tabIndex: 0, role: "region", ariaLabel: label });
   const table = element("table", "gpuviz-table");
-  const order = new Signal({ column: sortedBy, isDescending: true });
+  const order = new Signal({ column: sortedBy, isDescending: !isAscending });
   addHead(scope, table, columns, order);
   const body = table.createTBody();
   frame.append(table);
@@ -74,34 +96,38 @@ export function dataTable<Row>(
   const known = new Map<string, ShownRow<Row>>();
   let rows: readonly Row[] = [];
   let isWhole = false;
-  const sortedNow = (): readonly Row[] => {
-    const { column, isDescending } = order.value;
-    return sortedRows(matching(rows, columns, filter.value), columns[column], isDescending);
-  };
+  const inOrder = (some: readonly Row[]): readonly Row[] =>
+    sortedRows(some, columns[order.value.column], order.value.isDescending);
+  const sortedNow = (): readonly Row[] => inOrder(matching(rows, columns, filter.value));
   texts.set(frame, () => csv(sortedNow(), columns));
   const show = (): void => {
     const sorted = sortedNow();
-    const shown = (isWhole ? sorted : sorted.slice(0, FIRST_ROWS)).map((row) => {
+    const largest = columns.map(({ hasBar = false, value }) =>
+      hasBar ? rows.reduce((most, row) => Math.max(most, Number(value(row) ?? 0)), 0) : 0,
+    );
+    const first = isWhole ? sorted : sorted.slice(0, firstRows);
+    const withParts = first.flatMap((row) =>
+      opened.value.includes(keyOf(row)) ? [row, ...inOrder(partsOf(row))] : [row],
+    );
+    const shown = withParts.map((row) => {
       const key = keyOf(row);
       const there = known.get(key) ?? shownRow(row, columns, scope);
       known.set(key, there);
-      there.update(row);
+      there.update(row, largest);
+      there.element.className = classOf(row);
       return there.element;
     });
     replaceRows(body, shown);
     frame.hidden = rows.length === 0;
     nothing.hidden = !frame.hidden;
     rest.replaceChildren();
-    if (shown.length < sorted.length) {
-      rest.append(
-        `The first ${FIRST_ROWS} of ${formatCount(sorted.length)} rows are shown. `,
-        more,
-      );
+    if (first.length < sorted.length) {
+      rest.append(`The first ${firstRows} of ${formatCount(sorted.length)} rows are shown. `, more);
     } else if (sorted.length < rows.length) {
       rest.append(`${formatCount(sorted.length)} of ${formatCount(rows.length)} rows match.`);
     }
   };
-  scope.watch(show, order, filter);
+  scope.watch(show, order, filter, opened);
   return (newer) => {
     rows = newer;
     show();
@@ -178,16 +204,21 @@ function shownRow<Row>(
     const cell = created.insertCell();
     const fill = column.fill ?? fillWithText(column);
     const update = fill(() => row, cell, scope);
-    return () => {
-      cell.dataset["sort"] = String(column.value(row) ?? "");
+    return (largest: number) => {
+      const value = column.value(row);
+      cell.dataset["sort"] = String(value ?? "");
+      if (column.hasBar === true) {
+        cell.className = "gpuviz-table__bar";
+        cell.style.setProperty("--gpuviz-share", String(Number(value ?? 0) / Math.max(largest, 1)));
+      }
       update();
     };
   });
   return {
     element: created,
-    update: (newer) => {
+    update: (newer, largest) => {
       row = newer;
-      updates.forEach((update) => update());
+      updates.forEach((update, column) => update(largest[column] ?? 0));
     },
   };
 }

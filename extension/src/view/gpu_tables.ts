@@ -1,16 +1,16 @@
 import { counted } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import { shortKernelName } from "../model/kernel_name.ts";
 import { threadsOf } from "../model/launch_configurations.ts";
-import type { Selected } from "../model/selected.ts";
 import { shadeOfKernel } from "../model/span_kinds.ts";
-import type { CallSite } from "../model/stacks.ts";
 import {
   copyRows,
   kernelRows,
   synchronizationRows,
   type CopyRow,
+  type GpuRow,
   type KernelRow,
   type RowsUntilNow,
   type SynchronizationRow,
@@ -18,7 +18,7 @@ import {
 } from "../model/gpu_rows.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
-import { element } from "./dom.ts";
+import { actionButton, element } from "./dom.ts";
 import {
   appendCallSite,
   bytesColumn,
@@ -35,15 +35,10 @@ import type { ShowWindow } from "./tables_view.ts";
 const OLDER_FILE =
   "This file was written by an older gpuviz: complete it with `gpuviz convert OLD NEW`.";
 const TOTAL_TIME = 1;
-const MOST_LINES = 4;
 
 /** The kernels of the device by name. */
 export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<KernelRow>[] = [
-    nameColumn("Kernel", (row) => row.name, chart, {
-      short: (row) => shortKernelName(row.name),
-      colour: (row) => `kernel-${shadeOfKernel(row.name)}`,
-    }),
     timeColumn("Total", "Time on the GPU, summed over concurrent kernels", (row) => row.totalNs),
     shareColumn("Share of kernels", "Of the summed time of all kernels here", (row) => row.share),
     countColumn("Launches", "Number of launches", (row) => row.count),
@@ -57,34 +52,33 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
     ),
     shapeColumn(),
   ];
-  const show = dataTable(scope, parent, columns, {
+  return gpuTable(scope, parent, chart, columns, {
     label: "Kernels",
-    sortedBy: TOTAL_TIME,
-    keyOf: ({ name }) => name,
-    filter: chart.filter,
+    title: "Kernel",
     none: "No kernels on this device.",
+    name: ({ name }) => name,
+    short: ({ name }) => shortKernelName(name),
+    colour: ({ name }) => `kernel-${shadeOfKernel(name)}`,
+    rowsOf: kernelRows,
   });
-  return following(show, chart, kernelRows);
 }
 
 /** The copies of the device by kind. */
 export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<CopyRow>[] = [
-    nameColumn("Copy", copyName, chart),
     timeColumn("Total", "Time on the GPU, summed over concurrent copies", (row) => row.totalNs),
     bytesColumn("Bytes", "Total bytes copied", (row) => row.bytes),
     countColumn("Copies", "Number of copies", (row) => row.count),
     timeColumn("Median", "Median duration of a copy", (row) => row.medianNs),
     speedColumn("Speed", "Bytes over the total time", (row) => row.bytesPerSecond),
   ];
-  const show = dataTable(scope, parent, columns, {
+  return gpuTable(scope, parent, chart, columns, {
     label: "Copies",
-    sortedBy: TOTAL_TIME,
-    keyOf: copyName,
-    filter: chart.filter,
+    title: "Copy",
     none: "No copies on this device.",
+    name: copyName,
+    rowsOf: copyRows,
   });
-  return following(show, chart, copyRows);
 }
 
 /** What blocked the host, by line. */
@@ -94,7 +88,6 @@ export function synchronizationsTable(
   chart: ChartContext,
 ): ShowWindow {
   const columns: TableColumn<SynchronizationRow>[] = [
-    nameColumn("Waited for", waitName, chart, { small: ({ name }) => name }),
     timeColumn("Total", "Time in which the host was blocked", (row) => row.totalNs),
     timeColumn(
       "Waiting for earlier work",
@@ -110,30 +103,64 @@ export function synchronizationsTable(
     timeColumn("Median", "Median time in which the host was blocked", (row) => row.medianNs),
     timeColumn("Longest", "The longest time", (row) => row.maxNs),
   ];
-  const show = dataTable(scope, parent, columns, {
+  return gpuTable(scope, parent, chart, columns, {
     label: "Waits",
-    sortedBy: TOTAL_TIME,
-    keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
-    filter: chart.filter,
+    title: "Waited for",
     none: chart.gpu.lacksDerived
       ? OLDER_FILE
       : chart.gpu.apiCalls.count + chart.gpu.synchronizations.count === 0
         ? "CUDA calls were not recorded, so it is unknown when the host was blocked."
         : "The host was never blocked.",
+    name: waitName,
+    small: ({ name }) => name,
+    keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
+    rowsOf: synchronizationRows,
   });
-  return following(show, chart, synchronizationRows);
 }
 
-/** Shows the rows of a window; they are summed up anew only where it is another one. */
-function following<Row>(
-  show: (rows: readonly Row[]) => void,
+interface TableOf<Row> {
+  readonly label: string;
+  /** The title of the column of names. */
+  readonly title: string;
+  readonly none: string;
+  readonly name: (row: Row) => string;
+  /** What is shown of the name; all of it where there is nothing shorter. */
+  readonly short?: (row: Row) => string;
+  readonly small?: (row: Row) => string;
+  /** The rest of the custom property `--gpuviz-...` of its colour in the charts. */
+  readonly colour?: (row: Row) => string;
+  readonly keyOf?: (row: Row) => string;
+  /** The rows of a window, or the parts of one of them by line. */
+  readonly rowsOf: (contents: DeviceContents, window: Window, of?: Row) => RowsUntilNow<Row>;
+}
+
+/** A table of what has a name; a row that several lines are behind opens into one for each. */
+function gpuTable<Row extends GpuRow>(
+  scope: Scope,
+  parent: HTMLElement,
   chart: ChartContext,
-  rowsOf: (contents: DeviceContents, window: Window) => RowsUntilNow<Row>,
+  columns: readonly TableColumn<Row>[],
+  of: TableOf<Row>,
 ): ShowWindow {
+  const { name, rowsOf, keyOf = name } = of;
+  const keyOfRow = (row: Row): string =>
+    row.isPart ? `${keyOf(row)}\n${row.callSite.site}` : keyOf(row);
+  const opened = new Signal<readonly string[]>([]);
   let shown: readonly [contents: DeviceContents, window: Window] | undefined;
   let rows: RowsUntilNow<Row> = () => [];
+  const show = dataTable(scope, parent, [nameColumn(chart, of, opened), ...columns], {
+    label: of.label,
+    sortedBy: TOTAL_TIME,
+    keyOf: keyOfRow,
+    filter: chart.filter,
+    none: of.none,
+    classOf: ({ isPart }) => (isPart ? "gpuviz-table__part" : ""),
+    opened,
+    partsOf: (row) => rowsOf(chart.contents, shown?.[1], row)(),
+  });
   return (window) => {
     const { contents } = chart;
+    // They are summed up anew only where it is another window.
     if (shown?.[0] !== contents || shown[1] !== window) {
       shown = [contents, window];
       rows = rowsOf(contents, window);
@@ -142,56 +169,53 @@ function following<Row>(
   };
 }
 
-interface Naming<Row> {
-  /** What is shown of the name; all of it where there is nothing shorter. */
-  readonly short?: (row: Row) => string;
-  readonly small?: (row: Row) => string;
-  /** The rest of the custom property `--gpuviz-...` of its colour in the charts. */
-  readonly colour?: (row: Row) => string;
-}
-
 /** A name that leads to the longest of its row in the charts, and the line behind it. */
-function nameColumn<
-  Row extends { readonly callSites: readonly CallSite[]; readonly longest: Selected },
->(
-  title: string,
-  name: (row: Row) => string,
+function nameColumn<Row extends GpuRow>(
   chart: ChartContext,
-  { short = name, small = () => "", colour }: Naming<Row> = {},
+  { title, name, short = name, small = () => "", colour, keyOf = name }: TableOf<Row>,
+  opened: Signal<readonly string[]>,
 ): TableColumn<Row> {
   return {
     title,
-    hint: "And the lines behind it, the most frequent first; a click shows the longest of a row in the charts",
+    hint: "And the lines behind it; a click shows the longest of a row in the charts",
     value: name,
     text: (row) =>
       [name(row), small(row), ...row.callSites.flatMap(({ site, source }) => [site, source])].join(
         "\n",
       ),
     fill: (row, cell, scope) => {
+      const key = keyOf(row());
+      const link = showLink(scope, chart, "", name(row()), () => row().longest);
+      const lines = actionButton(scope, "", "Show the lines behind it", () => {
+        const { value } = opened;
+        opened.value = value.includes(key) ? value.filter((each) => each !== key) : [...value, key];
+      });
+      lines.className = "gpuviz-link gpuviz-table__lines";
       cell.className = "gpuviz-table__name";
-      cell.append(...(colour === undefined ? [] : [colourKey(colour(row()))]));
-      cell.append(showLink(scope, chart, short(row()), name(row()), () => row().longest));
-      if (small(row()) !== "") {
-        cell.append(element("span", "gpuviz-table__small", ` ${small(row())}`));
+      if (row().isPart) {
+        appendCallSite(link, row().callSite);
+        cell.append(link);
+        return () => undefined;
       }
       const line = element("div", "");
-      cell.append(line);
+      cell.append(...(colour === undefined ? [] : [colourKey(colour(row()))]), link, line);
+      link.textContent = short(row());
+      if (small(row()) !== "") {
+        link.after(element("span", "gpuviz-table__small", ` ${small(row())}`));
+      }
       return () => {
         const { callSites } = row();
-        const sites = callSites.map(({ site }) => site).join("\n");
+        const isOpen = opened.value.includes(key);
+        const sites = `${isOpen} ${callSites.map(({ site }) => site).join("\n")}`;
         if (line.dataset["site"] !== sites) {
           line.dataset["site"] = sites;
-          line.replaceChildren(
-            ...callSites.slice(0, MOST_LINES).map((each) => {
-              const one = element("div", "");
-              appendCallSite(one, each);
-              return one;
-            }),
-          );
-          if (callSites.length > MOST_LINES) {
-            const more = `and ${counted(callSites.length - MOST_LINES, "more line")}`;
-            line.append(element("div", "gpuviz-table__small", more));
-            line.title = sites;
+          line.replaceChildren();
+          if (callSites.length > 1) {
+            lines.textContent = `${counted(callSites.length, "line")} ${isOpen ? "▾" : "▸"}`;
+            lines.ariaExpanded = String(isOpen);
+            line.append(lines);
+          } else {
+            callSites.forEach((only) => appendCallSite(line, only));
           }
         }
       };

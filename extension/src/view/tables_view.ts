@@ -1,4 +1,5 @@
 import { Scope } from "../base/scope.ts";
+import { callStacksView } from "./call_stacks_view.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { csvOf } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
@@ -6,7 +7,7 @@ import type { Drawer } from "./drawer.ts";
 import { fragmentationView } from "./fragmentation_view.ts";
 import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 import { Pace } from "./pace.ts";
-import { sitesTable, sitesView } from "./sites_view.ts";
+import { linesView } from "./lines_view.ts";
 import type { TimeRange } from "./time_window.ts";
 
 /** Shows everything received so far, in a time range or in all. */
@@ -19,18 +20,23 @@ interface Part {
   readonly create: (scope: Scope, parent: HTMLElement, chart: ChartContext) => ShowWindow;
 }
 
-const ALLOCATIONS_HINT =
-  "Lines that allocated: the innermost line outside installed packages; sizes are those of " +
-  "rounded blocks.";
-
-/** The tables of memory while the recording goes on. */
-export const LIVE_MEMORY: readonly Part[] = [
-  { name: "allocations", title: "Allocations", hint: ALLOCATIONS_HINT, create: sitesTable },
-];
+const LINES: Part = {
+  name: "lines",
+  title: "Lines",
+  hint:
+    "What each line of the program costs: the innermost line outside installed packages. A click " +
+    "shows its source.",
+  create: linesView,
+};
 
 /** The tables of memory of a whole recording. */
 export const WHOLE_MEMORY: readonly Part[] = [
-  { name: "allocations", title: "Allocations", hint: ALLOCATIONS_HINT, create: sitesView },
+  {
+    name: "call-stacks",
+    title: "Call stacks",
+    hint: "Who called the lines that allocated; sizes are those of rounded blocks.",
+    create: callStacksView,
+  },
   {
     name: "fragmentation",
     title: "Fragmentation",
@@ -85,11 +91,11 @@ export interface TablesView {
 export function tablesView(
   drawer: Drawer,
   chart: ChartContext,
-  ofMemory: readonly Part[],
+  ofMemory: readonly Part[] = [],
 ): TablesView {
   const scope = new Scope();
   const { window: time, measured } = chart.selection;
-  const parts: Shown[] = [...ofMemory, ...OF_GPU].map((part) => {
+  const parts: Shown[] = [LINES, ...ofMemory, ...OF_GPU].map((part) => {
     const panel = drawer.add(scope, part.name, part.title);
     panel.append(element("p", "gpuviz-section__hint gpuviz-drawer__hint", part.hint));
     return { part, panel, show: undefined, update: 0 };
@@ -116,10 +122,13 @@ export function tablesView(
   const offer = (): void => {
     const hasMemory = chart.timeline.events.count > 0;
     const hasGpu = chart.gpu.activities.count + chart.gpu.apiCalls.count > 0;
-    parts.forEach(({ part }) =>
-      drawer.offer(part.name, ofMemory.includes(part) ? hasMemory : hasGpu),
-    );
-    drawer.prefer("lines", hasMemory ? "allocations" : "kernels");
+    for (const { part } of parts) {
+      const isOffered = ofMemory.includes(part)
+        ? hasMemory
+        : hasGpu || (part === LINES && hasMemory);
+      drawer.offer(part.name, isOffered);
+    }
+    drawer.prefer("lines");
   };
   offer();
   refresh();
@@ -149,18 +158,19 @@ interface TableTools {
 function tableTools(scope: Scope, drawer: Drawer, chart: ChartContext): TableTools {
   const tools = element("div", "gpuviz-tools");
   const filter = element("input", "gpuviz-tools__filter", {
-    placeholder: "Filter rows",
+    placeholder: "Filter",
     ariaLabel: "Filter rows",
   });
   const label = element("label", "gpuviz-tools__window", { title: WINDOW_HINT });
   const isOfWindow = element("input", "gpuviz-check", { type: "checkbox" });
   label.append(isOfWindow, "only the window");
-  const copy = actionButton(scope, "Copy as CSV", "Copy all rows with exact numbers", () => {
+  const copy = actionButton(scope, "CSV", "Copy all rows with exact numbers", () => {
     const shown = [...drawer.panels.querySelectorAll<HTMLElement>(".gpuviz-scroll")];
     const texts = shown.filter((each) => each.checkVisibility()).map((each) => csvOf(each));
     copyText(texts.join("\n"));
     chart.say("Copied.");
   });
+  copy.ariaLabel = "Copy as CSV";
   tools.append(filter, label, copy);
   scope.append(drawer.tools, tools);
   scope.listen(filter, "input", () => {

@@ -6,7 +6,7 @@ import { button, element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
 import { Pace } from "../view/pace.ts";
-import { LIVE_MEMORY, tablesView } from "../view/tables_view.ts";
+import { tablesView } from "../view/tables_view.ts";
 import { stateOf } from "./live_state.ts";
 import type { Session } from "./session.ts";
 
@@ -90,7 +90,7 @@ export class LiveView {
       this.#view = deviceView(places, this.#frames, contents, false);
       this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
       const { scope, drawer, chart } = this.#view;
-      scope.use(tablesView(drawer, chart, LIVE_MEMORY).scope);
+      scope.use(tablesView(drawer, chart).scope);
     } else {
       this.#view.update(contents);
     }

@@ -1,10 +1,14 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "cupti/cupti_tracer.hpp"
+#include "cupti/kernel_signature.hpp"
 #include "python/gil.hpp"
 
 namespace nb = nanobind;
@@ -25,10 +29,24 @@ void make_tracer(CuptiTracer* place, const std::string& library, record::Session
                              .graph_nodes = graph_nodes});
 }
 
+void declare_numbered_modes(const std::string& symbol, const std::vector<int>& numbers) {
+    std::vector<record::AccessMode> modes;
+    for (const int number : numbers) {
+        if (number < 0 || number > int(record::AccessMode::read_write)) {
+            throw nb::value_error("an access mode is a number from 0 to 3");
+        }
+        modes.push_back(record::AccessMode(number));
+    }
+    cupti::declare_modes(symbol, std::move(modes));
+}
+
 }  // namespace
 
 void bind_cupti(nb::module_& m) {
     const auto unlocked = nb::call_guard<python::GilRelease>();
+    m.def("declare_kernel_modes", &declare_numbered_modes, "symbol"_a, "modes"_a,
+          "Declare the access modes of a kernel's leading parameters, as numbers in the order of "
+          "`launch_blocks`.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),

@@ -7,8 +7,6 @@
 #include <functional>
 #include <mutex>
 
-#include "cupti/kernel_signature.hpp"
-
 namespace gpuviz::cupti {
 
 using record::BlockTouches;
@@ -52,14 +50,16 @@ void CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
         const auto* const value = parameters != nullptr
                                       ? static_cast<const std::byte*>(parameters[index])
                                       : packed + parameter.offset;
-        const std::size_t first = (8 - parameter.offset % 8) % 8;
-        for (std::size_t at = first; at + 8 <= parameter.size; at += 8) {
+        const std::size_t aligned = (8 - parameter.offset % 8) % 8;
+        const std::size_t before = found.size();
+        for (std::size_t at = aligned; at + 8 <= parameter.size; at += 8) {
             std::uint64_t word = 0;
             std::memcpy(&word, value + at, sizeof word);
             if (blocks.may_be_block(word)) {
+                const bool is_first = found.size() == before;
                 found.push_back(touch);
                 found.back().address = word;
-                found.back().mode = parameter.mode;
+                found.back().mode = is_first ? parameter.mode.first : parameter.mode.later;
             }
         }
     }
@@ -103,7 +103,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     Parameters none;
     for (const ParameterInfo info : {function_info_, kernel_info_}) {
         std::vector<Parameter> parameters;
-        Parameter next{0, 0, record::AccessMode::unknown};
+        Parameter next{0, 0, {}};
         CUresult result = CUDA_ERROR_NOT_FOUND;
         while (info != nullptr && (result = info(function, parameters.size(), &next.offset,
                                                  &next.size)) == CUDA_SUCCESS) {
@@ -115,7 +115,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
             none = std::make_shared<const std::vector<Parameter>>();
         }
         if (!parameters.empty()) {
-            const std::vector<record::AccessMode> modes =
+            const std::vector<ParameterMode> modes =
                 parameter_modes(symbol == nullptr ? "" : symbol, parameters.size());
             for (std::size_t index = 0; index < parameters.size(); ++index) {
                 parameters[index].mode = modes[index];

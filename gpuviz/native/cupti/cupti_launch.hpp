@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cupti/kernel_signature.hpp"
 #include "record/block_touches.hpp"
 
 namespace gpuviz::cupti {
@@ -40,7 +41,7 @@ class CuptiLaunchArguments {
     struct Parameter {
         std::size_t offset;
         std::size_t size;
-        record::AccessMode mode;
+        ParameterMode mode;
     };
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;
     using ParameterInfo = CUresult (*)(void* kernel, std::size_t index, std::size_t* offset,

@@ -1,8 +1,12 @@
 #include "cupti/kernel_signature.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "record/demangle.hpp"
 
@@ -56,23 +60,174 @@ std::size_t outputs_of_ufunc(std::string_view symbol) {
     return symbol.starts_with("cupy_") && symbol.find("__") != symbol.npos ? 1 : 0;
 }
 
+struct LibraryKernel {
+    std::string_view space;     // in its qualified name; empty if it has none
+    std::string_view function;  // without template arguments
+    // Of the leading parameters: r, w, + for both, ? for unknown; in brackets that of the first
+    // pointer in a structure and that of the others.
+    std::string_view modes;
+};
+
+// From the sources of CUB 2 and 3 and CuPy 14, for the others from memory before and after.
+constexpr std::array library_kernels = std::to_array<LibraryKernel>({
+    {"cub::", "DeviceReduceKernel", "rw"},
+    {"cub::", "DeviceReduceSingleTileKernel", "rw"},
+    {"cub::", "DeviceSegmentedReduceKernel", "rwrr"},
+    {"cub::", "DeviceFixedSizeSegmentedReduceKernel", "rw"},
+    {"cub::", "DeviceScanInitKernel", "w"},
+    {"cub::", "DeviceScanKernel", "rw+"},
+    {"cub::", "DeviceCompactInitKernel", "w?w"},
+    {"cub::", "DeviceHistogramInitKernel", "?ww"},
+    {"cub::", "DeviceHistogramSweepKernel", "r??+"},
+    {"cub::", "DeviceRadixSortHistogramKernel", "+r"},
+    {"cub::", "DeviceRadixSortExclusiveSumKernel", "+"},
+    {"cub::", "DeviceRadixSortOnesweepKernel", "++wrwrwr"},
+    {"cub::", "DeviceRadixSortSingleTileKernel", "rwrw"},
+    {"cub::", "DeviceMergeSortBlockSortKernel", "?rr"},
+    {"cub::", "DeviceMergeSortPartitionKernel", "?rr??w"},
+    {"cub::", "DeviceMergeSortMergeKernel", "???????r"},
+    {"", "init_curand", "w"},
+    {"", "execute_dist", "+ww"},
+    {"", "gen_sequenced", "+w"},
+    {"", "vector_fft_symm_r2c", "(rw)"},
+    {"", "vector_fft_symm_c2r", "(rw)"},
+    {"", "vector_fft", "(rw)"},
+    {"cusparse::", "csrmv_v3_kernel", "?rrrr???r+"},
+    {"cusparse::", "iota_kernel", "?w"},
+    {"cusparse::", "csr_partition_kernel", "r????w"},
+});
+
+// The name before the parameters, without template arguments.
+std::string function_of(std::string_view name) {
+    std::string found;
+    int depth = 0;
+    for (const char letter : name) {
+        depth -= letter == '>' ? 1 : 0;
+        if (depth == 0 && letter == '(' && !found.ends_with("::")) {
+            return found;
+        }
+        if (depth == 0 && letter != '>') {
+            found += letter;
+        }
+        depth += letter == '<' ? 1 : 0;
+    }
+    return found;
+}
+
+AccessMode mode_of(char letter) {
+    switch (letter) {
+        case 'r':
+            return AccessMode::read;
+        case 'w':
+            return AccessMode::write;
+        case '+':
+            return AccessMode::read_write;
+        default:
+            return AccessMode::unknown;
+    }
+}
+
+std::vector<ParameterMode> parsed(std::string_view letters) {
+    std::vector<ParameterMode> modes;
+    for (std::size_t place = 0; place < letters.size(); ++place) {
+        if (letters[place] == '(') {
+            modes.push_back({mode_of(letters[place + 1]), mode_of(letters[place + 2])});
+            place += 3;
+        } else {
+            modes.push_back({mode_of(letters[place]), mode_of(letters[place])});
+        }
+    }
+    return modes;
+}
+
+std::vector<ParameterMode> modes_of_library(std::string_view name) {
+    std::string function = function_of(name);
+    while (function.ends_with('<')) {
+        function.pop_back();
+    }
+    for (const LibraryKernel& known : library_kernels) {
+        if (!function.ends_with(known.function)) {
+            continue;
+        }
+        const std::string_view before =
+            std::string_view(function).substr(0, function.size() - known.function.size());
+        const bool is_whole = before.empty() || before.ends_with(' ') || before.ends_with(':');
+        if (is_whole && before.find(known.space) != before.npos) {
+            return parsed(known.modes);
+        }
+    }
+    return {};
+}
+
+class Declarations {
+  public:
+    void add(const std::string& symbol, std::vector<AccessMode> modes) {
+        const std::lock_guard lock(mutex_);
+        const auto [known, is_new] = modes_.try_emplace(symbol, modes);
+        if (is_new) {
+            return;
+        }
+        std::vector<AccessMode>& before = known->second;
+        before.resize(std::min(before.size(), modes.size()));
+        for (std::size_t index = 0; index < before.size(); ++index) {
+            if (before[index] != modes[index]) {
+                before[index] = AccessMode::unknown;
+            }
+        }
+    }
+
+    std::vector<AccessMode> of(const std::string& symbol) {
+        const std::lock_guard lock(mutex_);
+        const auto known = modes_.find(symbol);
+        return known == modes_.end() ? std::vector<AccessMode>() : known->second;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<std::string, std::vector<AccessMode>> modes_;
+};
+
+Declarations& declarations() {
+    static Declarations all;
+    return all;
+}
+
 }  // namespace
 
-std::vector<AccessMode> parameter_modes(const std::string& symbol, std::size_t parameters) {
-    std::vector<AccessMode> modes(parameters, AccessMode::unknown);
+void declare_modes(const std::string& symbol, std::vector<AccessMode> modes) {
+    declarations().add(symbol, std::move(modes));
+}
+
+std::vector<ParameterMode> parameter_modes(const std::string& symbol, std::size_t parameters) {
+    std::vector<ParameterMode> modes(parameters);
+    const auto know = [&modes](std::size_t index, ParameterMode mode) {
+        if (index < modes.size() && modes[index].first == AccessMode::unknown) {
+            modes[index] = mode;
+        }
+    };
     const std::size_t outputs = outputs_of_ufunc(symbol);
     if (outputs != 0 && parameters > outputs) {
         const std::size_t inputs = parameters - 1 - outputs;
-        std::fill_n(modes.begin(), inputs, AccessMode::read);
-        std::fill_n(modes.begin() + std::ptrdiff_t(inputs), outputs, AccessMode::write);
+        for (std::size_t index = 0; index + 1 < parameters; ++index) {
+            const AccessMode mode = index < inputs ? AccessMode::read : AccessMode::write;
+            know(index, {mode, mode});
+        }
         return modes;
     }
     const std::string name = record::demangled(symbol.c_str());
     const std::vector<std::string_view> types = parameter_types(name);
-    if (types.size() == parameters) {
-        std::transform(types.begin(), types.end(), modes.begin(), [](std::string_view type) {
-            return points_to_const(type) ? AccessMode::read : AccessMode::unknown;
-        });
+    for (std::size_t index = 0; index < types.size() && types.size() == parameters; ++index) {
+        if (points_to_const(types[index])) {
+            know(index, {AccessMode::read, AccessMode::read});
+        }
+    }
+    const std::vector<AccessMode> declared = declarations().of(symbol);
+    for (std::size_t index = 0; index < declared.size(); ++index) {
+        know(index, {declared[index], declared[index]});
+    }
+    const std::vector<ParameterMode> of_library = modes_of_library(name);
+    for (std::size_t index = 0; index < of_library.size(); ++index) {
+        know(index, of_library[index]);
     }
     return modes;
 }

@@ -8,13 +8,27 @@
 
 namespace gpuviz::cupti {
 
-// The access mode of a kernel's pointer parameters, as far as its name determines it.
+// The mode of the pointers in a parameter, which may be a structure: of the first, and of those
+// after it.
+struct ParameterMode {
+    record::AccessMode first = record::AccessMode::unknown;
+    record::AccessMode later = record::AccessMode::unknown;
+};
+
+// The access mode of a kernel's pointer parameters, as far as its name determines it, or what was
+// declared about it.
 //
 // - A C++ kernel's mangled name contains its parameter types: a pointer to const is read.
 // - CuPy's ufuncs are named `cupy_<function>__<types>` and receive the inputs, the outputs and an
 //   indexer: inputs are read, outputs (two for divmod, frexp and modf) written.
+// - Kernels of CUB, cuFFT, cuSPARSE, cuRAND and CuPy's random generators have parameters of known
+//   use.
 // - Everything else is unknown.
-[[nodiscard]] std::vector<record::AccessMode> parameter_modes(const std::string& symbol,
-                                                              std::size_t parameters);
+[[nodiscard]] std::vector<ParameterMode> parameter_modes(const std::string& symbol,
+                                                         std::size_t parameters);
+
+// Declares the modes of the leading parameters of kernels of this name, for functions that are
+// launched for the first time later. Declared again, only what agrees remains known. Thread-safe.
+void declare_modes(const std::string& symbol, std::vector<record::AccessMode> modes);
 
 }  // namespace gpuviz::cupti

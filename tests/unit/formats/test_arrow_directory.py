@@ -14,7 +14,7 @@ from gpuviz.errors import FormatError, RecordingExistsError
 from gpuviz.formats.arrow_directory import layout, read, write_arrow, write_parquet
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
-from tests.examples import examples
+from tests.examples import examples, share_of
 from tests.unit.formats.any_recording import any_recording, empty
 
 EXAMPLES = examples(8)
@@ -135,7 +135,7 @@ def test_flipped_bytes_give_the_table_or_a_named_error(write, tmp_path):
     content = path.read_bytes()
     members = set()
 
-    for place in range(0, len(content), max(1, len(content) // 100)):
+    for place in range(0, len(content), max(1, len(content) // share_of(100))):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         try:
             read(folder)

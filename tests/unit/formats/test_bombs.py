@@ -111,10 +111,10 @@ def test_a_limit_that_is_no_number_of_bytes_is_named(tmp_path, value, error):
 
 
 def test_a_member_that_declares_less_than_it_has_is_not_expanded(members, tmp_path):
-    parts = without_rows(members | {"device_memory.arrow": bytes(200 << 20)})
+    parts = without_rows(members | {"device_memory.arrow": bytes(100 << 20)})
     path = archived(parts, tmp_path / "run.gpuviz")
     content = path.read_bytes()
-    path.write_bytes(content.replace(struct.pack("<I", 200 << 20), struct.pack("<I", 1000)))
+    path.write_bytes(content.replace(struct.pack("<I", 100 << 20), struct.pack("<I", 1000)))
 
     with pytest.raises(FormatError, match=r"device_memory\.arrow: damaged"):
         load(path)
@@ -129,7 +129,7 @@ def test_other_methods_of_compression_are_refused(members, tmp_path, method):
 
 
 def test_tables_that_gpuviz_does_not_know_are_not_loaded(members, tmp_path):
-    more = {"bomb.arrow": bytes(500 << 20), "derived/bomb.arrow": b"", "a.txt": bytes(1 << 20)}
+    more = {"bomb.arrow": bytes(100 << 20), "derived/bomb.arrow": b"", "a.txt": bytes(1 << 20)}
     path = archived(members | more, tmp_path / "run.gpuviz")
 
     recording = load(path)

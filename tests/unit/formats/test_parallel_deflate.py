@@ -21,7 +21,7 @@ def deflated(pieces, workers):
 @pytest.mark.parametrize("size", [0, 1, 1000, PIECE_BYTES - 1, PIECE_BYTES, 9 * PIECE_BYTES + 7])
 def test_what_was_compressed_comes_back(size, workers):
     random = Random(size)
-    content = b"".join(random.choice([b"alloc", b"free", b"\0" * 9]) for _ in range(size // 4 + 1))
+    content = b"".join(random.choices([b"alloc", b"free", b"\0" * 9], k=size // 4 + 1))
     pieces, start = [], 0
     while start < size:
         length = random.choice([1, 100, 70_000, 3 * PIECE_BYTES])

@@ -3,6 +3,7 @@ import pytest
 
 from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
+from tests.unit.ipython_shells import new_shell
 from tests.unit.notebook.fake_browser import FakeBrowser, FakeComm
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -10,6 +11,13 @@ from tests.unit.recorder.simulated_source import SimulatedSource
 @pytest.fixture
 def source():
     return SimulatedSource()
+
+
+@pytest.fixture
+def ipython():
+    """Yield a shell without gpuviz."""
+    with new_shell() as shell:
+        yield shell
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import gpuviz
 from gpuviz import commands
@@ -25,11 +24,10 @@ def recording():
 
 
 @pytest.fixture
-def shell():
-    shell = InteractiveShell()
-    gpuviz.load_ipython_extension(shell)
-    yield shell
-    gpuviz.unload_ipython_extension(shell)
+def shell(ipython):
+    gpuviz.load_ipython_extension(ipython)
+    yield ipython
+    gpuviz.unload_ipython_extension(ipython)
 
 
 def words(html):
@@ -126,12 +124,11 @@ def test_tables_of_other_libraries_look_as_before(shell):
     assert "text/html" not in shown(shell, pa.table({"time_ns": [1]}))
 
 
-def test_without_the_extension_tables_are_text_again(recording):
-    shell = InteractiveShell()
-    gpuviz.load_ipython_extension(shell)
-    gpuviz.unload_ipython_extension(shell)
+def test_without_the_extension_tables_are_text_again(recording, ipython):
+    gpuviz.load_ipython_extension(ipython)
+    gpuviz.unload_ipython_extension(ipython)
 
-    assert "text/html" not in shown(shell, recording.lines())
+    assert "text/html" not in shown(ipython, recording.lines())
 
 
 def test_texts_of_a_recording_are_escaped():

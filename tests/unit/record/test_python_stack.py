@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from gpuviz import _core, _testing
+from tests.examples import share_of
 
 
 def captured(session):
@@ -133,7 +134,7 @@ def test_stacks_that_recur_in_any_order_are_those_of_python():
         exhausted,
         of_new_code,
     ]
-    for _ in range(3000):
+    for _ in range(share_of(3000)):
         stack, expected = nested(draw.randrange(4) * draw.randrange(12), draw.choice(ways))
         assert stack == expected
 

@@ -16,6 +16,7 @@ import gpuviz
 from gpuviz import _core, _testing
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.report.redaction import redact
+from tests.unit.ipython_shells import new_shell
 
 PROBE = """
 from gpuviz import _core, _testing
@@ -57,12 +58,8 @@ def probe():
 @pytest.fixture
 def shell(monkeypatch) -> Iterator[InteractiveShell]:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # IPython warns if it is another Python's
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.history_manager.enabled = False
-    yield shell
-    shell.history_manager.end_session()
-    InteractiveShell.clear_instance()
+    with new_shell() as shell:
+        yield shell
 
 
 def run_cell(shell, text):
@@ -148,6 +145,37 @@ def test_a_script_shows_neither_runpy_nor_gpuviz(tmp_path, arguments):
     assert (name, line, cell) == ("<module>", len(PROBE.splitlines()) + 3, 0)
     assert filename.endswith("script.py")
     assert source == "print(json.dumps(capture()))"
+
+
+def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_none(tmp_path):
+    program = tmp_path / "run.py"
+    lines = [f"    step({number})" for number in range(30)]
+    program.write_text("\n".join(["def work():", *lines, f"    last = '{'x' * 300}'"]))
+    package = tmp_path / "site-packages" / "package.py"
+    package.parent.mkdir()
+    package.write_text("def work(): pass")
+    code = compile(program.read_text(), str(program), "exec").co_consts[0]
+    offsets = {line: start for start, _, line in code.co_lines()}
+
+    _, frames = FrameResolver().resolve(
+        [[(code, offsets[3]), (code, offsets[31])], [(code_of("work", str(package)), 0)]]
+    )
+
+    first, last, installed = frames
+    assert first["context"].split("\n") == ["def work():", *lines[:10]]
+    assert (first["line"], first["context_line"]) == (3, 1)
+    assert last["context"].split("\n")[:-1] == lines[21:]
+    assert last["context"].endswith("x…")
+    assert (last["line"], last["context_line"]) == (31, 23)
+    assert (installed["installed"], installed["context"], installed["context_line"]) == (1, "", 0)
+
+
+def test_a_line_that_its_file_does_not_have_has_no_lines_around_it(tmp_path):
+    missing = str(tmp_path / "missing.py")
+
+    _, [frame] = FrameResolver().resolve([[(code_of("work", missing), 0)]])
+
+    assert (frame["source"], frame["context"], frame["context_line"]) == ("", "", 0)
 
 
 def code_of(name, filename):

@@ -11,7 +11,13 @@ from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import activity_rows, floor_median, groups, typical
 
 EXAMPLES = examples(20)
-KEYS = {"name": "text", "line": "site", "stack": "stack"}
+# The columns whose values a row has in common.
+KEYS = {
+    "name": ("name",),
+    "name_and_line": ("name", "site"),
+    "line": ("site",),
+    "stack": ("stack",),
+}
 
 
 @st.composite
@@ -39,11 +45,12 @@ def test_the_numbers_are_those_of_a_plain_account(recording, by):
     whole = sum(row["length"] for row in rows)
     shapes = {row["id"]: row for row in recording.table("launch_configurations").to_pylist()}
 
-    found = {
-        row[by if by == "name" else KEYS[by]]: row for row in recording.kernels(by).to_pylist()
-    }
+    def key_of(row):
+        return tuple(row[name] for name in KEYS[by])
 
-    expected = groups(rows, lambda row: row[KEYS[by]])
+    found = {key_of(row): row for row in recording.kernels(by).to_pylist()}
+
+    expected = groups(rows, lambda row: key_of(row | {"name": row["text"]}))
     assert found.keys() == expected.keys()
     for key, group in expected.items():
         lengths = [row["length"] for row in group]
@@ -116,7 +123,8 @@ def test_a_kernel_of_unknown_launch_has_no_shape_and_no_delay():
 
 
 def test_an_unknown_by_is_refused_with_what_is_known():
-    with pytest.raises(ValueError, match='by must be "name", "line" or "stack", got \'kind\''):
+    known = '"name", "name_and_line", "line" or "stack"'
+    with pytest.raises(ValueError, match=f"by must be {known}, got 'kind'"):
         Timeline().recording().kernels("kind")
 
 

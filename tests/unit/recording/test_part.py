@@ -17,7 +17,7 @@ from gpuviz.formats.last_flush import LAST_FLUSH
 from gpuviz.formats.part import PartWriter
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import load
-from tests.examples import examples
+from tests.examples import examples, share_of
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
 EXAMPLES = examples(
@@ -118,7 +118,7 @@ def test_noise_behind_the_last_flush_raises_nothing_but_a_format_error(tmp_path)
     writer = grown(tmp_path, flushes=2)
     path = writer.directory / "memory_events.arrow"
     content = path.read_bytes()
-    for seed in range(200):
+    for seed in range(share_of(200)):
         noise = bytes((seed * 7 + n * n * 31) % 256 for n in range(seed % 90))
         path.write_bytes(content + noise)
         assert times(load(writer.directory)) == list(range(8))

@@ -1,17 +1,16 @@
 """A real IPython shell in this process, with gpuviz loaded."""
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 import gpuviz
 from gpuviz.notebook.control import shared_control
 from gpuviz.recorder.recorder import Recorder
+from tests.unit.ipython_shells import new_shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +43,12 @@ class Shell:
 
 @pytest.fixture
 def plain_shell():
-    main = sys.modules["__main__"]
-    config = Config()
-    config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "nocolor"
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance(config=config)
-    yield Shell(shell)
-    gpuviz.unload_ipython_extension(shell)
-    shared_control().end()
-    if Recorder.active() is not None:
-        Recorder.active().stop()
-    InteractiveShell.clear_instance()
-    sys.modules["__main__"] = main
+    with new_shell() as shell:
+        yield Shell(shell)
+        gpuviz.unload_ipython_extension(shell)
+        shared_control().end()
+        if Recorder.active() is not None:
+            Recorder.active().stop()
 
 
 @pytest.fixture

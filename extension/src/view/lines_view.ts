@@ -1,0 +1,125 @@
+import type { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
+import type { LineRow } from "../model/line_rows.ts";
+import { shortFilename } from "../model/stacks.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { dataTable, type TableColumn } from "./data_table.ts";
+import { actionButton, element } from "./dom.ts";
+import { figureColumns, sourceView } from "./source_view.ts";
+import { colourKey, showLink } from "./table_columns.ts";
+import type { ShowWindow } from "./tables_view.ts";
+import type { TimeRange } from "./time_window.ts";
+
+const AT_THE_PEAK = 1;
+
+/** The lines of the program with what each costs; a click on one shows the source around it. */
+export function linesView(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
+  /** The site of the line whose source is shown; empty while the table is. */
+  const opened = new Signal("");
+  const place = element("div", "gpuviz-lines");
+  scope.append(parent, place);
+  let window: TimeRange | undefined;
+  let show: ShowWindow = () => undefined;
+  scope.follow((shown) => {
+    show = (opened.value === "" ? linesTable : openedLine)(shown, place, chart, opened);
+    show(window);
+  }, opened);
+  return (newer) => {
+    window = newer;
+    show(window);
+  };
+}
+
+function linesTable(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  opened: Signal<string>,
+): ShowWindow {
+  const columns: TableColumn<LineRow>[] = [lineColumn(chart, opened), ...figureColumns(chart)];
+  const show = dataTable(scope, parent, columns, {
+    label: "Lines",
+    sortedBy: AT_THE_PEAK,
+    keyOf: ({ callSite }) => callSite.site,
+    filter: chart.filter,
+    none: "No line of the program did anything here.",
+  });
+  return (window) => show(chart.linesIn(window));
+}
+
+function lineColumn(chart: ChartContext, opened: Signal<string>): TableColumn<LineRow> {
+  return {
+    title: "Line",
+    hint: "The innermost line outside installed packages; a click shows the source around it",
+    value: (row) => row.callSite.site,
+    text: ({ callSite }) => `${callSite.source}\n${callSite.site}`,
+    fill: (row, cell, scope) => {
+      const { callSite, frame, stack } = row();
+      const line = element("div", "gpuviz-lines__line");
+      cell.append(line);
+      scope.follow(() => {
+        line.querySelector(".gpuviz-key")?.remove();
+        const colour = chart.grouping.colourOfStack(stack);
+        line.prepend(...(colour === undefined ? [] : [colourKey(colour)]));
+      }, chart.grouping.categories);
+      if (frame === undefined) {
+        line.append(callSite.site);
+      } else {
+        const open = actionButton(scope, "", callSite.site, () => {
+          opened.value = callSite.site;
+        });
+        open.className = "gpuviz-link";
+        open.append(
+          `${shortFilename(frame.filename, 1)}:${frame.line} `,
+          element("code", "gpuviz-code", callSite.source.trim() || frame.name),
+        );
+        line.append(open);
+      }
+      return () => undefined;
+    },
+  };
+}
+
+/** The source around a line, and a way to its largest block. */
+function openedLine(
+  scope: Scope,
+  parent: HTMLElement,
+  chart: ChartContext,
+  opened: Signal<string>,
+): ShowWindow {
+  const { value: site } = opened;
+  const head = element("div", "gpuviz-controls");
+  const back = actionButton(scope, "All lines", "Return to the table", () => {
+    opened.value = "";
+  });
+  let row = chart.linesIn(undefined).find(({ callSite }) => callSite.site === site);
+  const largest = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
+    kind: "block",
+    block: row?.largest ?? 0,
+  }));
+  head.append(back, element("strong", "gpuviz-table__call-site", site), largest);
+  scope.append(parent, head);
+  const show = row?.frame && sourceView(scope, parent, chart, row.frame);
+  back.focus({ preventScroll: true });
+  let isNew = true;
+  return (window) => {
+    const rows = chart.linesIn(window);
+    row = rows.find(({ callSite }) => callSite.site === site);
+    largest.hidden = row?.largest === undefined;
+    show?.(rows);
+    if (isNew) {
+      isNew = false;
+      showCurrent(parent);
+    }
+  };
+}
+
+/** Scrolls a panel, and nothing around it, to the line whose source it shows. */
+function showCurrent(within: HTMLElement): void {
+  const panel = within.closest(".gpuviz-drawer__panel");
+  const line = within.querySelector(".gpuviz-source__current");
+  if (panel !== null && line !== null) {
+    const distance = line.getBoundingClientRect().top - panel.getBoundingClientRect().top;
+    panel.scrollTop += distance - panel.clientHeight / 2;
+  }
+}

@@ -1,0 +1,306 @@
+"""The iterations of a program's main loop, and what each of them cost."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
+from gpuviz.analysis.periods import Repeats, repeats
+from gpuviz.recording.conclusions import schemas
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+FEWEST = 3
+# Of the launches or of the time, what the iterations have at least.
+_LEAST_SHARE = 0.5
+# How much longer the GPU takes for the loop than the host, if the host runs ahead of it.
+_RUNS_AHEAD = 1.1
+_KINDS = DICTIONARIES["activities", "kind"]
+_RANGE_KINDS = DICTIONARIES["ranges", "kind"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Iterations: when they ran, and when the host was in them.
+
+    Both differ if the host launches far ahead of the GPU.
+    """
+
+    name: str
+    start: "NDArray[Any]"
+    end: "NDArray[Any]"
+    host_start: "NDArray[Any]"
+    host_end: "NDArray[Any]"
+
+    def within(self, first: int, last: int) -> "_Found":
+        """Return the iterations that begin and end in a window."""
+        inside = (self.start >= first) & (self.end <= last)
+        times = (self.start, self.end, self.host_start, self.host_end)
+        return _Found(self.name, *(each[inside] for each in times))
+
+
+def iterations(recording: "Recording", device: int) -> "pa.Table":
+    """Return one row for each iteration of the program's main loop; no rows if none is found.
+
+    Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times
+    in one thread, one after the other; of several names, that with the most time. Without such
+    ranges they are found by the order of the user's lines that launched kernels, copies and
+    memsets: at least two lines that repeat at least three times, with eight
+    launches or more. More than half of the repetitions
+    must be equal, and all together differ by at most 5 % of their launches, as when every tenth
+    step logs. An iteration ends where the next one begins; the last one ends with its
+    last launch or the work of it. If the host launches far ahead of the GPU, they begin when the
+    GPU does. Of nested loops this is the inner one if launches outside it are that few, else the
+    outer one. In both cases, iterations have at least half of the launches or of the recorded time.
+
+    Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
+    ``duration_ns``; in this time, ``peak_bytes`` (most bytes allocated), ``busy_ns`` (in which an
+    activity ran) and ``wait_ns`` (in which the host was blocked, summed over threads, also by other
+    devices); and what the host launched in the iteration, also if it ran later: ``kernel_ns``,
+    ``kernel_count`` (kernels and graphs, concurrent ones counted separately), ``copy_ns``,
+    ``copy_bytes`` (copies and memsets). A window of a recording has the iterations that are found
+    in it and begin and end in it.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+    """
+    import pyarrow as pa
+
+    schema = pa.schema([field for field in schemas()["iterations"] if field.name != "device"])
+    launches = _Launches(recording)
+    found = _ranges(recording, launches) or _periods(recording, launches)
+    if found is not None and recording.bounds is not None:
+        found = found.within(*recording.bounds)
+    if found is None or not len(found.start):
+        return schema.empty_table()
+    columns = {
+        "number": range(1, len(found.start) + 1),
+        "name": [found.name] * len(found.start),
+        "start": found.start,
+        "end": found.end,
+        "duration_ns": found.end - found.start,
+        "peak_bytes": _peaks(recording, device, found),
+        "busy_ns": _busy(recording, device, found),
+        "wait_ns": _waits(recording, device, found),
+    } | launches.totals(found, device)
+    return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+class _Launches:
+    """The activities of a recording whose launch calls are known, in the order of the calls."""
+
+    def __init__(self, recording: "Recording") -> None:
+        import numpy as np
+
+        tables = recording.tables
+        activities = tables["activities"]
+        calls = calls_of(tables, plain(activities["correlation"]))
+        kinds = codes(activities["kind"], _KINDS)
+        rows = np.flatnonzero((calls >= 0) & (kinds != _KINDS.index("range")))
+        called = plain(tables["api_calls"]["time"])[calls[rows]]
+        if recording.bounds is not None:
+            first, last = recording.bounds
+            inside = (called >= first) & (called <= last)
+            rows, called = rows[inside], called[inside]
+        rows = rows[np.argsort(called, kind="stable")]
+        self._recording = recording
+        self._rows = rows
+        self._calls = calls[rows]
+        self.called = plain(tables["api_calls"]["time"])[self._calls]
+        self.kinds = kinds[rows]
+
+    def ends(self) -> "NDArray[Any]":
+        """Return when each launch and its work have ended."""
+        import numpy as np
+
+        tables = self._recording.tables
+        returned = plain(tables["api_calls"]["end"])[self._calls]
+        ended: NDArray[Any] = np.maximum(returned, plain(tables["activities"]["end"])[self._rows])
+        return ended
+
+    def starts(self) -> "NDArray[Any]":
+        """Return when the work of each launch began, not before that of an earlier launch."""
+        import numpy as np
+
+        began = plain(self._recording.tables["activities"]["time"])[self._rows]
+        started: NDArray[Any] = np.maximum.accumulate(np.maximum(began, self.called))
+        return started
+
+    def lines(self) -> "NDArray[Any]":
+        """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
+        import numpy as np
+
+        tables = self._recording.tables
+        stacks = tables["stacks"]
+        frame_of = np.zeros(int(plain(stacks["id"]).max(initial=0)) + 1, np.int64)
+        frame_of[plain(stacks["id"])] = plain(stacks["user_frame"])
+        lines: NDArray[Any] = frame_of[stacks_of(tables, self._calls)]
+        return lines
+
+    def sites(self) -> "NDArray[Any]":
+        """Return a number for each launch, equal for kernels, or copies, of the same line.
+
+        Names do not matter: libraries compile one kernel for each size of an array.
+        """
+        import numpy as np
+
+        numbers: NDArray[Any] = np.unique(
+            self.lines() * len(_KINDS) + self.kinds, return_inverse=True
+        )[1].reshape(-1)
+        return numbers
+
+    def totals(self, found: _Found, device: int) -> "dict[str, NDArray[Any]]":
+        """Return what a device did for the launches in each iteration."""
+        import numpy as np
+
+        activities = self._recording.tables["activities"]
+        at = np.searchsorted(found.host_start, self.called, side="right") - 1
+        inside = (at >= 0) & (self.called < found.host_end[at])
+        inside &= plain(activities["device"])[self._rows] == device
+        copies = np.isin(self.kinds, [_KINDS.index(kind) for kind in ("memcpy", "memset")])
+        lengths = durations(activities)[self._rows]
+        sizes = plain(activities["bytes"])[self._rows]
+
+        def sums(chosen: "NDArray[Any]", values: "NDArray[Any]") -> "NDArray[Any]":
+            total = np.zeros(len(found.start), np.int64)
+            np.add.at(total, at[chosen], values[chosen])
+            return total
+
+        return {
+            "kernel_ns": sums(inside & ~copies, lengths),
+            "kernel_count": sums(inside & ~copies, np.ones(len(at), np.int64)),
+            "copy_ns": sums(inside & copies, lengths),
+            "copy_bytes": sums(inside & copies, sizes),
+        }
+
+
+def _ranges(recording: "Recording", launches: _Launches) -> _Found | None:
+    """Return the ranges of the name with the most time, of those that repeat; None without one."""
+    import numpy as np
+
+    table = recording.tables["ranges"]
+    starts, ends = plain(table["time"]), plain(table["end"])
+    is_whole = (codes(table["kind"], _RANGE_KINDS) != _RANGE_KINDS.index("cell")) & (ends >= starts)
+    names = text_numbers(recording.tables, plain(table["name"]))
+    threads = plain(table["thread"]).astype(np.int64)
+    best: NDArray[Any] | None = None
+    longest = 0
+    rows = np.flatnonzero(is_whole)
+    groups = np.stack([names[rows], threads[rows]])
+    for group in np.unique(groups, axis=1).T:
+        own = rows[(groups == group[:, None]).all(axis=0)]
+        own = own[np.argsort(starts[own], kind="stable")]
+        if len(own) < FEWEST or (starts[own][1:] < ends[own][:-1]).any():
+            continue
+        total = int((ends[own] - starts[own]).sum())
+        if total > longest and _is_much(recording, launches, starts[own], ends[own]):
+            best, longest = own, total
+    if best is None:
+        return None
+    (name,) = texts(recording.tables, plain(table["name"])[best[:1]])
+    return _Found(name, starts[best], ends[best], starts[best], ends[best])
+
+
+def _periods(recording: "Recording", launches: _Launches) -> _Found | None:
+    """Return the iterations in the order of the launches; None if there is no clear period."""
+    import numpy as np
+
+    lines = launches.lines()
+    found = repeats(launches.sites(), fewest=FEWEST)
+    if found is None or len(np.unique(lines[_usual(found)])) < 2 or not lines[_usual(found)].all():  # noqa: PLR2004
+        return None
+    host = launches.called[found.starts]
+    host_end = np.append(host[1:], launches.ends()[found.starts[-1] : found.end].max())
+    ran = launches.starts()[found.starts]
+    if not _is_much(recording, launches, host, host_end):
+        return None
+    is_ahead = ran[-1] - ran[0] > _RUNS_AHEAD * (host[-1] - host[0])
+    start = ran if is_ahead else host
+    return _Found("", start, np.append(start[1:], host_end[-1]), host, host_end)
+
+
+def _usual(found: Repeats) -> slice:
+    start = int(found.starts[found.usual])
+    return slice(start, start + found.length)
+
+
+def _is_much(
+    recording: "Recording", launches: _Launches, starts: "NDArray[Any]", ends: "NDArray[Any]"
+) -> bool:
+    """Return whether spans, in order, have half of the launches or of the recorded time."""
+    import numpy as np
+
+    times = np.searchsorted(launches.called, np.stack([starts, ends]))
+    launched = int((times[1] - times[0]).sum())
+    lasted = int((ends - starts).sum())
+    return bool(
+        launched > _LEAST_SHARE * len(launches.called)
+        or lasted > _LEAST_SHARE * recording.covered_ns
+    )
+
+
+def _peaks(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+    """Return the most bytes allocated in each iteration."""
+    import numpy as np
+
+    levels = recording.memory_levels
+    rows = np.flatnonzero(plain(levels["device"]) == device)
+    times, bytes_at = plain(levels["time"])[rows], plain(levels["allocated"])[rows]
+    if not rows.size:
+        return np.zeros(len(found.start), np.int64)
+    first = np.maximum(np.searchsorted(times, found.start, side="right") - 1, 0)
+    after = np.maximum(np.searchsorted(times, found.end, side="right"), first + 1)
+    bounds = np.stack([first, after], axis=1).reshape(-1)
+    peaks: NDArray[Any] = np.maximum.reduceat(np.append(bytes_at, 0), bounds)[::2]
+    return peaks
+
+
+def _busy(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+    """Return the time of each iteration in which any activity ran on a device."""
+    import numpy as np
+
+    activities = recording.tables["activities"]
+    is_work = codes(activities["kind"], _KINDS) != _KINDS.index("range")
+    begin, end = within(activities, (int(found.start[0]), int(found.end[-1])))
+    chosen = np.flatnonzero(is_work & (plain(activities["device"]) == device) & (begin < end))
+    chosen = chosen[np.argsort(begin[chosen], kind="stable")]
+    begin, end = begin[chosen], np.maximum.accumulate(end[chosen])
+    # Of each activity, the part after all earlier ones.
+    begin[1:] = np.minimum(np.maximum(begin[1:], end[:-1]), end[1:])
+    return _time_in(begin, end, found)
+
+
+def _waits(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+    """Return how long the host was blocked in each iteration, by a device or an unknown one."""
+    import numpy as np
+
+    waits = recording.derived["host_waits"]
+    begin, end = within(waits, (int(found.start[0]), int(found.end[-1])))
+    chosen = np.isin(plain(waits["device"]), [device, -1])
+    return _time_in(begin[chosen], end[chosen], found)
+
+
+def _time_in(begin: "NDArray[Any]", end: "NDArray[Any]", found: _Found) -> "NDArray[Any]":
+    """Return the sum of the parts of spans in each iteration."""
+    lasted: NDArray[Any] = _time_until(begin, end, found.end) - _time_until(begin, end, found.start)
+    return lasted
+
+
+def _time_until(begin: "NDArray[Any]", end: "NDArray[Any]", times: "NDArray[Any]") -> Any:
+    """Return the sum of the parts of spans before each time."""
+    import numpy as np
+
+    origin = begin.min(initial=0)
+    passed = np.zeros(len(times), np.int64)
+    for edges, sign in ((begin, 1), (end, -1)):
+        ordered = np.sort(edges) - origin
+        until = np.concatenate([[0], np.cumsum(ordered)])
+        count = np.searchsorted(ordered, times - origin, side="right")
+        passed += sign * (count * (times - origin) - until[count])
+    return passed

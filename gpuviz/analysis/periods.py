@@ -1,0 +1,188 @@
+"""Detection of a period in a sequence of numbers that may have odd elements."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Of the elements of all repetitions, those that may be missing or added.
+MOST_DEVIATION = 0.05
+# A period of at least this many elements may have an odd one in few repetitions.
+_LONG = 4
+_LEAST_EQUAL = 0.5
+# Of the usual length, what the first and the last repetition may differ by.
+_SIMILAR = 0.25
+# Repetitions of more different kinds are not similar.
+_MOST_KINDS = 1000
+# Elements that repeat those of the usual repetition; fewer may do so by accident.
+_LEAST_REPEATED = 8
+# Elements of a loop occur about as often as its first one.
+_AS_OFTEN = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Repetitions of a part of a sequence.
+
+    Attributes:
+        starts: The place where each repetition begins, which is where the one before ends.
+        end: The place after the last repetition.
+        length: Elements of the usual repetition, to which most of them are equal.
+        usual: The number of the first usual repetition.
+    """
+
+    starts: "NDArray[Any]"
+    end: int
+    length: int
+    usual: int
+
+
+def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
+    """Return the repetitions of the shortest period in most of a sequence; None without one.
+
+    More than half of them are equal. All others together differ from these in the number of their
+    elements by at most 5 % of the elements, or by one element if there are few. What is before and
+    after them may be anything. At least eight elements repeat.
+
+    Args:
+        elements: Numbers from 0.
+        fewest: Repetitions that there are at least.
+    """
+    import numpy as np
+
+    if not elements.size:
+        return None
+    sequence = _Sequence(elements)
+    counts, first = sequence.counts, sequence.first
+    order = np.lexsort((first, -counts))
+    tried = set[int]()
+    best: Repeats | None = None
+    for element in order[counts[order] >= fewest - 1].tolist():
+        count = int(counts[element])
+        if best is not None and count < _AS_OFTEN * len(best.starts):
+            break
+        # The others that occur as often begin the same repetitions later.
+        if count in tried:
+            continue
+        tried.add(count)
+        found = sequence.from_each(element, fewest)
+        if found is not None and (best is None or _covered(found) > _covered(best)):
+            best = found
+    return best
+
+
+def _covered(found: Repeats) -> int:
+    return found.end - int(found.starts[0])
+
+
+class _Sequence:
+    """A sequence whose parts can be compared by a hash."""
+
+    def __init__(self, elements: "NDArray[Any]") -> None:
+        import numpy as np
+
+        self._elements = elements
+        random = np.random.default_rng(0)
+        self.counts = np.bincount(elements)
+        values = random.integers(1, 2**63, len(self.counts), np.uint64)
+        factor = random.integers(1, 2**63, dtype=np.uint64) | np.uint64(1)
+        inverse = np.uint64(pow(int(factor), -1, 2**64))
+        powers = np.full(len(elements), factor)
+        powers[0] = 1
+        powers = np.multiply.accumulate(powers)
+        self._sums = np.concatenate([[np.uint64(0)], np.cumsum(values[elements] * powers)])
+        unscaled = np.full(len(elements), inverse)
+        unscaled[0] = 1
+        self._unscaled = np.multiply.accumulate(unscaled)
+        self._order = np.argsort(elements, kind="stable")
+        self._ends = np.cumsum(self.counts)
+        self.first = np.full(len(self.counts), len(elements))
+        present = self.counts > 0
+        self.first[present] = self._order[(self._ends - self.counts)[present]]
+
+    def from_each(self, element: int, fewest: int) -> Repeats | None:
+        """Return the repetitions that begin with each occurrence of an element, if they are."""
+        import numpy as np
+
+        last = int(self._ends[element])
+        starts = self._order[last - int(self.counts[element]) : last]
+        ends = starts[1:]
+        kinds, first, kind_of, number = np.unique(
+            self._hashes(starts[:-1], ends),
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        usual = int(number.argmax())
+        if number[usual] < _LEAST_EQUAL * len(ends) or len(kinds) > _MOST_KINDS:
+            return None
+        lengths = (ends - starts[:-1])[first]
+        length = int(lengths[usual])
+        counts = self._counts(starts[first[usual]], starts[first[usual]] + length)
+        kind_of = kind_of.reshape(-1)
+        last_kind = self._last_kind(int(starts[-1]), kinds, lengths)
+        if last_kind is None:
+            starts = starts[:-1]
+        else:
+            kind_of = np.append(kind_of, last_kind)
+            ends = np.append(ends, starts[-1] + lengths[last_kind])
+        differences = np.array(
+            [
+                0 if kind == usual else np.abs(self._counts(starts[row], ends[row]) - counts).sum()
+                for kind, row in enumerate(first.tolist())
+            ]
+        )[kind_of]
+        odd_one = 1 if length >= _LONG else 0
+        similar = np.flatnonzero(differences <= max(_SIMILAR * length, odd_one))
+        if len(similar) < fewest:
+            return None
+        chosen = slice(int(similar[0]), int(similar[-1]) + 1)
+        starts, ends = starts[chosen], ends[chosen]
+        differences, is_usual = differences[chosen], kind_of[chosen] == usual
+        most = max(MOST_DEVIATION * (ends[-1] - starts[0]), odd_one)
+        if differences.sum() > most or is_usual.mean() <= _LEAST_EQUAL:
+            return None
+        if (is_usual.sum() - 1) * length < _LEAST_REPEATED:
+            return None
+        return self._from_the_first(Repeats(starts, int(ends[-1]), length, int(is_usual.argmax())))
+
+    def _from_the_first(self, found: Repeats) -> Repeats:
+        """Return the repetitions from the first element that belongs to them."""
+        import numpy as np
+
+        first, end, length = int(found.starts[0]), found.end, found.length
+        usual = int(found.starts[found.usual])
+        tail = self._elements[usual : usual + length][::-1]
+        before = self._elements[max(first - length, 0) : first][::-1]
+        differ = np.flatnonzero(tail[: len(before)] != before)
+        earlier = int(differ[0]) if differ.size else len(before)
+        starts = found.starts - earlier
+        if (self._hashes(starts, found.starts) != self._hashes(starts, found.starts)[0]).any():
+            return found
+        end -= earlier
+        again = self._elements[end : end + length]
+        if np.array_equal(again, self._elements[usual - earlier : usual - earlier + length]):
+            starts, end = np.append(starts, end), end + length
+        return Repeats(starts, end, length, found.usual)
+
+    def _last_kind(self, start: int, kinds: "NDArray[Any]", lengths: "NDArray[Any]") -> int | None:
+        """Return the kind of the last repetition, which anything may follow; None without one."""
+        import numpy as np
+
+        for kind in np.argsort(-lengths, kind="stable").tolist():
+            end = start + int(lengths[kind])
+            if end <= len(self._elements):
+                (hashed,) = self._hashes(np.array([start]), np.array([end]))
+                if hashed == kinds[kind]:
+                    return int(kind)
+        return None
+
+    def _hashes(self, starts: "NDArray[Any]", ends: "NDArray[Any]") -> "NDArray[Any]":
+        hashes: NDArray[Any] = (self._sums[ends] - self._sums[starts]) * self._unscaled[starts]
+        return hashes
+
+    def _counts(self, start: int, end: int) -> "NDArray[Any]":
+        import numpy as np
+
+        return np.bincount(self._elements[start:end], minlength=len(self.counts))

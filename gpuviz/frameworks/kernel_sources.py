@@ -1,0 +1,239 @@
+"""What a kernel does with its pointers, read from its CUDA C++ source."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+Modes = tuple[str, ...]
+
+UNKNOWN, READ, WRITE, READ_WRITE = "unknown", "read", "write", "read_write"
+
+_KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*(\()")
+_COMMENTS_AND_TEXTS = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.DOTALL
+)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
+_DEFINED = re.compile(r"\s*#\s*define\s+\w+(\([^)]*\))?")
+_POINTER = re.compile(r"\*|\[|\bC(?:Indexer)?Array\b")
+_NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$")
+_REFERENCE = re.compile(r"&\s*(\w+)\s*=$")
+_ASSIGNMENT = re.compile(r"=(?!=)")
+_COMPOUND = re.compile(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--")
+_OPERAND = re.compile(r"[\w)\]]$")
+_LAST_NAME = re.compile(r"(\w+)\s*$")
+_CAST = r"\(\s*(?!const\b)[\w\s:<>,]+\*\s*\)\s*"
+# The output of a reduction by CUB in CuPy, of any type.
+_CUB_OUTPUT = re.compile(r"\s*void\s*\*\s*_raw_out\d+\s*$")
+# What stands before a parenthesis that changes nothing in it.
+_KEEPS = frozenset(
+    (
+        "if",
+        "while",
+        "for",
+        "switch",
+        "return",
+        "sizeof",
+        "max",
+        "min",
+        "abs",
+        "fabs",
+        "fabsf",
+        "fmax",
+        "fmaxf",
+        "fmin",
+        "fminf",
+        "sqrt",
+        "sqrtf",
+        "exp",
+        "expf",
+        "log",
+        "logf",
+        "sin",
+        "sinf",
+        "cos",
+        "cosf",
+        "tanh",
+        "tanhf",
+        "pow",
+        "powf",
+        "isnan",
+        "isinf",
+        "__ldg",
+        "float",
+        "double",
+        "int",
+        "long",
+        "bool",
+        "char",
+        "short",
+        "unsigned",
+        "size_t",
+        "ptrdiff_t",
+    )
+)
+_ATOMIC = "atomic"
+
+
+def modes_by_kernel(source: str) -> dict[str, Modes]:
+    """Return how each kernel of a source uses its parameters, in their order, by kernel name.
+
+    A mode is ``read``, ``write``, ``read_write`` or ``unknown``. A pointer to const, and CuPy's
+    const arrays, are read. Another pointer is judged by each use of its name in the kernel: an
+    element that is assigned is written, also if only under a condition; one that is changed or
+    passed to an atomic function is read and written; any other element is read. The pointer is
+    unknown if one use is anything else, such as a call that may change its argument, or a macro
+    that stands for the element.
+    """
+    text = _COMMENTS_AND_TEXTS.sub(" ", source)
+    macros = "".join(_DEFINED.sub(";", each) for each in _DEFINE.findall(text))
+    text = _DEFINE.sub(" ", text)
+    found: dict[str, Modes] = {}
+    for match in _KERNEL.finditer(text):
+        name = match[1]
+        parameters, after = _enclosed(text, match.start(2))
+        begin = text.find("{", after)
+        if begin < 0 or text[after:begin].strip():
+            continue
+        body, _ = _enclosed(text, begin)
+        modes = tuple(_mode(each, body, macros) for each in _split(parameters))
+        found[name] = agreed(found[name], modes) if name in found else modes
+    return found
+
+
+def agreed(one: Modes, other: Modes) -> Modes:
+    """Return what two kernels of one name have in common; of different lengths, nothing."""
+    if len(one) != len(other):
+        return ()
+    return tuple(
+        mine if mine == theirs else UNKNOWN for mine, theirs in zip(one, other, strict=True)
+    )
+
+
+def modes_of_operation(outputs: Mapping[str, bool], operation: str) -> dict[str, str]:
+    """Return how an element-wise operation of CuPy uses its outputs, by their names.
+
+    Args:
+        outputs: Whether each is raw, and so an array instead of an element of one.
+        operation: The text of the operation.
+    """
+    body = _COMMENTS_AND_TEXTS.sub(" ", operation)
+    return {
+        name: _judged(_uses(name, body) if is_raw else _uses_of_value(name, body))
+        for name, is_raw in outputs.items()
+    }
+
+
+def _mode(parameter: str, body: str, macros: str) -> str:
+    """Return how a body uses a parameter; unknown for one that is no pointer."""
+    name = _NAME.search(parameter)
+    if name is None or not _POINTER.search(parameter):
+        return UNKNOWN
+    if _CUB_OUTPUT.match(parameter):
+        return WRITE
+    kind = parameter[: name.start()]
+    # In `T* const`, what is pointed to may change.
+    if re.match(r"\s*const\b", kind) or re.search(r"\bconst\s*\*", kind):
+        is_cast = "const_cast" in body or re.search(_CAST + name[1] + r"\b", body)
+        return UNKNOWN if is_cast else READ
+    return _judged(_uses(name[1], body, macros))
+
+
+def _judged(uses: Iterator[str]) -> str:
+    found = set(uses)
+    if not found or UNKNOWN in found:
+        return UNKNOWN
+    return found.pop() if len(found) == 1 else READ_WRITE
+
+
+def _uses(name: str, body: str, macros: str = "") -> Iterator[str]:
+    """Yield the mode of each use of a pointer's elements, or of references to them."""
+    for match in re.finditer(rf"(?<![\w.])(?<!->)(?<!::){name}\b", body):
+        before, at = body[: match.start()].rstrip(), match.end()
+        if not body[at:].lstrip().startswith("["):
+            yield UNKNOWN
+            continue
+        while body[at:].lstrip().startswith("["):
+            _, at = _enclosed(body, body.index("[", at))
+        reference = _REFERENCE.search(before)
+        if reference:
+            yield from _uses_of_value(reference[1], body[at:])
+            yield from map(_of_macro, _uses_of_value(reference[1], macros))
+        else:
+            yield _use(before, body[at:].lstrip())
+    if macros:
+        yield from map(_of_macro, _uses(name, macros))
+
+
+def _of_macro(mode: str) -> str:
+    """Return what a use in a macro says: an element may be assigned where the macro stands."""
+    return UNKNOWN if mode == READ else mode
+
+
+def _uses_of_value(name: str, body: str) -> Iterator[str]:
+    """Yield the mode of each use of a variable that refers to an element."""
+    for match in re.finditer(rf"(?<![\w.])(?<!->)(?<!::){name}\b", body):
+        yield _use(body[: match.start()].rstrip(), body[match.end() :].lstrip())
+
+
+def _use(before: str, after: str) -> str:
+    """Return the mode of a use of an element, from the text around it."""
+    if _ASSIGNMENT.match(after):
+        return UNKNOWN if _is_declared(before) else WRITE
+    if _COMPOUND.match(after) or before.endswith(("++", "--")):
+        return READ_WRITE
+    if after.startswith((".", "->", "(", "[")):
+        return UNKNOWN
+    callee = _callee(before)
+    if before.endswith("&") and not _OPERAND.search(before[:-1].rstrip()):
+        return READ_WRITE if callee.startswith(_ATOMIC) else UNKNOWN
+    is_kept = not callee or callee in _KEEPS or callee.startswith(_ATOMIC)
+    return READ if is_kept else UNKNOWN
+
+
+def _is_declared(before: str) -> bool:
+    """Return whether a name with this text before it is declared here, as another variable."""
+    last = _LAST_NAME.search(before)
+    return last is not None and last[1] not in ("else", "do")
+
+
+def _callee(before: str) -> str:
+    """Return the name before the innermost open parenthesis; empty without one."""
+    depth = 0
+    for place in range(len(before) - 1, -1, -1):
+        letter = before[place]
+        if letter in ")]":
+            depth += 1
+        elif letter in "([":
+            if depth == 0:
+                name = _LAST_NAME.search(before[:place]) if letter == "(" else None
+                return name[1] if name else ""
+            depth -= 1
+        elif letter in ";{}" and depth == 0:
+            return ""
+    return ""
+
+
+def _enclosed(text: str, begin: int) -> tuple[str, int]:
+    """Return what is between a bracket and its partner, and the place after it."""
+    opening = text[begin]
+    closing = {"(": ")", "[": "]", "{": "}"}[opening]
+    depth = 0
+    for place in range(begin, len(text)):
+        if text[place] == opening:
+            depth += 1
+        elif text[place] == closing:
+            depth -= 1
+            if depth == 0:
+                return text[begin + 1 : place], place + 1
+    return text[begin + 1 :], len(text)
+
+
+def _split(parameters: str) -> list[str]:
+    """Return the parameters of a list, which may have commas inside brackets."""
+    found, depth = [""], 0
+    for letter in parameters:
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found if parameters.strip() else []
