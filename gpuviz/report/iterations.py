@@ -10,7 +10,7 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-from gpuviz.report.markup import cell_bar, panel, sortable_table, with_code
+from gpuviz.report.markup import panel, table, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _MOST_ROWS = 50
 # In the band above the tracks.
 _MOST_DRAWN = 5000
-_WITH_BARS = ("duration_ns", "peak_bytes")
 _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Time", "duration_ns", format_duration),
     ("Peak", "peak_bytes", format_bytes),
@@ -39,25 +38,25 @@ _HINT = (
 )
 
 
-def median_iteration(table: "pa.Table") -> dict[str, Any]:
+def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
     """Return the iteration of the median duration, of an even number the shorter one.
 
     Args:
-        table: `gpuviz.Recording.iterations`, with at least one row.
+        iterations: `gpuviz.Recording.iterations`, with at least one row.
     """
-    rows = sorted(table.to_pylist(), key=lambda row: (row["duration_ns"], row["number"]))
+    rows = sorted(iterations.to_pylist(), key=lambda row: (row["duration_ns"], row["number"]))
     middle: dict[str, Any] = rows[(len(rows) - 1) // 2]
     return middle
 
 
-def iterations_text(table: "pa.Table") -> list[str]:
+def iterations_text(iterations: "pa.Table") -> list[str]:
     """Return sentences on iterations: how many, what the median one costs, the first one's time.
 
     Args:
-        table: `gpuviz.Recording.iterations`, with at least one row.
+        iterations: `gpuviz.Recording.iterations`, with at least one row.
     """
-    first, middle = table.slice(0, 1).to_pylist()[0], median_iteration(table)
-    durations = table["duration_ns"].to_pylist()
+    first, middle = iterations.slice(0, 1).to_pylist()[0], median_iteration(iterations)
+    durations = iterations["duration_ns"].to_pylist()
     busy = format_share(middle["busy_ns"] / max(middle["duration_ns"], 1))
     shortest, longest = map(format_duration, (min(durations), max(durations)))
     median = (
@@ -65,9 +64,9 @@ def iterations_text(table: "pa.Table") -> list[str]:
         f" ({shortest} to {longest} in all), with a peak of {format_bytes(middle['peak_bytes'])} "
         f"and the GPU busy for {busy} of it."
     )
-    counted = format_counted(table.num_rows, "iteration")
+    counted = format_counted(iterations.num_rows, "iteration")
     sentences = [f"{counted}: {_origin(first['name'])}.", median]
-    rest = table.slice(1)
+    rest = iterations.slice(1)
     if rest.num_rows:
         sentences.append(_first_against(first, median_iteration(rest)))
     return sentences
@@ -75,22 +74,22 @@ def iterations_text(table: "pa.Table") -> list[str]:
 
 def iterations_panel(recording: "Recording", device: int) -> str:
     """Return the section on the iterations of `gpuviz.Recording.iterations`; empty without any."""
-    table = recording.iterations(device)
-    if not table.num_rows:
+    found = recording.iterations(device)
+    if not found.num_rows:
         return ""
-    middle = median_iteration(table)
-    text = " ".join(iterations_text(table))
+    middle = median_iteration(found)
+    text = " ".join(iterations_text(found))
     drawn = ";".join(
         f"{row['start']},{row['end']},{row['peak_bytes']}"
-        for row in table.slice(0, _MOST_DRAWN).to_pylist()
+        for row in found.slice(0, _MOST_DRAWN).to_pylist()
     )
     body = (
         f'<p data-iterations="{drawn}">{with_code(text)} '
         f"{_link(middle, 'Show one iteration')}</p>\n"
-        f"{_table(table, middle)}\n"
+        f"{_table(found, middle)}\n"
         f'<p class="gpuviz-section__hint">{_HINT}</p>'
     )
-    return panel("Iterations", body, slug="iterations", count=table.num_rows)
+    return panel("Iterations", body, slug="iterations", count=found.num_rows)
 
 
 def _origin(name: str) -> str:
@@ -114,15 +113,16 @@ def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
 _ALIKE = 1.1
 
 
-def _table(table: "pa.Table", middle: dict[str, Any]) -> str:
-    rows = table.to_pylist()
-    largest = {name: max(row[name] for row in rows) for name in _WITH_BARS}
-    most = _MOST_ROWS if len(rows) <= _MOST_ROWS else _MOST_ROWS - 2
-    slowest = sorted(rows, key=lambda row: -row["duration_ns"])[:most]
-    chosen = {row["number"] for row in [rows[0], middle, *slowest]}
-    body = "\n".join(_row(row, middle, largest) for row in rows if row["number"] in chosen)
-    shown = sortable_table("Iterations", ["Iteration", *(title for title, _, _ in _COLUMNS)], body)
-    if len(chosen) == len(rows):
+def _table(iterations: "pa.Table", middle: dict[str, Any]) -> str:
+    """Return the first iteration, the median one, and the others, slowest first."""
+    rows = iterations.to_pylist()
+    slowest = sorted(rows, key=lambda row: -row["duration_ns"])
+    ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
+    body = "\n".join(_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
+    titles = ("Iteration", *(title for title, _, _ in _COLUMNS))
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    shown = table("Iterations", head, body)
+    if len(rows) <= _MOST_ROWS:
         return shown
     return (
         f"{shown}<p>The first, the median and the slowest of {format_count(len(rows))}; all: "
@@ -130,16 +130,13 @@ def _table(table: "pa.Table", middle: dict[str, Any]) -> str:
     )
 
 
-def _row(row: dict[str, Any], middle: dict[str, Any], largest: dict[str, int]) -> str:
+def _row(row: dict[str, Any], middle: dict[str, Any]) -> str:
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
     detail = f' <span class="gpuviz-place">{mark}</span>' if mark else ""
-    name = f'<td data-sort="{number}">{_link(row, format_count(number))}{detail}</td>'
-    cells = "".join(
-        f'<td data-sort="{row[column]}">{_bar(row, column, largest)}{form(row[column])}</td>'
-        for _, column, form in _COLUMNS
-    )
-    return f"<tr>{name}{cells}</tr>"
+    values = ((row[column], form) for _, column, form in _COLUMNS)
+    cells = "".join(f"<td>{form(value) if value else ''}</td>" for value, form in values)
+    return f"<tr><td>{_link(row, format_count(number))}{detail}</td>{cells}</tr>"
 
 
 def _link(row: dict[str, Any], text: str) -> str:
@@ -147,8 +144,3 @@ def _link(row: dict[str, Any], text: str) -> str:
         f'<button type="button" class="gpuviz-link" data-show="{row["start"]}-{row["end"]}">'
         f"{escape(text)}</button>"
     )
-
-
-def _bar(row: dict[str, Any], column: str, largest: dict[str, int]) -> str:
-    is_drawn = column in _WITH_BARS and row[column]
-    return cell_bar(row[column], largest[column]) if is_drawn else ""

@@ -34,9 +34,6 @@ class Newcomer:
         """Return a figure of the headline."""
         return self.page.locator(".gpuviz-headline__figure", has_text=name)
 
-    def tab(self, name: str) -> Locator:
-        return self.page.get_by_role("tab", name=name)
-
     def panel(self, name: str) -> Locator:
         """Return a panel of the drawer that is in view."""
         panel = self.page.locator(f"[data-panel={name}][role=tabpanel]")
@@ -115,10 +112,9 @@ WORDS = {
 def test_which_kernels_touch_the_largest_block(newcomer, tmp_path, name):
     recording = opened(newcomer, name, tmp_path)
 
-    newcomer.click(newcomer.tab("Allocations"))
-    row = newcomer.panel("allocations").locator("tbody tr").first
-    newcomer.click(row.locator("summary"))
-    newcomer.click(row.get_by_role("button", name="Show its largest block in the charts"))
+    lines = newcomer.panel("lines")
+    newcomer.click(lines.locator("tbody tr").first.get_by_role("button"))
+    newcomer.click(lines.get_by_role("button", name="Show its largest block in the charts"))
 
     panel = newcomer.panel("selection")
     facts = dict(
@@ -137,7 +133,7 @@ def test_which_kernels_touch_the_largest_block(newcomer, tmp_path, name):
         and format_duration(each.end - each.start) == facts["lived"]
         and f"allocated at {format_duration(each.start)}: " in panel.inner_text()
     )
-    shown = panel.locator("tbody tr td:first-child").all_inner_texts()
+    shown = panel.locator(".gpuviz-selected__table tbody td:first-child").all_inner_texts()
     touched = block.kernels(recording)
     assert len(shown) == len(touched) > 0
     for kernel, full_name in zip(shown, touched, strict=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 import gpuviz
 from gpuviz.recording.recording import Recording, load
@@ -255,18 +255,17 @@ def test_a_click_in_the_row_of_iterations_shows_one(page, tmp_path):
     rows = recording.iterations().to_pylist()
     middle = (rows[4]["start"] + rows[4]["end"]) / 2 / recording.duration_ns
 
-    page.get_by_label("Time axis").click(position={"x": on_time_axis(page, middle), "y": 28})
+    row = page.get_by_label("Iterations. A click shows and measures one.")
+    row.click(position={"x": on_time_axis(row, middle), "y": 9})
     measured = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
     page.get_by_role("tab", name="Iterations 24").click()
-    numbered = page.locator("[data-panel=iterations] tbody td:first-child .gpuviz-link")
-    numbered.nth(6).click()
+    page.locator("[data-panel=iterations]").get_by_role("button", name="7", exact=True).click()
     again = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
 
     for shown, row in ((measured, rows[4]), (again, rows[6])):
         assert shown == {"fromNs": str(row["start"]), "toNs": str(row["end"])}
 
 
-def on_time_axis(page: Page, share: float) -> float:
-    """Return how far from the left of the page a share of the recording is."""
-    width = page.get_by_label("Time axis").bounding_box()["width"]
-    return 112 + share * (width - 112 - 16)
+def on_time_axis(plot: Locator, share: float) -> float:
+    """Return how far from the left of a chart a share of the recording is."""
+    return 112 + share * (plot.bounding_box()["width"] - 112 - 16)

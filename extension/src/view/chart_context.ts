@@ -59,8 +59,6 @@ export class ChartContext implements RelatedContents {
     () => this.#derived.divisions.row,
     (row, span) => this.describeGpu.shortName(row, span),
   );
-  /** The iterations of the program's main loop, once they are known. */
-  readonly iterations = new Signal<Bands | undefined>(undefined);
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */

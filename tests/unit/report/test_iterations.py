@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.quantities import format_duration
+from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.report.conclusions import conclusions
 from gpuviz.report.iterations import iterations_panel, iterations_text, median_iteration
 from gpuviz.report.summary import summarize
@@ -14,17 +14,16 @@ from tests.unit.recording.test_iterations import program
 from tests.unit.report.recordings import make_recording
 
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
-COLUMNS = (
-    "number",
-    "duration_ns",
-    "peak_bytes",
-    "busy_ns",
-    "wait_ns",
-    "kernel_ns",
-    "kernel_count",
-    "copy_ns",
-    "copy_bytes",
-)
+COLUMNS = {
+    "duration_ns": format_duration,
+    "peak_bytes": format_bytes,
+    "busy_ns": format_duration,
+    "wait_ns": format_duration,
+    "kernel_ns": format_duration,
+    "kernel_count": format_count,
+    "copy_ns": format_duration,
+    "copy_bytes": format_bytes,
+}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -34,15 +33,17 @@ def test_the_table_and_the_band_are_those_of_the_recording(path):
 
     page = iterations_panel(recording, 0)
 
-    shown = [
-        [int(value) for value in re.findall('data-sort="([^"]*)"', row)]
-        for row in page.split("<tr>")[2:]
-    ]
-    expected = [[row[name] for name in COLUMNS] for row in rows]
-    assert shown == [row for row in expected if row in shown]
-    assert len(shown) >= min(len(rows), 48)
-    assert shown[0] == expected[0]
-    assert max(row[1] for row in shown) == max(row[1] for row in expected)
+    shown = [re.findall("<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+    numbers = [int(re.findall(r">([\d,]+)</button>", cells[0])[0]) for cells in shown]
+    middle = median_iteration(recording.iterations())
+    slowest = sorted(rows, key=lambda row: -row["duration_ns"])
+    assert numbers[:2] == [1, middle["number"]]
+    expected = [row["number"] for row in slowest if row["number"] not in numbers[:2]]
+    assert numbers[2:] == expected[:48]
+    for number, cells in zip(numbers, shown, strict=True):
+        row = rows[number - 1]
+        assert f'data-show="{row["start"]}-{row["end"]}"' in cells[0]
+        assert cells[1:] == [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
     drawn = re.findall(r'data-iterations="([^"]*)"', page)[0].split(";")
     assert drawn == [f"{row['start']},{row['end']},{row['peak_bytes']}" for row in rows]
 
