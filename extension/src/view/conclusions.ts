@@ -11,7 +11,7 @@ const AROUND = 0.1;
  * The sections are put back when the scope ends.
  */
 export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode): void {
-  const { drawer } = view;
+  const { drawer, chart } = view;
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;
     scope.defer(() => {
@@ -24,6 +24,12 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       drawer.open(panel);
     }
   }
+  const { measured } = chart.selection;
+  scope.watch(() => {
+    if (measured.value === undefined) {
+      chart.marked.value = [];
+    }
+  }, measured);
   for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
@@ -31,7 +37,7 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
 }
 
 function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
-  const { show, tab, number } = link.dataset;
+  const { show, tab, number, rows = "[]" } = link.dataset;
   if (show !== undefined) {
     const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
     const { selection } = chart;
@@ -39,6 +45,7 @@ function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
     selection.window.show(fromNs - aroundNs, toNs + aroundNs);
     selection.selected.value = undefined;
     selection.measured.value = { fromNs, toNs };
+    chart.marked.value = JSON.parse(rows) as string[];
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {
