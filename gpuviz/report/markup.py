@@ -59,6 +59,14 @@ def table(label: str, head: str, rows: str) -> str:
     )
 
 
+def sortable_table(label: str, titles: Iterable[str], rows: str) -> str:
+    """Return a table that sorts by any column; cells have what they sort by in ``data-sort``."""
+    head = "".join(
+        f'<th scope="col"><button type="button">{escape(title)}</button></th>' for title in titles
+    )
+    return table(label, head, rows).replace("<table ", "<table data-sortable ", 1)
+
+
 def items(parts: Iterable[str], css_class: str) -> str:
     """Return an HTML list; empty without parts."""
     found = "".join(f"<li>{part}</li>" for part in parts)
@@ -81,4 +89,14 @@ def bar(before: int, added: int, largest: int, responsible: str) -> str:
         f'<rect class="gpuviz-bar__before" width="{begin:.1f}" height="{_HEIGHT}"/>'
         f'<rect class="gpuviz-bar__{responsible}" x="{begin:.1f}" '
         f'width="{length:.1f}" height="{_HEIGHT}"/></svg>'
+    )
+
+
+def cell_bar(value: int, largest: int) -> str:
+    """Return a bar that lies behind the text of a table's cell, as HTML."""
+    width = value / largest * _WIDTH
+    return (
+        f'<svg class="gpuviz-bar gpuviz-bar--cell" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect width="{width:.1f}" height="{_HEIGHT}"/></svg>'
     )

@@ -247,3 +247,26 @@ def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, re
 
     text = page.locator("[data-level=used]").inner_text()
     assert " ".join(text.split()) == "0 B 0 B sampled at 50 µs"
+
+
+def test_a_click_in_the_row_of_iterations_shows_one(page, tmp_path):
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    open_report(page, recording, tmp_path)
+    rows = recording.iterations().to_pylist()
+    middle = (rows[4]["start"] + rows[4]["end"]) / 2 / recording.duration_ns
+
+    page.get_by_label("Time axis").click(position={"x": on_time_axis(page, middle), "y": 28})
+    measured = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+    page.get_by_role("tab", name="Iterations 24").click()
+    numbered = page.locator("[data-panel=iterations] tbody td:first-child .gpuviz-link")
+    numbered.nth(6).click()
+    again = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+
+    for shown, row in ((measured, rows[4]), (again, rows[6])):
+        assert shown == {"fromNs": str(row["start"]), "toNs": str(row["end"])}
+
+
+def on_time_axis(page: Page, share: float) -> float:
+    """Return how far from the left of the page a share of the recording is."""
+    width = page.get_by_label("Time axis").bounding_box()["width"]
+    return 112 + share * (width - 112 - 16)

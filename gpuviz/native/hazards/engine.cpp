@@ -28,6 +28,8 @@ bool names_a_block_twice(std::span<const Access> accesses) {
     return false;
 }
 
+bool is_write(Mode mode) { return mode == Mode::write || mode == Mode::atomic; }
+
 Tier tier_of(const Access& access) {
     return access.is_exact && access.mode != Mode::unknown ? Tier::certain : Tier::probable;
 }
@@ -104,7 +106,7 @@ const std::vector<Access>& Engine::placed(std::span<const Access> accesses) {
     for (Access access : accesses) {
         const Block* block = find(access.block);
         if (!block) throw_unknown("block", access.block);
-        if (!access.is_exact) access.stop = block->of.bytes;
+        if (!access.is_exact && access.stop == 0) access.stop = block->of.bytes;
         if (access.start > access.stop || access.stop > block->of.bytes) {
             throw std::invalid_argument("an access of bytes " + std::to_string(access.start) +
                                         " to " + std::to_string(access.stop) + " of a block of " +
@@ -127,6 +129,9 @@ void Engine::check_past(HazardsOfOperation& found, const Access& access, std::ui
         extent, access.start, access.stop,
         [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
             if (is_after(past.moment) || !conflict(past, access)) return;
+            if (!options_.unknown_may_write && !is_write(past.mode) && !is_write(access.mode)) {
+                return;
+            }
             const bool is_same = past.block == access.block;
             const bool is_reuse = !is_same && (is_live(past.block) || is_live(access.block));
             const bool is_certain = past.is_exact && past.mode != Mode::unknown;

@@ -17,6 +17,7 @@ struct Options {
     bool cuda_free_synchronizes = true;
     bool pageable_download_blocks = false;
     bool strict_threads = false;
+    bool unknown_may_write = true;  // else only if the other access writes
 };
 
 enum class CopyKind : std::uint8_t {

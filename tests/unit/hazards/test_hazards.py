@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -11,6 +12,7 @@ from gpuviz.commands.cli import commands
 from gpuviz.hazards.hazards import unknown
 from gpuviz.hazards.operations import Code
 from gpuviz.hazards.text import hazards_text
+from gpuviz.recording.tables import DICTIONARIES
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 WORKLOADS = sorted(RECORDINGS.glob("*.gpuviz"))
@@ -145,6 +147,47 @@ def test_copies_and_fills_are_certain(program):
     assert (hazard.kind, hazard.tier, hazard.bytes) == ("WAW", "certain", SIZE)
     assert hazard.showed
     assert (hazard.first.mode, hazard.second.mode) == ("writes", "writes")
+
+
+@pytest.mark.parametrize(("shift", "kinds"), [(0, []), (1, ["WAW"])])
+def test_parts_of_an_array_on_two_streams_are_none(program, shift, kinds):
+    """A kernel's extent is unknown, but a copy to the next part says where this part ends."""
+    parts = 4
+    a = program.empty(program.gpu.null_stream, parts * SIZE)
+    native = program.gpu._native
+    program.gpu.synchronize()
+    for part in range(parts):
+        stream = (program.s, program.t)[part % 2]
+        address = a.ptr + max(part - shift, 0) * SIZE
+        native.copy(stream.ptr, 1, SIZE, 0, address, True, False)
+        kernel = _core.GpuKernel(
+            name="part", duration_ns=1000, multiprocessors=1, accesses=[(address, 2)]
+        )
+        stream.launch(kernel)
+
+    assert sorted({each.kind for each in program.recording().hazards()}) == kinds
+
+
+def test_an_access_of_unknown_mode_is_a_hazard_only_if_the_other_one_writes(program):
+    a = program.empty(program.s)
+    program.launch(program.s, "write", writes=[a])
+    program.launch(program.t, "opaque", reads=[a])
+    recording = program.recording()
+    modes = recording.tables["launch_blocks"]["mode"].to_pylist()
+    assert modes == ["write", "read"]
+
+    assert [each.kind for each in with_modes(recording, [2, 0]).hazards()] == ["WAW"]
+    assert with_modes(recording, [1, 0]).hazards() == ()
+    assert with_modes(recording, [0, 0]).hazards() == ()
+
+
+def with_modes(recording, codes):
+    table = recording.tables["launch_blocks"]
+    place = table.schema.get_field_index("mode")
+    words = pa.array(DICTIONARIES["launch_blocks", "mode"])
+    modes = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
+    changed = table.set_column(place, "mode", modes)
+    return type(recording)({**recording.tables, "launch_blocks": changed}, recording.manifest)
 
 
 def test_a_synchronous_copy_to_the_host_makes_it_complete(program):
@@ -326,7 +369,7 @@ def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
         return {name: np.array(change.get(name, [0]), kind) for name, kind in types.items()}
 
     operations = columns(code="u1", stream="u4", object="u4", accesses="u4")
-    accesses = columns(block="u4", mode="u1", start="u8", stop="u8")
+    accesses = columns(block="u4", mode="u1", start="u8", stop="u8", is_exact="u1")
     blocks = columns(address="u8", bytes="u8", is_pinned="u1")
 
     with pytest.raises(ValueError, match=text):
@@ -346,6 +389,7 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
         "mode": np.array([3, 3], np.uint8),
         "start": np.zeros(2, np.uint64),
         "stop": np.full(2, 64, np.uint64),
+        "is_exact": np.ones(2, np.uint8),
     }
     blocks = {
         "address": np.array([4096, 4160], np.uint64),
