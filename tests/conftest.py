@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from tests.examples import register_profiles
 
 ROOT = Path(__file__).parent.parent
 
-# On PATH, a folder with a `cmake` that does nothing.
-NOTHING_TO_BUILD = "nothing-to-build"
+# The beginning of the name of a folder on PATH, with a `cmake` that does nothing.
+NOTHING_TO_BUILD = "nothing-to-build-"
 
 register_profiles()
 # Modules decide when they are imported; `--hypothesis-profile` is read before that.
@@ -36,10 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     import gpuviz._core  # noqa: F401
 
-    folder = config.cache.mkdir(NOTHING_TO_BUILD)
-    (folder / "cmake").unlink(missing_ok=True)
-    (folder / "cmake").symlink_to("/bin/true")
-    os.environ["PATH"] = os.pathsep.join([str(folder), os.environ["PATH"]])
+    folder = tempfile.TemporaryDirectory(prefix=NOTHING_TO_BUILD)
+    config.add_cleanup(folder.cleanup)
+    Path(folder.name, "cmake").symlink_to("/bin/true")
+    os.environ["PATH"] = os.pathsep.join([folder.name, os.environ["PATH"]])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,7 +69,7 @@ def build_wheel(folder: Path) -> None:
     programs = folder / "bin"
     programs.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
-        is_searched = place.is_dir() and place.name != NOTHING_TO_BUILD
+        is_searched = place.is_dir() and not place.name.startswith(NOTHING_TO_BUILD)
         for program in place.iterdir() if is_searched else ():
             link = programs / program.name
             if program.name not in {"node", "nodejs", "npm", "npx"} and not link.is_symlink():

@@ -65,16 +65,16 @@ class Groups:
         """Return the first row of each group with the group's most frequent combination of values.
 
         If several combinations are equally frequent, the one that occurs first counts.
+
+        Args:
+            columns: At most three columns of keys.
         """
         import numpy as np
 
-        _, first, counts = _combined([self._numbers, *columns])
-        group = self._numbers[first]
-        most = _core.group_totals(group, _whole(counts), len(self.counts))["greatest"]
-        # Combinations are in the order of their first rows, so in reverse the first one wins.
-        best = np.flatnonzero(counts == most[group])[::-1]
-        rows = np.zeros(len(self.counts), np.int64)
-        rows[group[best]] = first[best]
+        nothing = np.zeros_like(self._numbers)
+        first, second, third = [*map(_key, columns), nothing, nothing][:3]
+        found: Any = _core.typical_rows(self._numbers, first, second, third, len(self.counts))
+        rows: NDArray[Any] = found
         return rows
 
 
@@ -90,12 +90,18 @@ def _combined(
     """Return numbers in the order of first occurrence, their first rows and their counts."""
     import numpy as np
 
-    first, *others = (np.ascontiguousarray(key.astype(np.uint32, copy=False)) for key in keys)
+    first, *others = map(_key, keys)
     found: Any = _core.numbered(first, others[0] if others else np.zeros_like(first))
     for key in others[1:]:
         found = _core.numbered(found[0], key)
     numbers, first_rows, counts = found
     return numbers, first_rows, counts
+
+
+def _key(values: "NDArray[Any]") -> "NDArray[Any]":
+    import numpy as np
+
+    return np.ascontiguousarray(values, np.uint32)
 
 
 def _whole(values: "NDArray[Any]") -> "NDArray[Any]":

@@ -1,5 +1,6 @@
 """CUDA calls and call sites of activities."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import plain
@@ -130,10 +131,8 @@ class CallSites:
         """Return the call sites of lists of rows."""
         import pyarrow as pa
 
-        found = [
-            [self._call_stacks.call_site(stack)[0] for stack in self.stacks[each].tolist()]
-            for each in rows
-        ]
+        site_of = cache(lambda stack: self._call_stacks.call_site(stack)[0])
+        found = [[site_of(stack) for stack in self.stacks[each].tolist()] for each in rows]
         return pa.array(found, pa.list_(pa.utf8()))
 
     def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":

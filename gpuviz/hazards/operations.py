@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.analysis.touches import alive
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
@@ -149,11 +150,12 @@ def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: in
     action = codes(events["action"], ACTIONS)
     of_device = plain(events["device"]) == device
     shared = np.flatnonzero(of_device & (action == ACTIONS.index("record_stream")))
+    owner = alive(blocks, plain(events["address"])[shared], times[shared])
     rows.add(
         times[shared],
         Code.RECORD_STREAM,
         stream=plain(events["stream"])[shared],
-        object=_owners(used, plain(events["address"])[shared], times[shared], device),
+        object=np.where(owner < 0, len(blocks), owner),
         event=shared,
     )
     released = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -165,23 +167,6 @@ def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: in
     is_release = codes(foreign["operation"], kinds) == kinds.index("release")
     is_release &= plain(foreign["stream"]) == 0
     rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_DEVICE)
-
-
-def _owners(
-    used: "Touches", address: "NDArray[Any]", time: "NDArray[Any]", device: int
-) -> "NDArray[Any]":
-    """Return the block at each address and time; the number of blocks if there is none."""
-    import numpy as np
-
-    blocks = used.blocks
-    ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
-    found = np.full(len(address), len(blocks))
-    for place, (at, moment) in enumerate(zip(address.tolist(), time.tolist(), strict=True)):
-        alive = (blocks.address == at) & (blocks.begin <= moment) & (moment <= ends)
-        here = np.flatnonzero(alive & (blocks.device == device))
-        if len(here):
-            found[place] = here[-1]
-    return found
 
 
 def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int) -> None:
@@ -409,9 +394,20 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     sizes: Columns = {
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
-        "is_pinned": np.zeros(len(blocks) + 1, np.uint8),
+        "is_pinned": np.append(_are_pinned(tables, used), 0).astype(np.uint8),
     }
     return Operations(columns, taken, sizes, activity, merged("event", -1), merged("call", -1))
+
+
+def _are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+    """Return whether each block is pinned memory of the host."""
+    import numpy as np
+
+    pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
+    is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
+    pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
+    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
+    return found
 
 
 def _accesses(

@@ -51,7 +51,7 @@ def oldest_lab(tmp_path_factory: pytest.TempPathFactory) -> Application:
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     wanted = f"jupyterlab=={oldest_admitted()}.*"
-    install = [str(python), "-m", "pip", "install", "-q", wanted]
+    install = [str(python), "-m", "pip", "install", "-q", "--no-compile", wanted]
     subprocess.run(install, check=True, capture_output=True)
     extensions = environment / "share" / "jupyter" / "labextensions"
     extensions.mkdir(parents=True, exist_ok=True)

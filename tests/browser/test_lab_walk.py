@@ -34,7 +34,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = tmp_path_factory.mktemp("walk") / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "-q", f"{wheel}[lab]"]
+    install = [str(python), "-m", "pip", "install", "-q", "--no-compile", f"{wheel}[lab]"]
     subprocess.run(install, check=True, capture_output=True)
     return python
 

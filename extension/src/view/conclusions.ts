@@ -9,11 +9,11 @@ import { iterationsRow } from "./iterations_row.ts";
  * The sections are put back when the scope ends.
  */
 export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode): void {
-  const { drawer } = view;
+  const { drawer, chart } = view;
   const links = root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])");
   const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
   if (list !== undefined) {
-    iterationsRow(scope, view.panes.root, view.chart, list);
+    iterationsRow(scope, view.panes.root, chart, list);
   }
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;
@@ -27,6 +27,12 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       drawer.open(panel);
     }
   }
+  const { measured } = chart.selection;
+  scope.watch(() => {
+    if (measured.value === undefined) {
+      chart.marked.value = [];
+    }
+  }, measured);
   for (const each of links) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
@@ -34,10 +40,11 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
 }
 
 function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
-  const { show, tab, number } = link.dataset;
+  const { show, tab, number, rows = "[]" } = link.dataset;
   if (show !== undefined) {
     const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
     chart.selection.showMeasured({ fromNs, toNs });
+    chart.marked.value = JSON.parse(rows) as string[];
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {

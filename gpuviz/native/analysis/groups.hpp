@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,5 +35,12 @@ struct GroupTotals {
 [[nodiscard]] std::vector<std::int64_t> group_medians(std::span<const std::uint32_t> group,
                                                       std::span<const std::int64_t> values,
                                                       std::size_t groups);
+
+// Four columns of equal length; the first is the group of each row.
+using KeyColumns = std::array<std::span<const std::uint32_t>, 4>;
+
+// The first row of each group with the group's most frequent combination of the other columns; of
+// equally frequent ones, of the one that occurs first. 0 for an empty group.
+[[nodiscard]] std::vector<std::int64_t> typical_rows(const KeyColumns& columns, std::size_t groups);
 
 }  // namespace gpuviz::analysis

@@ -1,6 +1,7 @@
 #include "analysis/idle_causes.hpp"
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <limits>
 #include <unordered_set>
@@ -34,6 +35,30 @@ std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
 bool is_copy(std::uint8_t work) noexcept {
     return Work(work) == Work::copy || Work(work) == Work::device_copy;
 }
+
+// The union of intervals in order of their begin with the parts of another union.
+class UnionWith {
+  public:
+    explicit UnionWith(const IntervalUnion& other) : other_(other.parts()) {}
+
+    void add(Interval interval) {
+        add_other_until(interval.begin);
+        found_.add(interval);
+    }
+    [[nodiscard]] IntervalUnion finish() && {
+        add_other_until(std::numeric_limits<std::int64_t>::max());
+        return std::move(found_);
+    }
+
+  private:
+    void add_other_until(std::int64_t begin) {
+        while (next_ < other_.size() && other_[next_].begin <= begin) found_.add(other_[next_++]);
+    }
+
+    std::span<const Interval> other_;
+    std::size_t next_ = 0;
+    IntervalUnion found_;
+};
 
 }  // namespace
 
@@ -93,11 +118,16 @@ std::optional<std::size_t> FirstRows::of(std::uint32_t correlation) const noexce
 
 IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                        const SynchronizationRows& synchronizations)
-    : activities_(activities), calls_(calls), call_rows_(calls.correlation) {
+    : activities_(activities), calls_(calls) {
+    // The steps wait for memory most of the time, so two threads take half as long.
+    auto lanes = std::async(std::launch::async, [&] { return rows_by_lane(activities); });
+    call_rows_ = FirstRows(calls.correlation);
     find_blocked_threads(synchronizations);
-    find_busy_times();
+    lanes_ = lanes.get();
+    auto busy = std::async(std::launch::async, [&] { find_busy_times(); });
     find_completions(synchronizations);
     find_launches_after_unrecorded_events();
+    busy.get();
 }
 
 void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronizations) {
@@ -124,25 +154,17 @@ void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronization
 }
 
 void IdleCauses::find_busy_times() {
-    std::unordered_map<std::int16_t, std::uint32_t> first_stream;
-    std::unordered_map<std::int16_t, std::array<std::vector<Interval>, 2>> busy;
-    for (std::size_t row = 0; row < activities_.count(); ++row) {
-        const auto stream = activities_.stream[row];
-        const auto device = activities_.device[row];
-        if (first_stream.try_emplace(device, stream).first->second != stream) busy[device];
-    }
-    if (busy.empty()) return;
-    for (std::size_t row = 0; row < activities_.count(); ++row) {
-        const auto found = busy.find(activities_.device[row]);
-        if (found == busy.end()) continue;
-        found->second[is_copy(activities_.work[row])].push_back(activities_.interval(row));
-    }
-    const auto& also = allocations_.parts();
-    for (auto& [device, kinds] : busy) {
-        auto& unions = busy_or_allocating_[device];
-        for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-            kinds[kind].insert(kinds[kind].end(), also.begin(), also.end());
-            unions[kind] = IntervalUnion(std::move(kinds[kind]));
+    for (std::size_t each = 0; each < lanes_.size(); ++each) {
+        // The lane of a device, which is followed by those of its streams.
+        const bool has_several = each + 2 < lanes_.size() && lanes_[each + 2].stream;
+        if (lanes_[each].stream || !has_several) continue;
+        std::array unions{UnionWith(allocations_), UnionWith(allocations_)};
+        for (const std::uint32_t row : lanes_[each].rows) {
+            unions[is_copy(activities_.work[row])].add(activities_.interval(row));
+        }
+        auto& found = busy_or_allocating_[lanes_[each].device];
+        for (std::size_t kind = 0; kind < unions.size(); ++kind) {
+            found[kind] = std::move(unions[kind]).finish();
         }
     }
 }
@@ -154,13 +176,14 @@ std::unordered_map<std::uint32_t, LatestBefore> IdleCauses::launched_by_stream(
         const bool is_record = WaitKind(synchronizations.kind[row]) == WaitKind::record;
         if (is_record && synchronizations.time[row] == 0) launched[synchronizations.stream[row]];
     }
-    if (launched.empty()) return launched;
-    for (std::size_t row = 0; row < activities_.count(); ++row) {
-        const auto correlation = activities_.correlation[row];
-        if (correlation == 0) continue;
-        const auto stream = launched.find(activities_.stream[row]);
+    for (const LaneRows& lane : lanes_) {
+        const auto stream = lane.stream ? launched.find(*lane.stream) : launched.end();
         if (stream == launched.end()) continue;
-        stream->second.add(correlation, activities_.interval(row).end);
+        stream->second.reserve(lane.rows.size());
+        for (const std::uint32_t row : lane.rows) {
+            const auto correlation = activities_.correlation[row];
+            if (correlation != 0) stream->second.add(correlation, activities_.interval(row).end);
+        }
     }
     for (auto& [stream, times] : launched) times.finish();
     return launched;
@@ -200,10 +223,12 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
 void IdleCauses::find_launches_after_unrecorded_events() {
     if (unrecorded_waits_.empty()) return;
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> launches;
-    for (std::size_t row = 0; row < activities_.count(); ++row) {
-        const auto stream = activities_.stream[row];
-        if (activities_.correlation[row] == 0 || !unrecorded_waits_.contains(stream)) continue;
-        launches[stream].push_back(activities_.correlation[row]);
+    for (const LaneRows& lane : lanes_) {
+        if (!lane.stream || !unrecorded_waits_.contains(*lane.stream)) continue;
+        for (const std::uint32_t row : lane.rows) {
+            const auto correlation = activities_.correlation[row];
+            if (correlation != 0) launches[*lane.stream].push_back(correlation);
+        }
     }
     for (auto& [stream, calls] : launches) {
         std::sort(calls.begin(), calls.end());
@@ -269,10 +294,11 @@ void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, Place& p
 void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& times) const {
     const auto allocation =
         section.may_allocate ? allocations_.covered(section.time, place.allocation) : 0;
-    const auto other =
-        section.other == nullptr
-            ? 0
-            : section.other->covered(section.time, place.others[section.other]) - allocation;
+    const auto other = section.other == nullptr
+                           ? 0
+                           : section.other->covered(
+                                 section.time, place.of(section.other_cause).of(section.other)) -
+                                 allocation;
     times.allocation += allocation;
     time_of(section.other_cause, times) += other;
     time_of(section.cause, times) += section.time.length() - allocation - other;
@@ -300,7 +326,7 @@ void IdleCauses::append_section(const Section& section, std::size_t most_rows, P
     auto now = section.time.begin;
     if (section.may_allocate) allocating = allocations_.after(now, place.allocation);
     if (section.other != nullptr) {
-        other = section.other->after(now, place.others[section.other]);
+        other = section.other->after(now, place.of(section.other_cause).of(section.other));
     }
     const auto drop_past = [&](std::span<const Interval>& times) {
         while (!times.empty() && times.front().end <= now) times = times.subspan(1);

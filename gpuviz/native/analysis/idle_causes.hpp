@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/interval_union.hpp"
+#include "analysis/lanes.hpp"
 #include "analysis/timed_rows.hpp"
 
 namespace gpuviz::analysis {
@@ -45,6 +46,7 @@ struct IdlePart {
 // CUPTI increments within a process.
 class LatestBefore {
   public:
+    void reserve(std::size_t count) { times_.reserve(times_.size() + count); }
     void add(std::uint32_t correlation, std::int64_t time) {
         times_.emplace_back(correlation, time);
     }
@@ -89,10 +91,33 @@ class IdleCauses {
     IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                const SynchronizationRows& synchronizations);
 
+    // The lanes of the activities.
+    [[nodiscard]] const std::vector<LaneRows>& lanes() const noexcept { return lanes_; }
+
+    // Cursors into unions; fast while they are of the same union.
+    class Cursors {
+      public:
+        std::size_t& of(const IntervalUnion* found) {
+            if (found != last_) {
+                cursor_ = &cursors_[found];
+                last_ = found;
+            }
+            return *cursor_;
+        }
+
+      private:
+        const IntervalUnion* last_ = nullptr;
+        std::size_t* cursor_ = nullptr;
+        std::unordered_map<const IntervalUnion*, std::size_t> cursors_;
+    };
+
     // Cursors into the inputs, at the last gap; one for each lane, with gaps in order of time.
     struct Place {
         std::size_t allocation = 0;
-        std::unordered_map<const IntervalUnion*, std::size_t> others;
+        Cursors blocked;
+        Cursors busy;
+
+        Cursors& of(IdleCause cause) { return cause == IdleCause::gpu_busy ? busy : blocked; }
     };
 
     // Adds the causes of a gap that an activity ended.
@@ -144,6 +169,7 @@ class IdleCauses {
 
     ActivityRows activities_;
     HostCallRows calls_;
+    std::vector<LaneRows> lanes_;
     FirstRows call_rows_;
     IntervalUnion allocations_;
     // By thread: the times when it was blocked, or any thread allocated.

@@ -1,7 +1,7 @@
 #include "analysis/idle_gaps.hpp"
 
 #include "analysis/idle_causes.hpp"
-#include "analysis/overlap.hpp"
+#include "analysis/lanes.hpp"
 
 namespace gpuviz::analysis {
 
@@ -20,11 +20,11 @@ void truncate(IdleGaps& table, std::size_t rows) {
 }
 
 // Returns whether all rows of the lane fit.
-bool append_lane(const IdleCauses& causes, const LaneRows& lane, Interval window,
-                 std::size_t most_rows, IdleGaps& table) {
+bool append_lane(const ActivityRows& activities, const IdleCauses& causes, const LaneRows& lane,
+                 Interval window, std::size_t most_rows, IdleGaps& table) {
     std::vector<IdlePart> parts;
     IdleCauses::Place place;
-    for_each_gap(lane.rows, window, [&](Interval gap, std::optional<std::size_t> next) {
+    const auto append = [&](Interval gap, std::optional<std::size_t> next) {
         parts.clear();
         causes.append_parts(gap, next, most_rows + 1 - table.time.size(), place, parts);
         for (const IdlePart& part : parts) {
@@ -36,7 +36,8 @@ bool append_lane(const IdleCauses& causes, const LaneRows& lane, Interval window
             table.activity.push_back(next ? static_cast<std::int32_t>(*next) : no_activity);
         }
         return table.time.size() <= most_rows;
-    });
+    };
+    for_each_gap(activities, lane.rows, window, append);
     return table.time.size() <= most_rows;
 }
 
@@ -49,11 +50,11 @@ IdleGaps idle_gaps(const ActivityRows& activities, const HostCallRows& calls,
     const IdleCauses causes(activities, calls, synchronizations);
     IdleGaps table;
     Interval window;
-    for (const LaneRows& lane : rows_by_lane(activities)) {
-        if (!lane.stream) window = window_of(lane.rows, window_begin, window_end);
+    for (const LaneRows& lane : causes.lanes()) {
+        if (!lane.stream) window = window_of(activities, lane.rows, window_begin, window_end);
         if (lane.stream == unknown_stream) continue;
         const std::size_t before = table.time.size();
-        if (!append_lane(causes, lane, window, most_rows, table)) {
+        if (!append_lane(activities, causes, lane, window, most_rows, table)) {
             truncate(table, before);
             break;
         }

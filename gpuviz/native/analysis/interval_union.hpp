@@ -20,17 +20,19 @@ class IntervalUnion {
         if (!std::is_sorted(intervals.begin(), intervals.end(), earlier)) {
             std::sort(intervals.begin(), intervals.end(), earlier);
         }
-        for (const Interval each : intervals) {
-            if (each.length() == 0) continue;
-            if (!parts_.empty() && each.begin <= parts_.back().end) {
-                parts_.back().end = std::max(parts_.back().end, each.end);
-            } else {
-                parts_.push_back(each);
-            }
+        for (const Interval each : intervals) add(each);
+    }
+
+    // Adds an interval that begins no earlier than those before.
+    void add(Interval interval) {
+        if (interval.length() == 0) return;
+        if (parts_.empty() || interval.begin > parts_.back().end) {
+            parts_.push_back(interval);
+            covered_until_.push_back(covered() + interval.length());
+        } else if (interval.end > parts_.back().end) {
+            covered_until_.back() += interval.end - parts_.back().end;
+            parts_.back().end = interval.end;
         }
-        covered_until_.reserve(parts_.size());
-        std::int64_t covered = 0;
-        for (const Interval part : parts_) covered_until_.push_back(covered += part.length());
     }
 
     [[nodiscard]] const std::vector<Interval>& parts() const noexcept { return parts_; }
@@ -52,6 +54,9 @@ class IntervalUnion {
     }
 
   private:
+    [[nodiscard]] std::int64_t covered() const noexcept {
+        return covered_until_.empty() ? 0 : covered_until_.back();
+    }
     [[nodiscard]] std::int64_t before(std::int64_t time, std::size_t& cursor) const noexcept {
         const std::size_t begun = begun_until(time, cursor);
         if (begun == 0) return 0;

@@ -35,6 +35,13 @@ std::tuple<nb::object, nb::object, nb::object> numbered(const Column<std::uint32
             to_numpy(std::move(found.counts))};
 }
 
+void check_groups(std::span<const std::uint32_t> group, std::size_t count) {
+    const auto is_unknown = [count](std::uint32_t each) { return each >= count; };
+    if (std::any_of(group.begin(), group.end(), is_unknown)) {
+        throw std::invalid_argument("a row is of a group that there is not");
+    }
+}
+
 // The group of each row, below `count`, and its value.
 struct GroupedRows {
     std::span<const std::uint32_t> group;
@@ -44,10 +51,7 @@ struct GroupedRows {
     GroupedRows(const Column<std::uint32_t>& groups, const Column<std::int64_t>& of_rows,
                 std::size_t count) {
         views.take("group", groups, group).take("values", of_rows, values);
-        if (std::any_of(group.begin(), group.end(),
-                        [count](std::uint32_t each) { return each >= count; })) {
-            throw std::invalid_argument("a row is of a group that there is not");
-        }
+        check_groups(group, count);
     }
 };
 
@@ -78,6 +82,22 @@ nb::object group_medians(const Column<std::uint32_t>& group, const Column<std::i
     return to_numpy(std::move(found));
 }
 
+nb::object typical_rows(const Column<std::uint32_t>& group, const Column<std::uint32_t>& first,
+                        const Column<std::uint32_t>& second, const Column<std::uint32_t>& third,
+                        std::size_t groups) {
+    analysis::KeyColumns columns;
+    ColumnViews views;
+    views.take("group", group, columns[0]).take("first", first, columns[1]);
+    views.take("second", second, columns[2]).take("third", third, columns[3]);
+    check_groups(columns[0], groups);
+    std::vector<std::int64_t> found;
+    {
+        const python::GilRelease unlocked;
+        found = analysis::typical_rows(columns, groups);
+    }
+    return to_numpy(std::move(found));
+}
+
 }  // namespace
 
 void bind_groups(nb::module_& m) {
@@ -91,6 +111,10 @@ void bind_groups(nb::module_& m) {
           "groups"_a,
           "Return the median of the values of each group, rounded down; 0 for groups without "
           "values.");
+    m.def("typical_rows", &typical_rows, "group"_a.noconvert(), "first"_a.noconvert(),
+          "second"_a.noconvert(), "third"_a.noconvert(), "groups"_a,
+          "Return the first row of each group with the group's most frequent combination of three "
+          "columns; of equally frequent ones, of the one that occurs first.");
 }
 
 }  // namespace gpuviz::bindings

@@ -135,7 +135,7 @@ class Feed {
     void allocate(OperationId operation, std::uint32_t block, Slot stream) {
         if (id_of(block)) end(0, block);
         const std::uint64_t address = blocks_.address[block], bytes = blocks_.bytes[block];
-        if (bytes == 0) return;
+        if (bytes == 0 || address > last_address || bytes > last_address) return;
         auto next = by_address_.lower_bound(address);
         if (next != by_address_.begin()) {
             const std::uint32_t before = std::prev(next)->second;

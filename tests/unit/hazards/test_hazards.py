@@ -5,6 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
@@ -13,6 +15,8 @@ from gpuviz.hazards.hazards import unknown
 from gpuviz.hazards.operations import Code
 from gpuviz.hazards.text import hazards_text
 from gpuviz.recording.tables import DICTIONARIES
+from tests.unit.formats.any_recording import any_recording
+from tests.unit.recording.from_activities import rows_of
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 WORKLOADS = sorted(RECORDINGS.glob("*.gpuviz"))
@@ -182,12 +186,26 @@ def test_an_access_of_unknown_mode_is_a_hazard_only_if_the_other_one_writes(prog
 
 
 def with_modes(recording, codes):
-    table = recording.tables["launch_blocks"]
-    place = table.schema.get_field_index("mode")
-    words = pa.array(DICTIONARIES["launch_blocks", "mode"])
-    modes = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
-    changed = table.set_column(place, "mode", modes)
-    return type(recording)({**recording.tables, "launch_blocks": changed}, recording.manifest)
+    return with_words(recording, "launch_blocks", "mode", codes)
+
+
+def with_words(recording, name, column, codes):
+    table = recording.tables[name]
+    words = pa.array(DICTIONARIES[name, column])
+    values = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
+    changed = table.set_column(table.schema.get_field_index(column), column, values)
+    return type(recording)({**recording.tables, name: changed}, recording.manifest)
+
+
+def test_pinned_memory_is_reused_without_regard_to_streams(program):
+    freed_and_reused(program, lambda program, _: program.s.wait_event(program.t.record()))
+    recording = program.recording()
+    pinned = DICTIONARIES["pools", "memory"].index("pinned")
+    pools = recording.tables["pools"].num_rows
+
+    assert recording.hazards() == ()
+    (hazard,) = with_words(recording, "pools", "memory", [pinned] * pools).hazards()
+    assert (hazard.kind, hazard.first.name) == ("use_after_free", "use")
 
 
 def test_a_synchronous_copy_to_the_host_makes_it_complete(program):
@@ -231,8 +249,8 @@ def test_memory_that_is_reused_while_another_stream_uses_it_is_a_hazard(program)
     assert reuse.freed == latent.second.site
     assert "gpuviz.record_stream" in reuse.fix
     text = hazards_text(recording, (reuse, latent))
-    assert "1. reuse, probable: memory reused while it was still in use (1.00 MiB" in text
-    assert "harmful once the memory is handed out again" in text
+    assert "1. reuse, probable: memory reused while it may still be in use (1.00 MiB" in text
+    assert "harmful once the memory is reused" in text
 
 
 @pytest.mark.parametrize(
@@ -326,12 +344,15 @@ def test_where_the_order_is_not_known_nothing_is_reported(program):
     start, end = recording.time_range
     manifest = type(recording.manifest)(dropped_activities=1)
     dropped = type(recording)(recording.tables, manifest)
+    foreign = type(recording.manifest)(allocator="observe", allocator_name="MemoryAsyncPool")
+    unknown_reuse = type(recording)(recording.tables, foreign)
     no_blocks = {**recording.tables, "launch_blocks": recording.tables["launch_blocks"][:0]}
     without = type(recording)(no_blocks, recording.manifest)
 
     for judged, reason in (
         (recording.window(start, end), "a part of a recording"),
         (dropped, "dropped"),
+        (unknown_reuse, "allocator"),
         (without, "blocks that launches touch"),
     ):
         assert judged.hazards() == ()
@@ -351,7 +372,7 @@ def test_the_command_prints_hazards_and_why_there_are_none(program, tmp_path):
     assert "second_stream.wait_event(first_stream.record())" in shown
     assert [each["kind"] for each in facts["hazards"]] == ["RAW"]
     assert facts["unknown"] == ""
-    assert nothing == "No operations on the same memory were found that nothing orders.\n"
+    assert nothing == "No unordered operations on the same memory were found.\n"
 
 
 @pytest.mark.parametrize(
@@ -398,3 +419,29 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
     }
 
     assert len(_core.hazards_of(operations, accesses, blocks)["kind"]) == 0
+
+
+@st.composite
+def touch(draw):
+    block = 512 * draw(st.integers(1, 4))
+    return {
+        "correlation": draw(st.integers(0, 6)),
+        "block": block,
+        "address": block + draw(st.sampled_from([0, 0, 256, 600])),
+        "mode": draw(st.sampled_from(DICTIONARIES["launch_blocks", "mode"])),
+    }
+
+
+@given(any_recording(), st.lists(touch(), max_size=8))
+def test_any_recording_can_be_judged(recording, touched):
+    tables = {**recording.tables, "launch_blocks": rows_of("launch_blocks", touched)}
+    judged = type(recording)(tables, recording.manifest)
+
+    found = judged.hazards()
+
+    rows = judged.tables["memory_events"].num_rows
+    for hazard in found:
+        assert 0 <= hazard.block < rows
+        assert hazard.count >= 1
+        assert hazard.bytes > 0
+    assert hazards_text(judged, found)

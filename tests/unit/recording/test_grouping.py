@@ -54,6 +54,17 @@ def test_many_keys_keep_their_numbers_while_the_table_grows():
     assert found.counts.tolist() == list(seen.values())
 
 
+@pytest.mark.parametrize("values", [1, 7, 200])
+def test_of_many_combinations_the_most_frequent_one_that_occurs_first_is_typical(values):
+    keys = np.random.default_rng(values).integers(0, values, (20_000, 4), np.uint32)
+    rows = [tuple(row) for row in keys.tolist()]
+    plain = groups(enumerate(rows), lambda each: each[1][0]).values()
+
+    found = Groups([keys[:, 0]]).typical_rows([keys[:, 1], keys[:, 2], keys[:, 3]])
+
+    assert found.tolist() == [typical(group, lambda each: each[1])[0] for group in plain]
+
+
 @EXAMPLES
 @given(
     known=st.lists(st.integers(0, 30) | st.integers(0, 2**32 - 1), max_size=20),
