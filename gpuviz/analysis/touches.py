@@ -85,7 +85,7 @@ def touches(recording: "Recording") -> Touches | None:
     call = first_rows(plain(calls["correlation"]), correlation)
     times = plain(calls["time"])
     known = np.flatnonzero(call >= 0)
-    block = _alive(blocks, plain(launched["block"])[known], times[call[known]])
+    block = alive(blocks, plain(launched["block"])[known], times[call[known]])
     known, block = known[block >= 0], block[block >= 0]
     order = np.argsort(times[call[known]], kind="stable")
     known, block = known[order], block[order]
@@ -118,7 +118,7 @@ def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any
     )
 
 
-def _alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
+def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
     """Return the block alive at each address and time; -1 if there is none."""
     import numpy as np
 

@@ -138,7 +138,7 @@ def findings(*, file: Path, as_json: bool, everything: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz hazards run.gpuviz", "gpuviz hazards --json run.gpuviz | jq .hazards")
 def hazards(*, file: Path, as_json: bool) -> None:
-    """Print operations on the same memory that nothing orders, and what to change."""
+    """Print unordered operations on the same memory, and what to change."""
     from gpuviz.commands import hazards as command
 
     command.run(file, as_json=as_json)

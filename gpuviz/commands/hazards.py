@@ -1,4 +1,4 @@
-"""``gpuviz hazards``: operations on the same memory that nothing orders, with the fix."""
+"""``gpuviz hazards``: unordered operations on the same memory, with the fix."""
 
 import json
 from dataclasses import asdict

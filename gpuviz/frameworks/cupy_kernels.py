@@ -67,7 +67,7 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
     elif kind is cupy.ReductionKernel:
         outputs = {each.name: each.raw for each in found.out_params}
         modes = modes_of_operation(outputs, found.post_map_expr)
-        _declare(found.name, *_of_parameters(found.params, modes))
+        _declare(found.name, *_of_parameters([*found.in_params, *found.out_params], modes))
         if len(found.in_params) == len(outputs) == 1:
             _declare_passes(found.name)
     elif kind.__name__ == "_SimpleReductionKernel":

@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
+from gpuviz.analysis.allocator_settings import TORCH_ALLOCATOR
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import texts
 from gpuviz.analysis.touches import touches
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from gpuviz.hazards.hazard import Kind, Tier
     from gpuviz.recording.recording import Recording
 
+# Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
+_CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
 _KINDS = tuple(each.name for each in _core.HazardKind)
 _TIERS = tuple(each.name for each in _core.HazardTier)
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
@@ -23,8 +26,8 @@ _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("write
 
 def hazards(recording: "Recording") -> tuple[Hazard, ...]:
     """Return the hazards of a recording, those that showed first; see `unknown`."""
-    used = None if unknown(recording) else touches(recording)
-    if used is None:
+    used = _touches_if_known(recording)
+    if isinstance(used, str):
         return ()
     found = [
         hazard
@@ -39,6 +42,12 @@ def hazards(recording: "Recording") -> tuple[Hazard, ...]:
 
 def unknown(recording: "Recording") -> str:
     """Return why hazards of a recording cannot be judged; empty if they can."""
+    used = _touches_if_known(recording)
+    return used if isinstance(used, str) else ""
+
+
+def _touches_if_known(recording: "Recording") -> "Touches | str":
+    """Return which work used which blocks, or why hazards cannot be judged."""
     manifest = recording.manifest
     lost = (
         manifest.dropped
@@ -50,9 +59,10 @@ def unknown(recording: "Recording") -> str:
         return "Events were dropped, so that the order of operations is not known."
     if recording.bounds is not None:
         return "This is a part of a recording; what orders its operations may lie before it."
-    if touches(recording) is None:
-        return "The recording does not have the blocks that launches touch."
-    return ""
+    if manifest.allocator != "caching" and manifest.allocator_name not in _CACHING:
+        return "It is not known how the program's allocator reuses memory."
+    used = touches(recording)
+    return used or "The recording does not have the blocks that launches touch."
 
 
 class _Device:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.analysis.touches import alive
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
@@ -149,11 +150,12 @@ def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: in
     action = codes(events["action"], ACTIONS)
     of_device = plain(events["device"]) == device
     shared = np.flatnonzero(of_device & (action == ACTIONS.index("record_stream")))
+    owner = alive(blocks, plain(events["address"])[shared], times[shared])
     rows.add(
         times[shared],
         Code.RECORD_STREAM,
         stream=plain(events["stream"])[shared],
-        object=_owners(used, plain(events["address"])[shared], times[shared], device),
+        object=np.where(owner < 0, len(blocks), owner),
         event=shared,
     )
     released = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -165,23 +167,6 @@ def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: in
     is_release = codes(foreign["operation"], kinds) == kinds.index("release")
     is_release &= plain(foreign["stream"]) == 0
     rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_DEVICE)
-
-
-def _owners(
-    used: "Touches", address: "NDArray[Any]", time: "NDArray[Any]", device: int
-) -> "NDArray[Any]":
-    """Return the block at each address and time; the number of blocks if there is none."""
-    import numpy as np
-
-    blocks = used.blocks
-    ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
-    found = np.full(len(address), len(blocks))
-    for place, (at, moment) in enumerate(zip(address.tolist(), time.tolist(), strict=True)):
-        alive = (blocks.address == at) & (blocks.begin <= moment) & (moment <= ends)
-        here = np.flatnonzero(alive & (blocks.device == device))
-        if len(here):
-            found[place] = here[-1]
-    return found
 
 
 def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int) -> None:
@@ -409,9 +394,20 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     sizes: Columns = {
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
-        "is_pinned": np.zeros(len(blocks) + 1, np.uint8),
+        "is_pinned": np.append(_are_pinned(tables, used), 0).astype(np.uint8),
     }
     return Operations(columns, taken, sizes, activity, merged("event", -1), merged("call", -1))
+
+
+def _are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+    """Return whether each block is pinned memory of the host."""
+    import numpy as np
+
+    pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
+    is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
+    pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
+    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
+    return found
 
 
 def _accesses(
@@ -421,14 +417,19 @@ def _accesses(
     first: "NDArray[Any]",
     count: "NDArray[Any]",
 ) -> "Columns":
-    """Return the accesses of operations: those of kernels up to the end of the block."""
+    """Return the accesses of operations.
+
+    The extent of a kernel's access is not known. It is taken to end at the next address in the
+    block that any launch received, since programs pass the parts of an array to several streams.
+    """
     import numpy as np
 
     of = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
     touch = np.argsort(used.call, kind="stable")[first[of] + within]
     block = used.block[touch]
-    start = used.address[touch].astype(np.int64) - used.blocks.address[block].astype(np.int64)
+    begin = used.blocks.address[block].astype(np.int64)
+    start = used.address[touch].astype(np.int64) - begin
     activities = tables["activities"]
     row = activity[of]
     size = plain(activities["bytes"])[row]
@@ -437,10 +438,35 @@ def _accesses(
     planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
     is_plane = np.isin(names[used.call[touch]], planes)
     is_kernel = codes(activities["kind"], _KINDS)[row] == _KINDS.index("kernel")
-    stop = np.where(is_kernel | is_plane | (size <= 0), 0, start + size)
+    is_exact = ~is_kernel & ~is_plane & (size > 0)
     return {
         "block": block.astype(np.uint32),
         "mode": np.array(_MODES, np.uint8)[used.mode[touch]],
         "start": start.astype(np.uint64),
-        "stop": stop.astype(np.uint64),
+        "stop": np.where(is_exact, start + size, _next_starts(used)[touch]).astype(np.uint64),
+        "is_exact": is_exact.astype(np.uint8),
     }
+
+
+def _next_starts(used: "Touches") -> "NDArray[Any]":
+    """Return, for each touch, the next greater address in its block that a call received.
+
+    Addresses are relative to the block; the last one is its end.
+    """
+    import numpy as np
+
+    blocks = used.blocks
+    begin = blocks.address.astype(np.int64)
+    start = used.address.astype(np.int64) - begin[used.block]
+    block = np.append(used.block, np.arange(len(blocks)))
+    start = np.append(start, blocks.size)
+    order = np.lexsort((start, block))
+    block, start = block[order], start[order]
+    differs = np.append((block[1:] != block[:-1]) | (start[1:] != start[:-1]), True)
+    last = np.flatnonzero(differs)
+    # The end of each run of equal addresses, and the address behind it.
+    run = np.searchsorted(last, np.arange(len(order)))
+    behind = np.append(start[1:], 0)[last[run]]
+    found = np.empty(len(order), np.int64)
+    found[order] = behind
+    return found[: len(used.block)]

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.hazards.fix import shown_stream
 from gpuviz.hazards.hazards import unknown
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -11,13 +12,13 @@ if TYPE_CHECKING:
     from gpuviz.hazards.hazard import Hazard, HazardOperation
     from gpuviz.recording.recording import Recording
 
-NOTHING_FOUND = "No operations on the same memory were found that nothing orders."
+NOTHING_FOUND = "No unordered operations on the same memory were found."
 _TITLES = {
     "RAW": "read without waiting for the write",
-    "WAR": "written without waiting for the read",
-    "WAW": "written twice in no order",
-    "reuse": "memory reused while it was still in use",
-    "use_after_free": "memory freed while it was still in use",
+    "WAR": "overwritten without waiting for the read",
+    "WAW": "written twice without an order",
+    "reuse": "memory reused while it may still be in use",
+    "use_after_free": "memory freed while it may still be in use",
     "use_before_alloc": "memory used before its allocation",
 }
 
@@ -36,7 +37,7 @@ def title(hazard: "Hazard") -> str:
     pairs = format_counted(hazard.count, "pair", "pairs")
     seen = "showed in this run" if hazard.showed else "did not show in this run"
     if hazard.tier == "latent":
-        seen = "harmful once the memory is handed out again"
+        seen = "harmful once the memory is reused"
     what = f"{hazard.kind}, {hazard.tier}: {_TITLES[hazard.kind]}"
     return f"{what} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
 
@@ -52,8 +53,10 @@ def _lines(number: int, hazard: "Hazard") -> "Iterator[str]":
 
 
 def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
-    yield (
-        f'   {place} {operation.name} {operation.mode} it on "{operation.stream}", {operation.site}'
-    )
+    stream = shown_stream(operation.stream)
+    what = f"{operation.name} {operation.mode} it on {stream}"
+    if operation.mode == "frees":
+        what = f"the program frees it, which was allocated on {stream}"
+    yield f"   {place} {what}, {operation.site}"
     if operation.source:
         yield f"          {operation.source}"

@@ -21,6 +21,9 @@ _KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
 # gpuviz's own commands run the user's program; the demo's workloads count as the user's.
 _COMMANDS = ("gpuviz", "commands")
 _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
+# Lines recorded before and after each line of the user, and most characters of each.
+_AROUND = 8
+_LONGEST_LINE = 200
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType | None, int]]
@@ -49,6 +52,8 @@ class FrameRow(TypedDict):
     source: str
     installed: int
     assigned: str
+    context: str
+    context_line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,14 @@ class _Code:
                 source="",
                 installed=1,
                 assigned="",
+                context="",
+                context_line=0,
             )
         line = _line(self.code, instruction)
         source = linecache.getline(self.code.co_filename, line).strip()
         name = "<module>" if self.is_module else self.code.co_qualname
+        installed = is_installed(self.filename)
+        first, context = (0, "") if installed else _context(self.code.co_filename, line)
         return FrameRow(
             id=frame_id,
             name=as_unicode(name),
@@ -86,8 +95,10 @@ class _Code:
             line=line,
             cell=self.cell,
             source=as_unicode(source),
-            installed=int(is_installed(self.filename)),
+            installed=int(installed),
             assigned=as_unicode(assigned_names(source)),
+            context=as_unicode(context),
+            context_line=first,
         )
 
 
@@ -265,6 +276,17 @@ def _cell_of(filename: str) -> int:
         return int(names[filename])
     terminal_cell = _IPYTHON_INPUT.match(filename)
     return int(terminal_cell[1]) if terminal_cell else 0
+
+
+def _context(filename: str, line: int) -> tuple[int, str]:
+    """Return the number of the first line around a line, and their text; 0 and "" if unknown."""
+    lines = linecache.getlines(filename)
+    if not 1 <= line <= len(lines):
+        return 0, ""
+    first = max(line - _AROUND, 1)
+    around = (text.rstrip() for text in lines[first - 1 : line + _AROUND])
+    shown = (f"{each[:_LONGEST_LINE]}…" if len(each) > _LONGEST_LINE else each for each in around)
+    return first, "\n".join(shown)
 
 
 def _line(code: CodeType, instruction: int) -> int:

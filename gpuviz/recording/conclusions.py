@@ -31,6 +31,8 @@ _MARK = b"gpuviz_concluded_from"
 # Far more than any recording leads to.
 _MOST_BYTES = 16 << 20
 _RULE = re.compile(r"R\d{2}")
+# Columns that nothing is concluded from.
+_UNUSED = (("frames", "context"), ("frames", "context_line"))
 _NULLABLE = {
     ("what_if", column)
     for column in (
@@ -248,7 +250,8 @@ def _origin(recording: "Recording") -> bytes:
 def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
     """Yield the row count of a table, the sum of each column of numbers, and the length of texts.
 
-    Columns of repeated texts and of lists are not included.
+    Columns of repeated texts and of lists are not included, and those that nothing is concluded
+    from.
     """
     import numpy as np
     import pyarrow as pa
@@ -258,6 +261,8 @@ def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
 
     yield table.num_rows
     for field in tables.schemas()[name]:
+        if (name, field.name) in _UNUSED:
+            continue
         column = table[field.name]
         if (name, field.name) in tables.DICTIONARIES:
             words = tables.DICTIONARIES[name, field.name]

@@ -334,7 +334,7 @@ class Recording:
         return Findings(found)
 
     def hazards(self) -> "tuple[Hazard, ...]":
-        """Return pairs of operations on the same memory that nothing orders, with the fix.
+        """Return unordered operations on the same memory that conflict, with the fix.
 
         Those that showed in this run come first. Nothing is returned about a recording that lacks
         the blocks that launches touch or the order of its operations; ``gpuviz hazards`` prints

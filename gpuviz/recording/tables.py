@@ -90,6 +90,8 @@ ACTIVITY_TABLES = (
 DEFAULTS = {
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
+    ("frames", "context"): "",
+    ("frames", "context_line"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
@@ -180,7 +182,9 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
-      names that the line assigns to, empty if it does not or if ``source`` is empty.
+      names that the line assigns to, empty if it does not or if ``source`` is empty. ``context`` is
+      the text of the lines around it, one below the other from line ``context_line``; empty if
+      unknown, and for installed files.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
@@ -244,6 +248,8 @@ _COLUMNS = {
         "source": "text",
         "installed": "uint8",
         "assigned": "text",
+        "context": "utf8",
+        "context_line": "int32",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
     "clock_snapshots": {

@@ -27,6 +27,7 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
     functions: dict[tuple[str, str], int] = {}
     files: dict[str, int] = {}
     for row in rows:
+        row["context"], row["context_line"] = "", 0
         if not row["filename"]:
             # The number of frames that were left out.
             row["name"] = row["name"] if _LEFT_OUT.fullmatch(row["name"]) else "unknown function"

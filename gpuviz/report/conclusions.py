@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
@@ -49,6 +50,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {figures}
 </ul>
 {_first(shown)}
+{iterations_panel(recording, summary.device)}
 {panel("Findings", every, slug="findings", count=len(shown))}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
@@ -77,6 +79,7 @@ def _headline(recording: "Recording", summary: DeviceSummary) -> "Iterator[_Figu
     if recording.tables["memory_events"].num_rows:
         yield from _memory(recording, summary)
     yield from _time(recording, summary.device)
+    yield from _iterations(recording, summary.device)
     yield _Figure("Dropped", format_count(recording.dropped), "", 'data-tab="environment"')
 
 
@@ -108,6 +111,15 @@ def _time(recording: "Recording", device: int) -> "Iterator[_Figure]":
         if has_calls(recording):
             blocked = format_duration(host_blocked_ns(recording, device))
             yield _Figure("Host blocked", blocked, "", 'data-tab="waits"')
+
+
+def _iterations(recording: "Recording", device: int) -> "Iterator[_Figure]":
+    table = recording.iterations(device)
+    if table.num_rows:
+        middle = median_iteration(table)
+        detail = f"\u00d7 {format_duration(middle['duration_ns'])}"
+        link = _show((middle["start"], middle["end"]))
+        yield _Figure("Iterations", format_count(table.num_rows), detail, link)
 
 
 def _longest_gap(recording: "Recording", device: int) -> tuple[int, int] | None:

@@ -64,7 +64,8 @@ def program(launches: int, blocks: int) -> tuple[Columns, Columns, Columns]:
         "block": accessed.ravel(),
         "mode": np.tile(np.array([3, 0, 0, 1], np.uint8), launches),
         "start": np.zeros(count, np.uint64),
-        "stop": np.where(np.arange(count) % 2 == 0, BYTES, 0).astype(np.uint64),
+        "stop": np.full(count, BYTES, np.uint64),
+        "is_exact": (np.arange(count) % 2 == 0).astype(np.uint8),
     }
     sizes = np.full(len(address), BYTES, np.uint64)
     pinned = np.zeros(len(address), np.uint8)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 import gpuviz
 from gpuviz.recording.recording import Recording, load
@@ -247,3 +247,25 @@ def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, re
 
     text = page.locator("[data-level=used]").inner_text()
     assert " ".join(text.split()) == "0 B 0 B sampled at 50 µs"
+
+
+def test_a_click_in_the_row_of_iterations_shows_one(page, tmp_path):
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    open_report(page, recording, tmp_path)
+    rows = recording.iterations().to_pylist()
+    middle = (rows[4]["start"] + rows[4]["end"]) / 2 / recording.duration_ns
+
+    row = page.get_by_label("Iterations. A click shows and measures one.")
+    row.click(position={"x": on_time_axis(row, middle), "y": 9})
+    measured = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+    page.get_by_role("tab", name="Iterations 24").click()
+    page.locator("[data-panel=iterations]").get_by_role("button", name="7", exact=True).click()
+    again = page.locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+
+    for shown, row in ((measured, rows[4]), (again, rows[6])):
+        assert shown == {"fromNs": str(row["start"]), "toNs": str(row["end"])}
+
+
+def on_time_axis(plot: Locator, share: float) -> float:
+    """Return how far from the left of a chart a share of the recording is."""
+    return 112 + share * (plot.bounding_box()["width"] - 112 - 16)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from playwright.sync_api import Page
@@ -342,6 +343,59 @@ def test_a_line_opens_the_source_around_it_with_the_figures_of_its_lines(page, t
     assert in_view
     assert place.endswith(f":{number})")
     assert len(cells(page, "lines")) == recorded.lines().num_rows
+
+
+def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, tmp_path):
+    whole = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+    text = [f"line {number}" for number in range(200)]
+    frames = [
+        {
+            **row,
+            "context": "\n".join(text[row["line"] - 8 : row["line"] + 9]),
+            "context_line": first,
+        }
+        for row in whole.table("frames").to_pylist()
+        for first in [row["line"] - 8]
+    ]
+    known = whole.table("frames").schema
+    recorded = Recording(
+        {**whole.tables, "frames": pa.Table.from_pylist(frames, schema=known)}, whole.manifest
+    )
+    open_tables(page, recorded, tmp_path)
+    kernel, *_ = recorded.kernels().to_pylist()
+    number = int(kernel["site"].split(":")[-1][:-1])
+
+    open_tab(page, "kernels").locator(".gpuviz-link").first.click()
+    around = page.locator(".gpuviz-selected__around tbody tr")
+    page.wait_for_function(
+        "document.querySelectorAll('.gpuviz-selected__around tr:first-child td').length > 2"
+    )
+    shown = around.evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.dataset.sort))")
+
+    lines = {
+        int(row["site"].split(":")[-1][:-1]): row
+        for row in recorded.lines().to_pylist()
+        if "image_pipeline.py" in row["site"]
+    }
+    figures = ("live_bytes", "kernel_ns", "wait_ns")
+    near = range(number - 4, number + 5)
+    used = [name for name in figures if any(lines[each][name] for each in near if each in lines)]
+    assert shown == [
+        [str(each), *(str(lines[each][name] if each in lines else 0) for name in used), text[each]]
+        for each in near
+    ]
+
+
+def test_without_source_text_the_selection_and_the_lines_say_so(page, tmp_path):
+    recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
+    path = recorded.report(tmp_path / "run.html", redact=True)
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+
+    open_tab(page, "lines").locator("tbody .gpuviz-link").first.click()
+
+    assert "no source text" in page.locator(".gpuviz-source").inner_text()
+    assert page.locator(".gpuviz-source tbody tr").count() == 0
 
 
 def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unknown(page, tmp_path):

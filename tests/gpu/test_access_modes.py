@@ -41,9 +41,10 @@ def test_most_blocks_that_launches_touch_have_a_known_mode(name):
 def cp():
     import cupy
 
+    before = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(gpuviz.malloc)
     yield cupy
-    cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+    cupy.cuda.set_allocator(before)
 
 
 def test_what_is_only_read_stays_and_what_is_new_is_written_first(cp):

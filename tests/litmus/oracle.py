@@ -60,6 +60,17 @@ class Accessed:
 
 
 @dataclass
+class Doubt:
+    """A conflict whose first operation waits for a value that may be written after the second."""
+
+    key: tuple[str, ...]
+    byte: int
+    is_required: bool
+    first: int
+    second: int
+
+
+@dataclass
 class Event:
     """What an event holds: actions of the program, or of a capture."""
 
@@ -144,7 +155,8 @@ class Oracle:
         self.captures: dict[str, Capture] = {}
         self.accesses: list[Accessed] = []
         self.written: dict[str, list[int]] = defaultdict(list)
-        self.early_waits: dict[str, list[Stream]] = defaultdict(list)
+        self.early_waits: dict[str, list[tuple[Stream, int]]] = defaultdict(list)
+        self.doubts: list[Doubt] = []
         self.layout = Layout()
         self.required: dict[tuple[str, ...], set[int]] = defaultdict(set)
         self.possible: dict[tuple[str, ...], set[int]] = defaultdict(set)
@@ -158,6 +170,8 @@ class Oracle:
 
     def verdict(self) -> tuple[list[Hazard], list[Hazard]]:
         """Return what must be reported, and what may be."""
+        for doubt in self.doubts:
+            self.add(doubt.key, doubt.byte, is_required=doubt.is_required)
         return _hazards(self.required), _hazards(self.possible)
 
     def add(self, key: tuple[str, ...], byte: int, *, is_required: bool = True) -> None:
@@ -274,8 +288,18 @@ class Oracle:
 
     def write_value(self, o: Operation) -> None:
         self.written[o.address].append(self.act(o, self.streams[o.stream]))
-        for stream in self.early_waits[o.address]:
-            stream.waits |= self.actions.upto(self.written[o.address])
+        written = self.actions.upto(self.written[o.address])
+        for stream, wait in self.early_waits.pop(o.address, []):
+            stream.waits |= written
+            self.doubts = [
+                doubt
+                for doubt in self.doubts
+                if not (
+                    doubt.first in stream.actions
+                    and doubt.first > wait
+                    and written >> doubt.second & 1
+                )
+            ]
 
     def wait_value(self, o: Operation) -> None:
         stream = self.streams[o.stream]
@@ -283,7 +307,7 @@ class Oracle:
         written = self.actions.upto(self.written[o.address])
         if not self.written[o.address]:
             written = (1 << action) - 1
-            self.early_waits[o.address].append(stream)
+            self.early_waits[o.address].append((stream, action))
         self.actions.before[action] |= written
 
     # Accesses.
@@ -324,7 +348,8 @@ class Oracle:
         else:
             action = self.act(operation, self.streams[where], programmatic=programmatic)
             before, past = self.actions.before[action], self.accesses
-        self.compare(operation, accesses, before, past, is_real=capture is None)
+        known = None if capture else action
+        self.compare(operation, accesses, before, past, known, is_real=capture is None)
         past.extend(Accessed(operation.id, action, where, *each) for each in accesses)
 
     def node(self, capture: Capture, name: str, *, programmatic: bool = False) -> int:
@@ -340,12 +365,13 @@ class Oracle:
         stream.actions.append(action)
         return action
 
-    def compare(
+    def compare(  # noqa: PLR0913 - an operation, and what it is compared with
         self,
         operation: Operation,
         accesses: list[tuple[Block, dict[int, ByteAccess]]],
         before: int,
         past: list[Accessed],
+        action: int | None,
         *,
         is_real: bool,
     ) -> None:
@@ -364,9 +390,18 @@ class Oracle:
                     tier = "certain" if _is_known(a) and _is_known(b) else "probable"
                     key = (kind, first.id, operation.id, block.name, tier)
                     is_required = not _is_superseded(first, byte, past[number + 1 :])
-                    self.add(key, byte - block.address, is_required=is_required)
+                    at = byte - block.address
+                    if action is not None and self.waits_early(first.action):
+                        self.doubts.append(Doubt(key, at, is_required, first.action, action))
+                    else:
+                        self.add(key, at, is_required=is_required)
             if is_real:
                 self.check_lifetime(operation, block, of_bytes, before)
+
+    def waits_early(self, action: int) -> bool:
+        """Return whether an action runs after a value that was not written before the wait."""
+        waits = (each for of_address in self.early_waits.values() for each in of_address)
+        return any(action in stream.actions and action > wait for stream, wait in waits)
 
     def check_lifetime(
         self, operation: Operation, block: Block, of_bytes: Iterable[int], before: int
@@ -414,7 +449,7 @@ class Oracle:
     def host_access(self, o: Operation) -> None:
         accesses = list(self.by_block(o.accesses()))
         known = self.host[self.thread(o)]
-        self.compare(o, accesses, known, self.accesses, is_real=True)
+        self.compare(o, accesses, known, self.accesses, None, is_real=True)
         action = self.actions.add(known)
         self.host[self.thread(o)] |= 1 << action
         where = f"host {self.thread(o)}"
@@ -525,7 +560,7 @@ class Oracle:
         action = self.act(o, stream)
         self.actions.before[action] |= self.actions.upto(graph.launches)
         before = self.actions.before[action]
-        self.compare(o, graph.accesses, before, self.accesses, is_real=True)
+        self.compare(o, graph.accesses, before, self.accesses, action, is_real=True)
         for block, of_bytes in graph.accesses:
             self.check_owner(o, block, of_bytes)
         graph.launches.append(action)

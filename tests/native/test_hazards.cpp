@@ -10,6 +10,7 @@
 
 #include "check.hpp"
 #include "hazards/engine.hpp"
+#include "hazards/recorded_operations.hpp"
 
 namespace {
 
@@ -226,9 +227,61 @@ void streams_and_blocks_are_reused_once_the_host_knows_their_end() {
     CHECK_EQUAL(engine.take().size(), 0U);
 }
 
+// Numbers below a bound; in one of a few columns, some are not.
+template <typename Value>
+std::vector<Value> any(std::mt19937_64& random, std::size_t count, std::uint64_t bound) {
+    std::vector<Value> values;
+    const bool is_wild = random() % 32 == 0;
+    for (std::size_t each = 0; each < count; ++each) {
+        const bool is_any = is_wild && random() % 8 == 0;
+        values.push_back(static_cast<Value>(is_any ? random() : random() % bound));
+    }
+    return values;
+}
+
+void recordings_of_any_content_are_judged_or_rejected() {
+    std::mt19937_64 random(7);
+    std::size_t judged = 0;
+    for (int round = 0; round < 2000; ++round) {
+        constexpr std::size_t rows = 40, touches = 80, count = 6;
+        auto code = any<std::uint8_t>(random, rows, 14);
+        if (round % 4 > 0) {
+            std::replace(code.begin(), code.end(), std::uint8_t(Code::destroy_stream),
+                         std::uint8_t(Code::allocate));
+        }
+        std::fill_n(code.begin(), 2, std::uint8_t(Code::create_stream));
+        auto stream = any<std::uint32_t>(random, rows, 3);
+        stream[0] = 1;
+        stream[1] = 2;
+        const auto object = any<std::uint32_t>(random, rows, count);
+        const auto accesses = any<std::uint32_t>(random, rows, 3);
+        const auto block = any<std::uint32_t>(random, touches, count);
+        const auto mode = any<std::uint8_t>(random, touches, 4);
+        const auto start = any<std::uint64_t>(random, touches, 64);
+        const auto stop = any<std::uint64_t>(random, touches, 96);
+        const auto is_exact = any<std::uint8_t>(random, touches, 2);
+        const auto address = any<std::uint64_t>(random, count, 128);
+        const auto bytes = any<std::uint64_t>(random, count, 96);
+        const auto is_pinned = any<std::uint8_t>(random, count, 2);
+        try {
+            const RecordedHazards found =
+                hazards_of({code, stream, object, accesses}, {block, mode, start, stop, is_exact},
+                           {address, bytes, is_pinned});
+            for (const std::int64_t each : found.block) {
+                CHECK_EQUAL(each >= 0 && each < std::int64_t(count), true);
+            }
+            ++judged;
+        } catch (const std::invalid_argument&) {
+            continue;
+        }
+    }
+    CHECK_EQUAL(judged > 100, true);
+}
+
 }  // namespace
 
 int main() {
     random_programs_end_well();
+    recordings_of_any_content_are_judged_or_rejected();
     streams_and_blocks_are_reused_once_the_host_knows_their_end();
 }

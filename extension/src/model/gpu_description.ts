@@ -269,7 +269,7 @@ const CAUSE_TEXTS: Readonly<Record<(typeof IDLE_CAUSES)[number], string>> = {
 
 /** What an idle gap says of its main cause in the drawing. */
 const SHORT_CAUSES: typeof CAUSE_TEXTS = {
-  host: "host",
+  host: "host late",
   dependency: "waits for a stream",
   synchronization: "host waits",
   allocation: "allocation",
@@ -283,6 +283,15 @@ function causesOf(causes: IdleTimes): (keyof IdleTimes)[] {
   return IDLE_CAUSES.filter((cause) => causes[cause] > 0).toSorted(
     (left, right) => causes[right] - causes[left],
   );
+}
+
+/** The causes of idle time in one line, the largest part first. */
+export function idleText(causes: IdleTimes): string {
+  return causesOf(causes)
+    .map(
+      (cause) => `${formatDuration(causes[cause])} ${SHORT_CAUSES[cause] || "no identified cause"}`,
+    )
+    .join(", ");
 }
 
 /** A line for each cause of idle time, the largest part first. */

@@ -11,6 +11,8 @@ function frame(name: string, filename = "train.py"): Frame {
     line: 1,
     source: "",
     assigned: "",
+    context: "",
+    contextLine: 0,
     isInstalled: filename.includes("packages"),
   };
 }

@@ -8,6 +8,9 @@ export interface Frame {
   readonly source: string;
   /** What its line assigns to, as `labels, found`; empty where that is unknown. */
   readonly assigned: string;
+  /** The text of the lines around it from `contextLine` on; empty where it is unknown. */
+  readonly context: string;
+  readonly contextLine: number;
   /** Whether its file belongs to Python or to an installed package. */
   readonly isInstalled: boolean;
 }
@@ -31,6 +34,8 @@ const UNKNOWN_FRAME: Frame = {
   line: 0,
   source: "",
   assigned: "",
+  context: "",
+  contextLine: 0,
   isInstalled: false,
 };
 
@@ -38,7 +43,6 @@ const UNKNOWN_FRAME: Frame = {
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
   readonly #stacks = new Map<number, Stack>();
-  readonly #sources = new Map<string, Map<number, string>>();
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
   append(table: ArrowTable): void {
@@ -60,6 +64,8 @@ export class Stacks {
     const lines = table.numbers("line");
     const sources = table.texts("source");
     const assigned = table.has("assigned") ? table.texts("assigned") : undefined;
+    const contexts = table.has("context") ? table.texts("context") : undefined;
+    const contextLines = contexts && table.numbers("context_line");
     const installed = table.has("installed") ? table.numbers("installed") : undefined;
     table.numbers("id").forEach((id, row) => {
       this.#frames.set(id, {
@@ -68,6 +74,8 @@ export class Stacks {
         line: Math.max(lines[row] ?? 0, 0),
         source: sources[row] ?? "",
         assigned: assigned?.[row] ?? "",
+        context: contexts?.[row] ?? "",
+        contextLine: contextLines?.[row] ?? 0,
         isInstalled: (installed?.[row] ?? 0) !== 0,
       });
     });
@@ -75,10 +83,12 @@ export class Stacks {
 
   /** The text of the lines of a file that the recording has, by line number, ascending. */
   sourceOf(filename: string): ReadonlyMap<number, string> {
-    const lines = new Map(this.#sources.get(filename));
-    for (const frame of this.#frames.values()) {
-      if (frame.filename === filename && frame.source !== "" && !lines.has(frame.line)) {
-        lines.set(frame.line, frame.source);
+    const lines = new Map<number, string>();
+    for (const { filename: file, line, source, context, contextLine } of this.#frames.values()) {
+      if (file === filename && source !== "") {
+        const around = context === "" ? [source] : context.split("\n");
+        const first = context === "" ? line : contextLine;
+        around.forEach((text, row) => lines.set(first + row, text));
       }
     }
     return new Map([...lines].sort(([left], [right]) => left - right));

@@ -110,3 +110,11 @@ export function line(
   context.lineTo(toX, toY);
   context.stroke();
 }
+
+/** The name of a row, left of it. */
+export function drawTitle({ context, area, theme }: Drawing, title: string, y: number): void {
+  context.fillStyle = theme.muted;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText(title, area.left - 8, y);
+}

@@ -1,7 +1,5 @@
 import { toPixel, type Scale } from "../base/scale.ts";
-import { Divisions } from "../model/divisions.ts";
-import type { GpuDescriptions } from "../model/gpu_description.ts";
-import type { Ranges } from "../model/ranges.ts";
+import type { SpanRow } from "../model/span_row.ts";
 import { line } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { Drawing } from "./plot.ts";
@@ -10,15 +8,21 @@ const NARROWEST_PX = 5;
 const NARROWEST_NAMED_PX = 30;
 const TINT = 0.07;
 const PADDING_PX = 4;
+/** Between the parts of a name, of which the last ones are left out where there is no room. */
+export const SEPARATOR = " · ";
 
-/** The cells or ranges that a recording is divided by, through a chart. */
+/** The cells, ranges or iterations that a recording is divided by, through a chart. */
 export class Bands {
-  readonly divisions: Divisions;
-  readonly #describe: GpuDescriptions;
+  readonly #rowOf: () => SpanRow | undefined;
+  readonly #nameOf: (row: SpanRow, span: number) => string;
 
-  constructor(ranges: Ranges, describe: GpuDescriptions) {
-    this.divisions = new Divisions(ranges);
-    this.#describe = describe;
+  constructor(rowOf: () => SpanRow | undefined, nameOf: (row: SpanRow, span: number) => string) {
+    this.#rowOf = rowOf;
+    this.#nameOf = nameOf;
+  }
+
+  get row(): SpanRow | undefined {
+    return this.#rowOf();
   }
 
   /** A tint behind what is drawn. */
@@ -57,10 +61,14 @@ export class Bands {
     context.textAlign = "left";
     context.textBaseline = "top";
     for (const { fromPx, toPx, span } of this.#wide(drawing, time)) {
-      const { row } = this.divisions;
+      const { row } = this;
       if (row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {
-        const name = this.#describe.shortName(row, span);
-        const text = cutText(context, name, toPx - fromPx - 2 * PADDING_PX);
+        const widthPx = toPx - fromPx - 2 * PADDING_PX;
+        const parts = this.#nameOf(row, span).split(SEPARATOR);
+        while (parts.length > 1 && context.measureText(parts.join(SEPARATOR)).width > widthPx) {
+          parts.pop();
+        }
+        const text = cutText(context, parts.join(SEPARATOR), widthPx);
         context.fillStyle = theme.text;
         context.fillText(text, fromPx + PADDING_PX, area.top + 3);
       }
@@ -70,7 +78,7 @@ export class Bands {
 
   /** Those wide enough to be told apart, cut where the plot ends. */
   #wide({ area }: Drawing, time: Scale): { fromPx: number; toPx: number; span: number }[] {
-    const { row } = this.divisions;
+    const { row } = this;
     if (row === undefined) {
       return [];
     }

@@ -9,6 +9,7 @@ import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
 import type { Window } from "../model/gpu_rows.ts";
 import { lineRows, type LineRow } from "../model/line_rows.ts";
+import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
@@ -31,13 +32,13 @@ class Derived {
   readonly links: Links;
   readonly describe: Descriptions;
   readonly describeGpu: GpuDescriptions;
-  readonly bands: Bands;
+  readonly divisions: Divisions;
 
   constructor({ timeline, gpu, stacks, names }: DeviceContents) {
     this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
-    this.bands = new Bands(gpu.ranges, this.describeGpu);
+    this.divisions = new Divisions(gpu.ranges);
   }
 }
 
@@ -53,6 +54,11 @@ export class ChartContext implements RelatedContents {
   readonly shownLevels = new Signal<ReadonlySet<ShownLevel>>(new Set(["active"]));
   #marks: readonly Mark[] | undefined;
   #lines: (readonly [window: Window, rows: readonly LineRow[]])[] = [];
+  /** Notebook cells, or the outermost ranges. */
+  readonly bands = new Bands(
+    () => this.#derived.divisions.row,
+    (row, span) => this.describeGpu.shortName(row, span),
+  );
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
@@ -76,7 +82,7 @@ export class ChartContext implements RelatedContents {
   /** Shows contents that begin with those shown so far. */
   update(contents: DeviceContents): void {
     if (contents === this.#contents) {
-      this.bands.divisions.extend();
+      this.#derived.divisions.extend();
     } else {
       this.#contents = contents;
       this.#derived = new Derived(contents);
@@ -128,10 +134,6 @@ export class ChartContext implements RelatedContents {
 
   get describeGpu(): GpuDescriptions {
     return this.#derived.describeGpu;
-  }
-
-  get bands(): Bands {
-    return this.#derived.bands;
   }
 
   get marks(): readonly Mark[] {

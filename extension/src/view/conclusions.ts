@@ -1,8 +1,6 @@
 import type { Scope } from "../base/scope.ts";
 import type { DeviceView } from "./device_view.ts";
-
-/** Of a window, what is shown before and after it. */
-const AROUND = 0.1;
+import { iterationsRow } from "./iterations_row.ts";
 
 /**
  * Moves sections that Python wrote into the drawer, and lets the headline and the findings lead to
@@ -24,6 +22,10 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       drawer.open(panel);
     }
   }
+  const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
+  if (list !== undefined) {
+    iterationsRow(scope, view.panes.root, view.chart, list);
+  }
   for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
@@ -34,11 +36,7 @@ function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
   const { show, tab, number } = link.dataset;
   if (show !== undefined) {
     const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
-    const { selection } = chart;
-    const aroundNs = AROUND * (toNs - fromNs);
-    selection.window.show(fromNs - aroundNs, toNs + aroundNs);
-    selection.selected.value = undefined;
-    selection.measured.value = { fromNs, toNs };
+    chart.selection.showMeasured({ fromNs, toNs });
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {

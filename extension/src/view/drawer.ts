@@ -9,6 +9,7 @@ const ORDER = [
   "moment",
   "lines",
   "call-stacks",
+  "iterations",
   "kernels",
   "copies",
   "waits",

@@ -1,5 +1,6 @@
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
+import { idleText } from "../model/gpu_description.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
@@ -26,7 +27,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
-        ...valuesOf(found).map(([name, value]) => {
+        ...[...valuesOf(found), ...idleIn(found, chart)].map(([name, value]) => {
           const entry = element("div", "");
           entry.append(element("dt", "", name), element("dd", "", value));
           return entry;
@@ -37,7 +38,16 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   scope.follow(show, measured);
 }
 
-function valuesOf(found: Measurement): (readonly [name: string, value: string])[] {
+type Values = (readonly [name: string, value: string])[];
+
+/** Why nothing ran on the device. */
+function idleIn({ fromNs, toNs }: Measurement, chart: ChartContext): Values {
+  const causes = chart.idleOf()?.causesIn(fromNs, toNs);
+  const text = causes === undefined ? "" : idleText(causes);
+  return text === "" ? [] : [["GPU idle", text]];
+}
+
+function valuesOf(found: Measurement): Values {
   const { busy, fromNs, toNs } = found;
   const length = Math.max(toNs - fromNs, 1);
   const memory = [

@@ -2,7 +2,7 @@ import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
-import { scaleAcross } from "./axes.ts";
+import { drawTitle, scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { Plot, type Drawing } from "./plot.ts";
 import { TIME_MARGINS_PX } from "./time_plot.ts";
@@ -40,13 +40,6 @@ export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext):
 function drawGround({ context, area, theme }: Drawing): void {
   context.fillStyle = theme.ground;
   context.fillRect(area.left, area.top, area.width, area.height);
-}
-
-function drawTitle({ context, area, theme }: Drawing, title: string, y: number): void {
-  context.fillStyle = theme.muted;
-  context.textAlign = "right";
-  context.textBaseline = "middle";
-  context.fillText(title, area.left - 8, y);
 }
 
 function drawMemory(drawing: Drawing, { timeline }: ChartContext, time: Scale): void {

@@ -30,7 +30,7 @@ export function ruler(scope: Scope, parent: HTMLElement, chart: ChartContext): v
     },
   );
   const fit = (): void => {
-    plot.setHeight(chart.bands.divisions.row === undefined ? ROW_PX : 2 * ROW_PX);
+    plot.setHeight(chart.bands.row === undefined ? ROW_PX : 2 * ROW_PX);
     plot.redraw();
   };
   scope.watch(fit, chart.revision);

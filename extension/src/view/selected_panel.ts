@@ -1,12 +1,16 @@
 import { formatCount } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
+import { originOf } from "../model/blocks.ts";
 import { relatedTo, type Related } from "../model/related.ts";
+import { isActivity, SpanKind } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
+import { sourceView } from "./source_view.ts";
 
 const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
 const AROUND = 3;
+const LINES_AROUND = 4;
 
 /** Describes what is selected, with a table of related items; returns the element. */
 export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): HTMLElement {
@@ -19,7 +23,7 @@ export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     panel.replaceChildren(
       ...(selected === undefined
         ? [element("p", "gpuviz-selected__nothing", NOTHING)]
-        : storyOf(selected, chart, shown)),
+        : describe(selected, chart, shown)),
     );
     if (hadFocus) {
       panel.focus({ preventScroll: true });
@@ -28,7 +32,7 @@ export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   return panel;
 }
 
-function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
+function describe(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
   const [title = "", ...lines] = linesAbout(selected, chart);
   const head = element("div", "gpuviz-controls");
   const act = (label: string, hint: string, action: () => void): void => {
@@ -47,7 +51,8 @@ function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLEle
   return [
     element("h4", "gpuviz-selected__title", title),
     head,
-    ...storyLines(lines),
+    storyOf(lines),
+    ...sourceOf(selected, chart, scope),
     ...(related === undefined ? [] : relatedTable(related, chart, scope)),
   ];
 }
@@ -55,7 +60,7 @@ function storyOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLEle
 const FACT = /^([a-z][a-z ]+): (.+)$/;
 
 /** Facts as terms and values, all else as it is. */
-function storyLines(lines: readonly string[]): HTMLElement[] {
+function storyOf(lines: readonly string[]): HTMLElement {
   const facts = element("dl", "gpuviz-selected__facts");
   const rest: string[] = [];
   let fact: HTMLElement | undefined;
@@ -74,7 +79,36 @@ function storyLines(lines: readonly string[]): HTMLElement[] {
   const story = element("div", "gpuviz-selected__story");
   story.append(...(facts.childElementCount > 0 ? [facts] : []));
   story.append(element("p", "gpuviz-selected__lines", rest.join("\n")));
-  return [story];
+  return story;
+}
+
+/** The source around the line that allocated, launched or called; empty where it is unknown. */
+function sourceOf(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
+  const frame = chart.stacks.userFrameOf(stackOf(selected, chart));
+  if (frame === undefined || frame.source === "") {
+    return [];
+  }
+  const place = element("div", "gpuviz-selected__around");
+  const show = sourceView(scope, place, chart, frame, LINES_AROUND);
+  show([]);
+  // The figures of a large recording take longer than a frame.
+  const later = window.setTimeout(() => show(chart.linesIn(undefined)));
+  scope.defer(() => window.clearTimeout(later));
+  return [place];
+}
+
+function stackOf(selected: Selected, { timeline, gpu }: ChartContext): number {
+  if (selected.kind === "block") {
+    return timeline.events.stack[originOf(timeline.blocks, selected.block)] ?? 0;
+  }
+  const { activities, apiCalls, synchronizations } = gpu;
+  const { spanKind, row } =
+    selected.kind === "gap" ? { spanKind: SpanKind.kernel, row: selected.gap.next } : selected;
+  const caused = isActivity(spanKind) ? activities : synchronizations;
+  const isCaused = caused === activities || spanKind === SpanKind.wait;
+  const correlation = isCaused ? (caused.correlation[row] ?? 0) : 0;
+  const call = spanKind === SpanKind.call ? row : apiCalls.byCorrelation.first(correlation);
+  return apiCalls.stack[call] ?? 0;
 }
 
 export function linesAbout(selected: Selected, chart: ChartContext): string[] {

@@ -3,6 +3,9 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "../model/selected.ts";
 import { TimeWindow, type TimeRange } from "./time_window.ts";
 
+/** Of a window, what is shown before and after it. */
+const AROUND = 0.1;
+
 /** What the charts of one device have in common: the time shown, the cursor, what is selected. */
 export class Selection {
   readonly window: TimeWindow;
@@ -62,6 +65,14 @@ export class Selection {
     const { value: selected } = this.selected;
     const { fromNs, toNs } = selected === undefined ? this.window.range.value : timesOf(selected);
     this.measured.value = { fromNs: Math.round(fromNs), toNs: Math.round(toNs) };
+  }
+
+  /** Measures a window, and shows it with a little of what is before and after it. */
+  showMeasured(window: TimeRange): void {
+    const aroundNs = AROUND * (window.toNs - window.fromNs);
+    this.window.show(window.fromNs - aroundNs, window.toNs + aroundNs);
+    this.selected.value = undefined;
+    this.measured.value = window;
   }
 
   /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */

@@ -49,11 +49,13 @@ interface SourceLine {
   readonly sums: LineSums;
 }
 
+const SHORT: readonly string[] = ["liveBytes", "kernelNs", "waitNs"];
+
 /**
  * The source around a line, with what each line costs to the left of it.
  *
- * Shows `around` lines before and after, or all that the recording has of the file. Returns a
- * function that takes the lines' figures.
+ * Shows all that the recording has of the file, or only so many lines `around` it with the main
+ * figures. Returns a function that takes the lines' figures.
  */
 export function sourceView(
   scope: Scope,
@@ -62,27 +64,31 @@ export function sourceView(
   { filename, line }: Frame,
   around = Infinity,
 ): (rows: readonly LineRow[]) => void {
+  const isWhole = around === Infinity;
+  const figures = FIGURES.filter(([name]) => isWhole || SHORT.includes(name));
   const shown = new Signal("");
   const place = element("div", "gpuviz-source");
   scope.append(parent, place);
   let show: (lines: readonly SourceLine[]) => void = () => undefined;
-  scope.follow((shownNow) => {
+  scope.follow((table) => {
     const names = shown.value.split(" ");
-    show = sourceTable(
-      shownNow,
-      place,
-      chart,
-      FIGURES.filter(([name]) => names.includes(name)),
-      line,
-    );
+    const used = figures.filter(([name]) => names.includes(name));
+    show = sourceTable(table, place, chart, used, line, isWhole ? chart.filter : undefined);
   }, shown);
-  const texts = chart.stacks.sourceOf(filename);
+  const texts = [...chart.stacks.sourceOf(filename)].filter(
+    ([each]) => Math.abs(each - line) <= around,
+  );
+  const indents = texts.flatMap(([, text]) => (text.trim() === "" ? [] : [text.search(/\S/)]));
+  const indent = indents.reduce((least, each) => Math.min(least, each), Infinity);
   return (rows) => {
     const sums = sumsByLine(rows, filename);
-    const lines = [...texts]
-      .filter(([each]) => Math.abs(each - line) <= around)
-      .map(([each, text]) => ({ line: each, text, sums: sums(each) }));
-    shown.value = FIGURES.filter(([name]) => lines.some((each) => each.sums[name] > 0))
+    const lines = texts.map(([each, text]) => ({
+      line: each,
+      text: text.slice(indent),
+      sums: sums(each),
+    }));
+    shown.value = figures
+      .filter(([name]) => lines.some((each) => each.sums[name] > 0))
       .map(([name]) => name)
       .join(" ");
     show(lines);
@@ -95,6 +101,7 @@ function sourceTable(
   chart: ChartContext,
   figures: readonly Figure[],
   current: number,
+  filter?: Signal<string>,
 ): (lines: readonly SourceLine[]) => void {
   const columns: TableColumn<SourceLine>[] = [
     { title: "Line", hint: "The number of the line in its file", value: ({ line }) => line },
@@ -115,7 +122,7 @@ function sourceTable(
     isAscending: true,
     firstRows: Infinity,
     keyOf: ({ line }) => String(line),
-    filter: chart.filter,
+    ...(filter && { filter }),
     classOf: ({ line }) => (line === current ? "gpuviz-source__current" : ""),
     none: "The recording has no source text of this file.",
   });

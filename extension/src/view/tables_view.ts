@@ -158,18 +158,19 @@ interface TableTools {
 function tableTools(scope: Scope, drawer: Drawer, chart: ChartContext): TableTools {
   const tools = element("div", "gpuviz-tools");
   const filter = element("input", "gpuviz-tools__filter", {
-    placeholder: "Filter rows",
+    placeholder: "Filter",
     ariaLabel: "Filter rows",
   });
   const label = element("label", "gpuviz-tools__window", { title: WINDOW_HINT });
   const isOfWindow = element("input", "gpuviz-check", { type: "checkbox" });
   label.append(isOfWindow, "only the window");
-  const copy = actionButton(scope, "Copy as CSV", "Copy all rows with exact numbers", () => {
+  const copy = actionButton(scope, "CSV", "Copy all rows with exact numbers", () => {
     const shown = [...drawer.panels.querySelectorAll<HTMLElement>(".gpuviz-scroll")];
     const texts = shown.filter((each) => each.checkVisibility()).map((each) => csvOf(each));
     copyText(texts.join("\n"));
     chart.say("Copied.");
   });
+  copy.ariaLabel = "Copy as CSV";
   tools.append(filter, label, copy);
   scope.append(drawer.tools, tools);
   scope.listen(filter, "input", () => {

@@ -42,7 +42,7 @@ Access access_of(const AccessFields& fields) {
             .mode = mode,
             .is_exact = stop.has_value(),
             .start = start,
-            .stop = stop.value_or(start)};
+            .stop = stop.value_or(0)};
 }
 
 std::vector<Access> accesses_of(const std::vector<AccessFields>& fields) {
@@ -84,7 +84,8 @@ Columns hazards_of(const Columns& operation_columns, const Columns& access_colum
         .take("block", accesses.block)
         .take("mode", accesses.mode)
         .take("start", accesses.start)
-        .take("stop", accesses.stop);
+        .take("stop", accesses.stop)
+        .take("is_exact", accesses.is_exact);
     views[2]
         .take("address", blocks.address)
         .take("bytes", blocks.bytes)

@@ -11,7 +11,6 @@ namespace {
 
 // Up to here, a pair of accesses to one block is looked for by comparing all.
 constexpr std::size_t few_accesses = 16;
-constexpr std::uint64_t last_address = std::uint64_t(1) << 63;
 
 template <typename Table>
 [[noreturn]] void throw_unknown(const Table& what, std::uint64_t id) {
@@ -28,6 +27,8 @@ bool names_a_block_twice(std::span<const Access> accesses) {
     return false;
 }
 
+bool is_write(Mode mode) { return mode == Mode::write || mode == Mode::atomic; }
+
 Tier tier_of(const Access& access) {
     return access.is_exact && access.mode != Mode::unknown ? Tier::certain : Tier::probable;
 }
@@ -36,7 +37,11 @@ Tier tier_of(const Access& access) {
 
 Engine::Engine(Options options) : options_(options), order_(options.strict_threads) {}
 
-std::vector<Hazard> Engine::take() { return std::exchange(hazards_, {}); }
+std::vector<Hazard> Engine::take() {
+    for (Doubt& each : doubts_) hazards_.push_back(std::move(each.hazard));
+    doubts_.clear();
+    return std::exchange(hazards_, {});
+}
 
 Engine::Block* Engine::find(BlockId id) {
     const auto slot = static_cast<std::uint32_t>(id) - 1;
@@ -104,7 +109,7 @@ const std::vector<Access>& Engine::placed(std::span<const Access> accesses) {
     for (Access access : accesses) {
         const Block* block = find(access.block);
         if (!block) throw_unknown("block", access.block);
-        if (!access.is_exact) access.stop = block->of.bytes;
+        if (!access.is_exact && access.stop == 0) access.stop = block->of.bytes;
         if (access.start > access.stop || access.stop > block->of.bytes) {
             throw std::invalid_argument("an access of bytes " + std::to_string(access.start) +
                                         " to " + std::to_string(access.stop) + " of a block of " +
@@ -120,6 +125,16 @@ const std::vector<Access>& Engine::placed(std::span<const Access> accesses) {
     return placed_;
 }
 
+// Whether the action runs after a value that nobody has written yet.
+bool Engine::waits_early(Moment moment) const {
+    return std::any_of(values_.begin(), values_.end(), [&](const auto& each) {
+        const std::vector<Moment>& waits = each.second.early_waits;
+        return std::any_of(waits.begin(), waits.end(), [&](Moment wait) {
+            return wait.slot == moment.slot && wait.index < moment.index;
+        });
+    });
+}
+
 template <typename IsAfter>
 void Engine::check_past(HazardsOfOperation& found, const Access& access, std::uint64_t base,
                         const Extent& extent, IsAfter&& is_after) {
@@ -127,12 +142,28 @@ void Engine::check_past(HazardsOfOperation& found, const Access& access, std::ui
         extent, access.start, access.stop,
         [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
             if (is_after(past.moment) || !conflict(past, access)) return;
+            if (!options_.unknown_may_write && !is_write(past.mode) && !is_write(access.mode)) {
+                return;
+            }
             const bool is_same = past.block == access.block;
             const bool is_reuse = !is_same && (is_live(past.block) || is_live(access.block));
             const bool is_certain = past.is_exact && past.mode != Mode::unknown;
-            found.add(is_reuse ? Kind::reuse : kind_of(past.mode, access.mode),
-                      is_certain ? tier_of(access) : Tier::probable, past.operation, access.block,
-                      is_same ? 0 : past.block, start - base, stop - base);
+            const Kind kind = is_reuse ? Kind::reuse : kind_of(past.mode, access.mode);
+            const Tier tier = is_certain ? tier_of(access) : Tier::probable;
+            const BlockId other = is_same ? 0 : past.block;
+            if (found.moment().index > 0 && waits_early(past.moment)) {
+                doubts_.push_back({past.moment,
+                                   found.moment(),
+                                   {kind,
+                                    tier,
+                                    past.operation,
+                                    found.second(),
+                                    access.block,
+                                    other,
+                                    {{start - base, stop - base}}}});
+                return;
+            }
+            found.add(kind, tier, past.operation, access.block, other, start - base, stop - base);
         });
 }
 
@@ -150,6 +181,20 @@ void Engine::check_lifetime(HazardsOfOperation& found, const Access& access, con
     if (block.freed_async) {
         found.add(Kind::use_after_free, Tier::certain, block.freed_by, access.block, 0, start,
                   stop);
+    }
+}
+
+// Loads the past of all accesses at once; waiting for each in turn would take most of the time.
+void Engine::prefetch(const std::vector<Access>& accesses) {
+    prefetched_.clear();
+    for (const Access& access : accesses) {
+        const Extent* extent = find(access.block)->extent;
+        if (extent) prefetched_.push_back(extent);
+        __builtin_prefetch(extent);
+    }
+    for (const Extent* each : prefetched_) __builtin_prefetch(each->pieces.data());
+    for (const Extent* each : prefetched_) {
+        if (!each->pieces.empty()) __builtin_prefetch(each->pieces[0].past.data());
     }
 }
 
@@ -246,9 +291,10 @@ void Engine::enqueue(OperationId operation, ThreadId thread, Slot stream,
         add_node(operation, *capture, stream, placed_accesses, programmatic);
         return;
     }
+    prefetch(placed_accesses);
     const Moment moment = order_.act(stream, thread, programmatic);
     const Start start = order_.start_of_last(stream);
-    HazardsOfOperation found(operation);
+    HazardsOfOperation found(operation, moment);
     check(found, placed_accesses, [&](Moment past) { return start.is_after(past); });
     remember(operation, moment, placed_accesses);
     found.append_to(hazards_);
@@ -358,7 +404,14 @@ void Engine::write_value(ThreadId thread, Slot stream, std::uint64_t address) {
     Value& value = values_[address];
     value.is_written = true;
     value.clock.join(order_.tail(stream));
-    for (const Slot waiting : value.early_waits) order_.follow(waiting, value.clock);
+    for (const Moment wait : value.early_waits) {
+        order_.follow(wait.slot, value.clock);
+        std::erase_if(doubts_, [&](const Doubt& doubt) {
+            return doubt.first.slot == wait.slot && doubt.first.index > wait.index &&
+                   value.clock.has(doubt.second);
+        });
+    }
+    value.early_waits.clear();
 }
 
 void Engine::wait_value(ThreadId thread, Slot stream, std::uint64_t address) {
@@ -367,15 +420,16 @@ void Engine::wait_value(ThreadId thread, Slot stream, std::uint64_t address) {
         capture->order.act(capture->join(stream), 0);
         return;
     }
-    order_.act(stream, thread);
+    const Moment wait = order_.act(stream, thread);
     Value& value = values_[address];
     if (value.is_written) {
         order_.follow(stream, value.clock);
         return;
     }
     order_.follow_all(stream);
-    const auto known = std::find(value.early_waits.begin(), value.early_waits.end(), stream);
-    if (known == value.early_waits.end()) value.early_waits.push_back(stream);
+    const bool is_known = std::any_of(value.early_waits.begin(), value.early_waits.end(),
+                                      [&](Moment earlier) { return earlier.slot == stream; });
+    if (!is_known) value.early_waits.push_back(wait);
 }
 
 // ---- allocators
@@ -578,7 +632,7 @@ void Engine::launch_graph(OperationId operation, ThreadId thread, GraphId id, Sl
     const Moment moment = order_.act(stream, thread);
     order_.follow(stream, graph.last_launch);
     const Start start = order_.start_of_last(stream);
-    HazardsOfOperation found(operation);
+    HazardsOfOperation found(operation, moment);
     check(found, graph.accesses, [&](Moment past) { return start.is_after(past); });
     for (const Access& access : graph.accesses) check_owners(found, access);
     found.append_to(hazards_);

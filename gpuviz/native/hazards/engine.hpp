@@ -13,10 +13,14 @@
 
 namespace gpuviz::hazards {
 
+// Neither addresses nor sizes of blocks are greater, so that ends do not overflow.
+constexpr std::uint64_t last_address = std::uint64_t(1) << 62;
+
 struct Options {
     bool cuda_free_synchronizes = true;
     bool pageable_download_blocks = false;
     bool strict_threads = false;
+    bool unknown_may_write = true;  // else only if the other access writes
 };
 
 enum class CopyKind : std::uint8_t {
@@ -102,7 +106,9 @@ class Engine {
 
     // The hazards found since the last call.
     [[nodiscard]] std::vector<Hazard> take();
-    [[nodiscard]] bool has_hazards() const noexcept { return !hazards_.empty(); }
+    [[nodiscard]] bool has_hazards() const noexcept {
+        return !hazards_.empty() || !doubts_.empty();
+    }
 
   private:
     struct Block {
@@ -131,7 +137,13 @@ class Engine {
     struct Value {
         bool is_written = false;
         Clock clock;
-        std::vector<Slot> early_waits;  // enqueued before the first write
+        std::vector<Moment> early_waits;  // enqueued before the first write
+    };
+    // A conflict whose first operation waits for a value that may be written after the second.
+    struct Doubt {
+        Moment first;
+        Moment second;
+        Hazard hazard;
     };
 
     Block& live_block(BlockId id);
@@ -145,10 +157,12 @@ class Engine {
 
     // The strongest accesses, with addresses for bytes.
     const std::vector<Access>& placed(std::span<const Access> accesses);
+    void prefetch(const std::vector<Access>& accesses);
     void enqueue(OperationId operation, ThreadId thread, Slot stream,
                  std::span<const Access> accesses, bool programmatic = false);
     void add_node(OperationId operation, Capture& capture, Slot stream,
                   const std::vector<Access>& accesses, bool programmatic);
+    [[nodiscard]] bool waits_early(Moment moment) const;
     template <typename IsAfter>
     void check_past(HazardsOfOperation& found, const Access& access, std::uint64_t base,
                     const Extent& extent, IsAfter&& is_after);
@@ -178,7 +192,9 @@ class Engine {
     std::unordered_map<Slot, std::shared_ptr<Capture>> captures_;
     std::unordered_map<std::uint64_t, Value> values_;
     std::vector<Hazard> hazards_;
+    std::vector<Doubt> doubts_;
     std::vector<Access> placed_;  // of the current operation
+    std::vector<const Extent*> prefetched_;
     std::size_t forget_at_ = 1024;
 };
 

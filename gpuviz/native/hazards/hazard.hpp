@@ -26,14 +26,19 @@ struct Hazard {
 // The hazards of which one operation is the second, one for each kind, tier, first and blocks.
 class HazardsOfOperation {
   public:
-    explicit HazardsOfOperation(OperationId second) : second_(second) {}
+    // `moment` is that of an action of a stream.
+    explicit HazardsOfOperation(OperationId second, Moment moment = {})
+        : second_(second), moment_(moment) {}
 
     void add(Kind kind, Tier tier, OperationId first, BlockId block, BlockId other_block,
              std::uint64_t start, std::uint64_t stop);
     void append_to(std::vector<Hazard>& hazards);
+    [[nodiscard]] OperationId second() const noexcept { return second_; }
+    [[nodiscard]] Moment moment() const noexcept { return moment_; }
 
   private:
     OperationId second_;
+    Moment moment_;
     std::vector<Hazard> hazards_;
 };
 

@@ -19,7 +19,8 @@ using BlockId = std::uint64_t;  // 0: none
 // Ascending by strength: an operation has the strongest of its modes at each byte.
 enum class Mode : std::uint8_t { read, unknown, atomic, write };
 
-// Bytes from `start` to `stop`, which is the end of the block if the extent is not known.
+// Bytes from `start` to `stop`. If the extent is not known, `stop` is an upper bound of it; 0
+// stands for the end of the block.
 struct Access {
     BlockId block = 0;
     Mode mode = Mode::unknown;

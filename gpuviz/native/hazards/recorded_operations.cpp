@@ -123,19 +123,19 @@ class Feed {
             if (!id_of(block)) continue;
             const std::uint64_t start = accesses_.start[reached_], stop = accesses_.stop[reached_];
             const std::uint64_t bytes = blocks_.bytes[block];
-            if (start >= bytes) continue;
+            if (start >= bytes || stop <= start) continue;
             taken_.push_back({.block = *ids_[block],
                               .mode = static_cast<Mode>(accesses_.mode[reached_]),
-                              .is_exact = stop != 0 && stop <= bytes,
+                              .is_exact = accesses_.is_exact[reached_] != 0 && stop <= bytes,
                               .start = start,
-                              .stop = std::max(start, std::min(stop, bytes))});
+                              .stop = std::min(stop, bytes)});
         }
     }
 
     void allocate(OperationId operation, std::uint32_t block, Slot stream) {
         if (id_of(block)) end(0, block);
         const std::uint64_t address = blocks_.address[block], bytes = blocks_.bytes[block];
-        if (bytes == 0) return;
+        if (bytes == 0 || address > last_address || bytes > last_address) return;
         auto next = by_address_.lower_bound(address);
         if (next != by_address_.begin()) {
             const std::uint32_t before = std::prev(next)->second;
@@ -189,7 +189,7 @@ class Feed {
     const RecordedOperations& operations_;
     const RecordedAccesses& accesses_;
     const RecordedBlocks& blocks_;
-    Engine engine_;
+    Engine engine_{{.unknown_may_write = false}};
     std::vector<std::optional<BlockId>> ids_;
     std::unordered_map<BlockId, std::uint32_t> numbers_;
     std::map<std::uint64_t, std::uint32_t> by_address_;

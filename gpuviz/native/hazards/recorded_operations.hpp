@@ -38,7 +38,8 @@ struct RecordedAccesses {
     std::span<const std::uint32_t> block;
     std::span<const std::uint8_t> mode;
     std::span<const std::uint64_t> start;
-    std::span<const std::uint64_t> stop;  // 0: unknown
+    std::span<const std::uint64_t> stop;
+    std::span<const std::uint8_t> is_exact;  // whether the extent is known
 };
 
 struct RecordedBlocks {
@@ -55,7 +56,8 @@ struct RecordedHazards {
 };
 
 // The hazards of a recording, in the order of their second operations. A block that overlaps live
-// ones ends them; accesses to blocks that are not alive are ignored.
+// ones ends them; accesses to blocks that are not alive are ignored. An access of unknown mode is
+// not taken as a write: most of them only read.
 //
 // Throws std::invalid_argument if the columns refer to rows that do not exist.
 [[nodiscard]] RecordedHazards hazards_of(const RecordedOperations& operations,

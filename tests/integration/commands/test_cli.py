@@ -44,6 +44,7 @@ def test_help_names_every_command(gpuviz_command):
         "demo",
         "doctor",
         "findings",
+        "hazards",
         "info",
         "peak",
         "report",

@@ -265,7 +265,8 @@ def test_sizes_are_read_with_their_units(text, expected):
 
 
 @pytest.mark.parametrize(
-    "verb", ["convert", "demo", "doctor", "info", "report", "run", "stats", "view", "what-if"]
+    "verb",
+    ["convert", "demo", "doctor", "hazards", "info", "report", "run", "stats", "view", "what-if"],
 )
 def test_help_of_every_verb_has_an_example(folder, verb):
     done = run([GPUVIZ, verb, "-h"], folder)

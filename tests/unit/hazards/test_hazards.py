@@ -2,8 +2,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
@@ -11,6 +14,9 @@ from gpuviz.commands.cli import commands
 from gpuviz.hazards.hazards import unknown
 from gpuviz.hazards.operations import Code
 from gpuviz.hazards.text import hazards_text
+from gpuviz.recording.tables import DICTIONARIES
+from tests.unit.formats.any_recording import any_recording
+from tests.unit.recording.from_activities import rows_of
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 WORKLOADS = sorted(RECORDINGS.glob("*.gpuviz"))
@@ -147,6 +153,61 @@ def test_copies_and_fills_are_certain(program):
     assert (hazard.first.mode, hazard.second.mode) == ("writes", "writes")
 
 
+@pytest.mark.parametrize(("shift", "kinds"), [(0, []), (1, ["WAW"])])
+def test_parts_of_an_array_on_two_streams_are_none(program, shift, kinds):
+    """A kernel's extent is unknown, but a copy to the next part says where this part ends."""
+    parts = 4
+    a = program.empty(program.gpu.null_stream, parts * SIZE)
+    native = program.gpu._native
+    program.gpu.synchronize()
+    for part in range(parts):
+        stream = (program.s, program.t)[part % 2]
+        address = a.ptr + max(part - shift, 0) * SIZE
+        native.copy(stream.ptr, 1, SIZE, 0, address, True, False)
+        kernel = _core.GpuKernel(
+            name="part", duration_ns=1000, multiprocessors=1, accesses=[(address, 2)]
+        )
+        stream.launch(kernel)
+
+    assert sorted({each.kind for each in program.recording().hazards()}) == kinds
+
+
+def test_an_access_of_unknown_mode_is_a_hazard_only_if_the_other_one_writes(program):
+    a = program.empty(program.s)
+    program.launch(program.s, "write", writes=[a])
+    program.launch(program.t, "opaque", reads=[a])
+    recording = program.recording()
+    modes = recording.tables["launch_blocks"]["mode"].to_pylist()
+    assert modes == ["write", "read"]
+
+    assert [each.kind for each in with_modes(recording, [2, 0]).hazards()] == ["WAW"]
+    assert with_modes(recording, [1, 0]).hazards() == ()
+    assert with_modes(recording, [0, 0]).hazards() == ()
+
+
+def with_modes(recording, codes):
+    return with_words(recording, "launch_blocks", "mode", codes)
+
+
+def with_words(recording, name, column, codes):
+    table = recording.tables[name]
+    words = pa.array(DICTIONARIES[name, column])
+    values = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), words)
+    changed = table.set_column(table.schema.get_field_index(column), column, values)
+    return type(recording)({**recording.tables, name: changed}, recording.manifest)
+
+
+def test_pinned_memory_is_reused_without_regard_to_streams(program):
+    freed_and_reused(program, lambda program, _: program.s.wait_event(program.t.record()))
+    recording = program.recording()
+    pinned = DICTIONARIES["pools", "memory"].index("pinned")
+    pools = recording.tables["pools"].num_rows
+
+    assert recording.hazards() == ()
+    (hazard,) = with_words(recording, "pools", "memory", [pinned] * pools).hazards()
+    assert (hazard.kind, hazard.first.name) == ("use_after_free", "use")
+
+
 def test_a_synchronous_copy_to_the_host_makes_it_complete(program):
     def download(program):
         b = program.empty(program.s)
@@ -188,8 +249,8 @@ def test_memory_that_is_reused_while_another_stream_uses_it_is_a_hazard(program)
     assert reuse.freed == latent.second.site
     assert "gpuviz.record_stream" in reuse.fix
     text = hazards_text(recording, (reuse, latent))
-    assert "1. reuse, probable: memory reused while it was still in use (1.00 MiB" in text
-    assert "harmful once the memory is handed out again" in text
+    assert "1. reuse, probable: memory reused while it may still be in use (1.00 MiB" in text
+    assert "harmful once the memory is reused" in text
 
 
 @pytest.mark.parametrize(
@@ -283,12 +344,15 @@ def test_where_the_order_is_not_known_nothing_is_reported(program):
     start, end = recording.time_range
     manifest = type(recording.manifest)(dropped_activities=1)
     dropped = type(recording)(recording.tables, manifest)
+    foreign = type(recording.manifest)(allocator="observe", allocator_name="MemoryAsyncPool")
+    unknown_reuse = type(recording)(recording.tables, foreign)
     no_blocks = {**recording.tables, "launch_blocks": recording.tables["launch_blocks"][:0]}
     without = type(recording)(no_blocks, recording.manifest)
 
     for judged, reason in (
         (recording.window(start, end), "a part of a recording"),
         (dropped, "dropped"),
+        (unknown_reuse, "allocator"),
         (without, "blocks that launches touch"),
     ):
         assert judged.hazards() == ()
@@ -308,7 +372,7 @@ def test_the_command_prints_hazards_and_why_there_are_none(program, tmp_path):
     assert "second_stream.wait_event(first_stream.record())" in shown
     assert [each["kind"] for each in facts["hazards"]] == ["RAW"]
     assert facts["unknown"] == ""
-    assert nothing == "No operations on the same memory were found that nothing orders.\n"
+    assert nothing == "No unordered operations on the same memory were found.\n"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +390,7 @@ def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
         return {name: np.array(change.get(name, [0]), kind) for name, kind in types.items()}
 
     operations = columns(code="u1", stream="u4", object="u4", accesses="u4")
-    accesses = columns(block="u4", mode="u1", start="u8", stop="u8")
+    accesses = columns(block="u4", mode="u1", start="u8", stop="u8", is_exact="u1")
     blocks = columns(address="u8", bytes="u8", is_pinned="u1")
 
     with pytest.raises(ValueError, match=text):
@@ -346,6 +410,7 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
         "mode": np.array([3, 3], np.uint8),
         "start": np.zeros(2, np.uint64),
         "stop": np.full(2, 64, np.uint64),
+        "is_exact": np.ones(2, np.uint8),
     }
     blocks = {
         "address": np.array([4096, 4160], np.uint64),
@@ -354,3 +419,29 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
     }
 
     assert len(_core.hazards_of(operations, accesses, blocks)["kind"]) == 0
+
+
+@st.composite
+def touch(draw):
+    block = 512 * draw(st.integers(1, 4))
+    return {
+        "correlation": draw(st.integers(0, 6)),
+        "block": block,
+        "address": block + draw(st.sampled_from([0, 0, 256, 600])),
+        "mode": draw(st.sampled_from(DICTIONARIES["launch_blocks", "mode"])),
+    }
+
+
+@given(any_recording(), st.lists(touch(), max_size=8))
+def test_any_recording_can_be_judged(recording, touched):
+    tables = {**recording.tables, "launch_blocks": rows_of("launch_blocks", touched)}
+    judged = type(recording)(tables, recording.manifest)
+
+    found = judged.hazards()
+
+    rows = judged.tables["memory_events"].num_rows
+    for hazard in found:
+        assert 0 <= hazard.block < rows
+        assert hazard.count >= 1
+        assert hazard.bytes > 0
+    assert hazards_text(judged, found)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.litmus import oracle
+from tests.litmus import oracle, simulated
 from tests.litmus.__main__ import main
 from tests.litmus.comparison import differences, subtract
 from tests.litmus.engine import judge
@@ -54,6 +54,34 @@ def test_the_oracle_judges_a_litmus_program_as_the_specification_does(judged):
 @given(st.integers(0, 2**40))
 def test_the_engine_agrees_with_the_oracle_on_a_random_program(seed):
     assert disagreements(random_program(seed)) == []
+
+
+WRITE = {"op": "launch", "id": "write", "stream": "s1", "writes": ["A"]}
+READ = {"op": "launch", "id": "read", "stream": "s2", "reads": ["A"]}
+SIGNAL = {"op": "write_value", "stream": "s1", "address": "flag"}
+AWAIT = {"op": "wait_value", "stream": "s2", "address": "flag"}
+
+
+@pytest.mark.parametrize(
+    ("operations", "kinds"),
+    [
+        ([WRITE, SIGNAL, AWAIT, READ], []),
+        ([WRITE, AWAIT, SIGNAL, READ], []),
+        ([AWAIT, WRITE, SIGNAL, READ], []),
+        ([AWAIT, READ, WRITE, SIGNAL], []),
+        ([WRITE, AWAIT, READ], []),
+        ([AWAIT, READ, WRITE], ["WAR"]),
+        ([AWAIT, READ, SIGNAL, WRITE], ["WAR"]),
+        ([READ, AWAIT, WRITE, SIGNAL], ["WAR"]),
+        ([WRITE, SIGNAL, READ, AWAIT], ["RAW"]),
+    ],
+)
+def test_a_value_orders_streams_also_if_it_is_awaited_before_it_is_written(operations, kinds):
+    judged = program(RACE | {"ops": operations, "hazards": []})
+    required, possible = oracle.judge(judged)
+
+    assert [each.kind for each in judge(judged)] == kinds
+    assert [each.kind for each in [*required, *possible]] == kinds
 
 
 def test_the_command_passes_only_if_every_program_is_right(tmp_path, capsys):
@@ -169,3 +197,19 @@ def _places(value):
         yield value, key
         if isinstance(value[key], dict | list):
             yield from _places(value[key])
+
+
+RUNNABLE = [each for each in PROGRAMS if simulated.can_run(each)]
+
+
+def test_most_programs_without_graphs_run_on_the_simulated_gpu():
+    assert len(RUNNABLE) >= 40
+
+
+@pytest.mark.parametrize("judged", RUNNABLE, ids=lambda each: each.name)
+def test_the_recording_of_a_litmus_program_is_judged_as_the_specification_does(judged):
+    found = simulated.judge(judged)
+
+    expected = {(each.kind, each.first, each.second) for each in judged.hazards}
+    allowed = expected | {(each.kind, each.first, each.second) for each in judged.also}
+    assert expected <= found <= allowed

@@ -147,6 +147,37 @@ def test_a_script_shows_neither_runpy_nor_gpuviz(tmp_path, arguments):
     assert source == "print(json.dumps(capture()))"
 
 
+def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_none(tmp_path):
+    program = tmp_path / "run.py"
+    lines = [f"    step({number})" for number in range(30)]
+    program.write_text("\n".join(["def work():", *lines, f"    last = '{'x' * 300}'"]))
+    package = tmp_path / "site-packages" / "package.py"
+    package.parent.mkdir()
+    package.write_text("def work(): pass")
+    code = compile(program.read_text(), str(program), "exec").co_consts[0]
+    offsets = {line: start for start, _, line in code.co_lines()}
+
+    _, frames = FrameResolver().resolve(
+        [[(code, offsets[3]), (code, offsets[31])], [(code_of("work", str(package)), 0)]]
+    )
+
+    first, last, installed = frames
+    assert first["context"].split("\n") == ["def work():", *lines[:10]]
+    assert (first["line"], first["context_line"]) == (3, 1)
+    assert last["context"].split("\n")[:-1] == lines[21:]
+    assert last["context"].endswith("x…")
+    assert (last["line"], last["context_line"]) == (31, 23)
+    assert (installed["installed"], installed["context"], installed["context_line"]) == (1, "", 0)
+
+
+def test_a_line_that_its_file_does_not_have_has_no_lines_around_it(tmp_path):
+    missing = str(tmp_path / "missing.py")
+
+    _, [frame] = FrameResolver().resolve([[(code_of("work", missing), 0)]])
+
+    assert (frame["source"], frame["context"], frame["context_line"]) == ("", "", 0)
+
+
 def code_of(name, filename):
     module = compile(f"def {name}(): pass", filename, "exec")
     return module if name == "module" else module.co_consts[0]

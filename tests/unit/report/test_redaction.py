@@ -34,7 +34,7 @@ def marked(recording: Recording) -> Recording:
     tables = dict(recording.tables)
     calls = set(tables["api_calls"]["name"].to_pylist())
     for name, columns in (
-        ("frames", ("filename", "name", "source", "assigned")),
+        ("frames", ("filename", "name", "source", "assigned", "context")),
         ("streams", ("name",)),
         ("threads", ("name",)),
         ("strings", ("text",)),

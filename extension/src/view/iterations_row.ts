@@ -1,0 +1,58 @@
+import { formatBytes, formatDuration } from "../base/format.ts";
+import { fromPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
+import { SpanRow } from "../model/span_row.ts";
+import { drawTitle, scaleAcross } from "./axes.ts";
+import { Bands, SEPARATOR } from "./bands.ts";
+import type { ChartContext } from "./chart_context.ts";
+import { Plot } from "./plot.ts";
+import { TIME_MARGINS_PX } from "./time_plot.ts";
+
+const ROW_PX = 19;
+
+/** A row of iterations below the time axis, from a list of begins, ends and bytes at the peak. */
+export function iterationsRow(
+  scope: Scope,
+  panes: HTMLElement,
+  { frames, selection }: ChartContext,
+  list: string,
+): void {
+  const row = new SpanRow();
+  const peaks = list.split(";").map((each, place) => {
+    const [fromNs = 0, toNs = 0, peak = 0] = each.split(",").map(Number);
+    row.push(fromNs, toNs, 0, place);
+    return peak;
+  });
+  const nameOf = (_: SpanRow, span: number): string => {
+    const duration = formatDuration((row.toNs[span] ?? 0) - (row.fromNs[span] ?? 0));
+    return [span + 1, duration, `peak ${formatBytes(peaks[span] ?? 0)}`].join(SEPARATOR);
+  };
+  const bands = new Bands(() => row, nameOf);
+  const plot = new Plot(scope, panes.querySelector<HTMLElement>(".gpuviz-ruler") ?? panes, frames, {
+    label: "Iterations. A click shows and measures one.",
+    heightPx: ROW_PX,
+    marginsPx: { ...TIME_MARGINS_PX, top: 0, bottom: 1 },
+  });
+  Object.assign(plot.host, { tabIndex: -1, role: "img" });
+  const time = (): Scale => {
+    const { fromNs, toNs } = selection.window.range.value;
+    return scaleAcross(plot.area, fromNs, toNs);
+  };
+  plot.onDraw(
+    (drawing) => {
+      bands.drawGround(drawing, time());
+      bands.drawEdges(drawing, time());
+      bands.drawNames(drawing, time());
+      drawTitle(drawing, "iterations", ROW_PX / 2);
+    },
+    () => undefined,
+  );
+  scope.watch(() => plot.redraw(), selection.window.range);
+  scope.listen(plot.host, "click", (event) => {
+    const timeNs = fromPixel(time(), event.offsetX);
+    const [span, after] = row.range(timeNs, timeNs + 1);
+    if (span < after) {
+      selection.showMeasured({ fromNs: row.fromNs[span] ?? 0, toNs: row.toNs[span] ?? 0 });
+    }
+  });
+}

@@ -1,0 +1,146 @@
+"""The iterations of a program as HTML: what one costs, the first against the rest, and a table."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_share,
+)
+from gpuviz.report.markup import panel, table, with_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from gpuviz.recording.recording import Recording
+
+_MOST_ROWS = 50
+# In the band above the tracks.
+_MOST_DRAWN = 5000
+_COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
+    ("Time", "duration_ns", format_duration),
+    ("Peak", "peak_bytes", format_bytes),
+    ("GPU busy", "busy_ns", format_duration),
+    ("Host blocked", "wait_ns", format_duration),
+    ("Kernel time", "kernel_ns", format_duration),
+    ("Launches", "kernel_count", format_count),
+    ("Copies", "copy_ns", format_duration),
+    ("Copied", "copy_bytes", format_bytes),
+)
+_HINT = (
+    "Time, peak, GPU busy and host blocked are those from its begin to its end. Kernels and copies "
+    "are those that the host launched in it, also if they ran later."
+)
+
+
+def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
+    """Return the iteration of the median duration, of an even number the shorter one.
+
+    Args:
+        iterations: `gpuviz.Recording.iterations`, with at least one row.
+    """
+    rows = sorted(iterations.to_pylist(), key=lambda row: (row["duration_ns"], row["number"]))
+    middle: dict[str, Any] = rows[(len(rows) - 1) // 2]
+    return middle
+
+
+def iterations_text(iterations: "pa.Table") -> list[str]:
+    """Return sentences on iterations: how many, what the median one costs, the first one's time.
+
+    Args:
+        iterations: `gpuviz.Recording.iterations`, with at least one row.
+    """
+    first, middle = iterations.slice(0, 1).to_pylist()[0], median_iteration(iterations)
+    durations = iterations["duration_ns"].to_pylist()
+    busy = format_share(middle["busy_ns"] / max(middle["duration_ns"], 1))
+    shortest, longest = map(format_duration, (min(durations), max(durations)))
+    median = (
+        f"The median one, number {middle['number']}, takes {format_duration(middle['duration_ns'])}"
+        f" ({shortest} to {longest} in all), with a peak of {format_bytes(middle['peak_bytes'])} "
+        f"and the GPU busy for {busy} of it."
+    )
+    counted = format_counted(iterations.num_rows, "iteration")
+    sentences = [f"{counted}: {_origin(first['name'])}.", median]
+    rest = iterations.slice(1)
+    if rest.num_rows:
+        sentences.append(_first_against(first, median_iteration(rest)))
+    return sentences
+
+
+def iterations_panel(recording: "Recording", device: int) -> str:
+    """Return the section on the iterations of `gpuviz.Recording.iterations`; empty without any."""
+    found = recording.iterations(device)
+    if not found.num_rows:
+        return ""
+    middle = median_iteration(found)
+    text = " ".join(iterations_text(found))
+    drawn = ";".join(
+        f"{row['start']},{row['end']},{row['peak_bytes']}"
+        for row in found.slice(0, _MOST_DRAWN).to_pylist()
+    )
+    body = (
+        f'<p data-iterations="{drawn}">{with_code(text)} '
+        f"{_link(middle, 'Show one iteration')}</p>\n"
+        f"{_table(found, middle)}\n"
+        f'<p class="gpuviz-section__hint">{_HINT}</p>'
+    )
+    return panel("Iterations", body, slug="iterations", count=found.num_rows)
+
+
+def _origin(name: str) -> str:
+    return f"the ranges `{name}`" if name else "the same lines launch work again and again"
+
+
+def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
+    """Compare the first iteration with the median one of the others."""
+    took, others = first["duration_ns"], usual["duration_ns"]
+    ratio = took / max(others, 1)
+    if 1 / _ALIKE <= ratio <= _ALIKE:
+        return "The first one takes as long as the others."
+    compared = f"{ratio:.1f} times as long as" if ratio > 1 else f"{format_share(ratio)} of"
+    return (
+        f"The first one takes {format_duration(took)}, {compared} the median of the others "
+        f"({format_duration(others)})."
+    )
+
+
+# Durations whose ratio is at most this are alike.
+_ALIKE = 1.1
+
+
+def _table(iterations: "pa.Table", middle: dict[str, Any]) -> str:
+    """Return the first iteration, the median one, and the others, slowest first."""
+    rows = iterations.to_pylist()
+    slowest = sorted(rows, key=lambda row: -row["duration_ns"])
+    ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
+    body = "\n".join(_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
+    titles = ("Iteration", *(title for title, _, _ in _COLUMNS))
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    shown = table("Iterations", head, body)
+    if len(rows) <= _MOST_ROWS:
+        return shown
+    return (
+        f"{shown}<p>The first, the median and the slowest of {format_count(len(rows))}; all: "
+        "<code>recording.iterations()</code></p>"
+    )
+
+
+def _row(row: dict[str, Any], middle: dict[str, Any]) -> str:
+    number = row["number"]
+    mark = "first" if number == 1 else "median" if number == middle["number"] else ""
+    detail = f' <span class="gpuviz-place">{mark}</span>' if mark else ""
+    values = ((row[column], form) for _, column, form in _COLUMNS)
+    cells = "".join(f"<td>{form(value) if value else ''}</td>" for value, form in values)
+    return f"<tr><td>{_link(row, format_count(number))}{detail}</td>{cells}</tr>"
+
+
+def _link(row: dict[str, Any], text: str) -> str:
+    return (
+        f'<button type="button" class="gpuviz-link" data-show="{row["start"]}-{row["end"]}">'
+        f"{escape(text)}</button>"
+    )

@@ -1,0 +1,180 @@
+"""Judges a litmus program by running it on the simulated GPU and judging the recording."""
+
+from typing import TYPE_CHECKING
+
+import gpuviz
+from tests.litmus.program import Operation, Program
+
+if TYPE_CHECKING:
+    from gpuviz.hazards.hazard import HazardOperation
+    from gpuviz.simulation.gpu import SimulatedArray
+    from gpuviz.simulation.stream import SimulatedEvent, SimulatedStream
+
+# What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, the host's
+# own accesses, captures over several streams, value operations, stream-ordered memory. A recording
+# does not show whether an event was never recorded or was before the recording.
+_SUPPORTED = {
+    "launch", "copy", "memset", "event_record", "stream_wait_event", "event_synchronize",
+    "stream_synchronize", "device_synchronize", "event_query", "stream_query",
+    "stream_create", "stream_destroy", "malloc", "free", "record_stream",
+}  # fmt: skip
+_KERNEL_S = 1e-3
+_LONG_S = 1.0
+
+Pair = tuple[str, str, str]
+
+
+def can_run(program: Program) -> bool:
+    """Return whether the simulated GPU has a call for every operation."""
+    per_thread = any(kind == "per_thread" for kind in program.streams.values())
+    return not (program.options or program.graphs or per_thread) and all(
+        _is_supported(program, each) for each in program.operations
+    )
+
+
+def _is_supported(program: Program, operation: Operation) -> bool:
+    if operation.op not in _SUPPORTED or operation.thread:
+        return False
+    fields = operation.fields
+    if {"atomics", "unknown", "programmatic", "pool", "memory", "handle_of", "offset"} & set(
+        fields
+    ):
+        return False
+    if operation.op == "copy" and (operation.kind == "host_to_host"):
+        return False
+    if operation.op == "memset" and (operation.sync or _is_pinned(program, operation.destination)):
+        return False
+    places = [*fields.get("reads", ()), *fields.get("writes", ())]
+    places += [fields[side] for side in ("source", "destination") if side in fields]
+    return all(isinstance(place, str) for place in places)
+
+
+def _is_pinned(program: Program, place: str) -> bool:
+    return place in program.blocks and program.blocks[place][1]
+
+
+def judge(program: Program) -> set[Pair]:
+    """Return kind, first and second operation of each hazard of the recording."""
+    run = _Run(program)
+    for operation in program.operations:
+        getattr(run, operation.op)(operation)
+    return run.found()
+
+
+class _Run:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.gpu = gpuviz.SimulatedGPU(real_time=False)
+        self.recorder = gpuviz.record(device=self.gpu)
+        self.recorder.start()
+        self.streams: dict[str, SimulatedStream] = {"legacy": self.gpu.null_stream}
+        self.events: dict[str, SimulatedEvent] = {}
+        self.blocks: dict[str, SimulatedArray] = {}
+        self.addresses: dict[str, int] = {}
+        self.activities: list[str] = []
+        self.frees: list[str] = []
+        for name, kind in program.streams.items():
+            self.add_stream(name, kind)
+        for name, (size, is_pinned) in program.blocks.items():
+            if not is_pinned:
+                self.blocks[name] = self.gpu.empty(size)
+
+    def found(self) -> set[Pair]:
+        self.gpu.synchronize()
+        self.recorder.stop()
+        recording = self.recorder.recording
+        calls = recording.tables["activities"]["correlation"].to_pylist()
+        rank = {correlation: place for place, correlation in enumerate(sorted(set(calls)))}
+        events = recording.tables["memory_events"]["action"].to_pylist()
+        frees = [row for row, action in enumerate(events) if action == "free_requested"]
+
+        def name(operation: "HazardOperation") -> str:
+            if operation.activity >= 0:
+                return self.activities[rank[calls[operation.activity]]]
+            return self.frees[frees.index(operation.event)]
+
+        # Blocks of the program that it does not free end when the recording is read.
+        return {(each.kind, name(each.first), name(each.second)) for each in recording.hazards()}
+
+    def add_stream(self, name: str, kind: str) -> None:
+        self.streams[name] = self.gpu.Stream(non_blocking=kind == "non_blocking")
+
+    def stream(self, operation: Operation) -> "SimulatedStream":
+        return self.streams[operation.stream]
+
+    def event(self, operation: Operation) -> "SimulatedEvent":
+        return self.events.setdefault(operation.event, self.gpu.Event())
+
+    def launch(self, o: Operation) -> None:
+        self.activities.append(o.id)
+        reads, writes = (
+            [self.blocks[name] for name in o.fields.get(mode, ())] for mode in ("reads", "writes")
+        )
+        with self.stream(o):
+            self.gpu.launch(o.id, reads=reads, writes=writes, duration=_KERNEL_S, share=0.1)
+
+    def copy(self, o: Operation) -> None:
+        self.activities.append(o.id)
+        stream = self.streams["legacy"] if o.sync else self.stream(o)
+        is_pinned = "pageable" not in (o.source, o.destination)
+        with stream:
+            if o.kind == "host_to_device":
+                array = self.blocks[o.destination]
+                self.gpu.copy_to_device(array, pinned=is_pinned, blocking=bool(o.sync))
+            elif o.kind == "device_to_host":
+                array = self.blocks[o.source]
+                self.gpu.copy_to_host(array, pinned=is_pinned, blocking=bool(o.sync))
+            else:
+                self.gpu.copy(self.blocks[o.source], self.blocks[o.destination])
+
+    def memset(self, o: Operation) -> None:
+        self.activities.append(o.id)
+        with self.stream(o):
+            self.gpu.fill(self.blocks[o.destination])
+
+    def event_record(self, o: Operation) -> None:
+        self.stream(o).record(self.event(o))
+
+    def stream_wait_event(self, o: Operation) -> None:
+        self.stream(o).wait_event(self.event(o))
+
+    def event_synchronize(self, o: Operation) -> None:
+        self.event(o).synchronize()
+
+    def stream_synchronize(self, o: Operation) -> None:
+        self.stream(o).synchronize()
+
+    def device_synchronize(self, _: Operation) -> None:
+        self.gpu.synchronize()
+
+    def event_query(self, o: Operation) -> None:
+        self.query(o, self.event(o))
+
+    def stream_query(self, o: Operation) -> None:
+        self.query(o, self.stream(o))
+
+    def query(self, o: Operation, queried: "SimulatedEvent | SimulatedStream") -> None:
+        if o.complete:
+            self.gpu.work_on_host(_LONG_S)
+        assert queried.done == o.complete
+
+    def stream_create(self, o: Operation) -> None:
+        self.add_stream(o.stream, o.kind)
+
+    def stream_destroy(self, o: Operation) -> None:
+        del self.streams[o.stream]
+
+    def malloc(self, o: Operation) -> None:
+        if o.reuses is not None:
+            self.gpu.work_on_host(_LONG_S)  # until pending events have passed
+        with self.streams[o.stream or "legacy"]:
+            self.blocks[o.block] = self.gpu.empty(o.bytes)
+        self.addresses[o.block] = self.blocks[o.block].ptr
+        assert o.reuses is None or self.addresses[o.block] == self.addresses[o.reuses]
+
+    def free(self, o: Operation) -> None:
+        self.frees.append(o.id)
+        del self.blocks[o.block]
+
+    def record_stream(self, o: Operation) -> None:
+        self.gpu.record_stream(self.blocks[o.block], self.stream(o))

@@ -1,0 +1,97 @@
+"""The iterations of a report."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gpuviz
+from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.report.conclusions import conclusions
+from gpuviz.report.iterations import iterations_panel, iterations_text, median_iteration
+from gpuviz.report.summary import summarize
+from tests.unit.recording.test_iterations import program
+from tests.unit.report.recordings import make_recording
+
+SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
+COLUMNS = {
+    "duration_ns": format_duration,
+    "peak_bytes": format_bytes,
+    "busy_ns": format_duration,
+    "wait_ns": format_duration,
+    "kernel_ns": format_duration,
+    "kernel_count": format_count,
+    "copy_ns": format_duration,
+    "copy_bytes": format_bytes,
+}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_table_and_the_band_are_those_of_the_recording(path):
+    recording = gpuviz.load(path)
+    rows = recording.iterations().to_pylist()
+
+    page = iterations_panel(recording, 0)
+
+    shown = [re.findall("<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+    numbers = [int(re.findall(r">([\d,]+)</button>", cells[0])[0]) for cells in shown]
+    middle = median_iteration(recording.iterations())
+    slowest = sorted(rows, key=lambda row: -row["duration_ns"])
+    assert numbers[:2] == [1, middle["number"]]
+    expected = [row["number"] for row in slowest if row["number"] not in numbers[:2]]
+    assert numbers[2:] == expected[:48]
+    for number, cells in zip(numbers, shown, strict=True):
+        row = rows[number - 1]
+        assert f'data-show="{row["start"]}-{row["end"]}"' in cells[0]
+        assert cells[1:] == [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
+    drawn = re.findall(r'data-iterations="([^"]*)"', page)[0].split(";")
+    assert drawn == [f"{row['start']},{row['end']},{row['peak_bytes']}" for row in rows]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_headline_shows_the_median_iteration(path):
+    recording = gpuviz.load(path)
+    found = recording.iterations()
+
+    page = conclusions(recording, summarize(recording, 0), recording.findings())
+
+    middle = median_iteration(found)
+    shorter = sum(row < middle["duration_ns"] for row in found["duration_ns"].to_pylist())
+    longer = sum(row > middle["duration_ns"] for row in found["duration_ns"].to_pylist())
+    assert shorter <= found.num_rows / 2 >= longer
+    shown = re.findall(r'data-show="([\d-]+)">Iterations <strong>([\d,]+)</strong>.*', page)
+    assert shown == [(f"{middle['start']}-{middle['end']}", f"{found.num_rows:,}")]
+    assert f"\N{MULTIPLICATION SIGN} {format_duration(middle['duration_ns'])}" in page
+
+
+def test_the_first_iteration_is_compared_with_the_others():
+    ranges = [("step", 0, 1000, 1), *(("step", 100 * n, 100 * n + 50, 1) for n in range(10, 30))]
+
+    text = iterations_text(program([1, 2] * 20, ranges).iterations())
+
+    count, median, first = text
+    assert count == "21 iterations: the ranges `step`."
+    assert median == (
+        "The median one, number 12, takes 50 ns (50 ns to 1.00 µs in all), with a peak of 0 B and "
+        "the GPU busy for 60 % of it."
+    )
+    assert first == (
+        "The first one takes 1.00 µs, 20.0 times as long as the median of the others (50 ns)."
+    )
+
+
+def test_iterations_of_equal_length_are_not_compared():
+    ranges = [("<step>", 100 * n, 100 * n + 95, 1) for n in range(30)]
+    recording = program([1, 2] * 20, ranges)
+
+    assert iterations_text(recording.iterations())[-1] == (
+        "The first one takes as long as the others."
+    )
+    assert "&lt;step&gt;" in iterations_panel(recording, 0)
+
+
+def test_a_program_without_iterations_shows_none():
+    recording = make_recording()
+
+    assert iterations_panel(recording, 0) == ""
+    assert "Iterations" not in conclusions(recording, summarize(recording, 0), ())
