@@ -9,7 +9,7 @@ from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
-from gpuviz.report.notices import Notice, around, notices, notices_list
+from gpuviz.report.notices import Notice, around, notices, notices_list, show_button
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
@@ -165,16 +165,11 @@ def _most_different(shown: "list[Notice]") -> list[int]:
 
 def _line(number: int, notice: Notice) -> str:
     kind = "alarm" if notice.is_alarm else "note"
-    show = (
-        f'<button type="button" class="gpuviz-link" {_show(notice.window)}>show</button>'
-        if notice.window is not None
-        else ""
-    )
     return (
         f'<li class="gpuviz-first__line gpuviz-first__line--{kind}">'
         f'<strong class="gpuviz-first__saving">{escape(notice.saving)}</strong>'
         f'<span class="gpuviz-first__title" title="{escape(notice.title)}">'
-        f"{with_code(notice.title)}</span>{show}"
+        f"{with_code(notice.title)}</span>{show_button(notice)}"
         f'<button type="button" class="gpuviz-link" data-tab="findings" data-number="{number}">'
         "why</button></li>"
     )

@@ -1,5 +1,6 @@
 """What a report says about a device: failures, findings and other facts."""
 
+import json
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
+from gpuviz.analysis.columns import plain, rows_at
+from gpuviz.analysis.launches import texts
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code
@@ -14,7 +17,7 @@ from gpuviz.report.markup import code_and_site, items, with_code
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpuviz.advice.finding import Finding
+    from gpuviz.advice.finding import Evidence, Finding
     from gpuviz.recording.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
@@ -34,6 +37,7 @@ class Notice:
         is_alarm: Whether the program failed, or nearly did.
         lines: The lines of the program behind it, largest share first.
         window: The window in ns that shows it; None if there is no particular time.
+        kernels: The names of the kernels that show it; empty if it is not about kernels alone.
         saving: What a change saves, in a word or two; empty if unknown.
         rule: The rule that it follows from; empty if it is a fact.
     """
@@ -43,6 +47,7 @@ class Notice:
     is_alarm: bool = False
     lines: tuple[Line, ...] = ()
     window: tuple[int, int] | None = None
+    kernels: tuple[str, ...] = ()
     saving: str = ""
     rule: str = ""
 
@@ -60,7 +65,7 @@ def notices(
     return [
         *_out_of_memory(recording, summary),
         *_retries(summary.retries),
-        *(_of_finding(each) for each in found if each.device == summary.device),
+        *(_of_finding(recording, each) for each in found if each.device == summary.device),
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
     ]
@@ -85,19 +90,29 @@ def notices_list(shown: list[Notice], unknown: "Iterable[str]") -> str:
     return "".join([*parts, *map(_paragraph, unknown)])
 
 
+def show_button(notice: Notice) -> str:
+    """Return a button that leads to a notice's time, and to its rows in the table that has them.
+
+    Empty if there is no particular time. The button is hidden until it works.
+    """
+    if notice.window is None:
+        return ""
+    start, end = notice.window
+    tab = "kernels" if notice.kernels else "lines"
+    rows = notice.kernels or tuple(dict.fromkeys(line.site for line in notice.lines))
+    leads = f' data-tab="{tab}" data-rows="{escape(json.dumps(rows))}"' if rows else ""
+    return (
+        f'<button type="button" class="gpuviz-link" data-show="{start}-{end}"{leads} hidden>'
+        "show</button>"
+    )
+
+
 def _paragraph(text: str) -> str:
     return f'<p class="gpuviz-findings__none">{escape(text)}</p>'
 
 
 def _item(number: int, notice: Notice) -> str:
     kind = "alarm" if notice.is_alarm else "note"
-    shown = ""
-    if notice.window is not None:
-        start, end = notice.window
-        shown = (
-            f' <button type="button" class="gpuviz-link" data-show="{start}-{end}" hidden>'
-            "show</button>"
-        )
     lines = items(
         (
             f"{code_and_site(line.source, line.site)} "
@@ -109,11 +124,11 @@ def _item(number: int, notice: Notice) -> str:
     details = "".join(f"<div>{with_code(line)}</div>" for line in notice.detail.splitlines())
     return (
         f'<div class="gpuviz-finding gpuviz-finding--{kind}" data-item="{number}">'
-        f"<strong>{with_code(notice.title)}</strong>{shown}{details}{lines}</div>"
+        f"<strong>{with_code(notice.title)}</strong> {show_button(notice)}{details}{lines}</div>"
     )
 
 
-def _of_finding(finding: "Finding") -> Notice:
+def _of_finding(recording: "Recording", finding: "Finding") -> Notice:
     saved = saving(finding)
     sentences = [f"Saves {saved}." if saved else "", finding.reason, finding.change]
     window = None if finding.evidence is None else finding.evidence.window
@@ -122,9 +137,22 @@ def _of_finding(finding: "Finding") -> Notice:
         "\n".join(filter(None, sentences)),
         lines=finding.lines,
         window=window,
+        kernels=_kernels(recording, finding.evidence),
         saving=short_saving(finding),
         rule=finding.rule,
     )
+
+
+def _kernels(recording: "Recording", evidence: "Evidence | None") -> tuple[str, ...]:
+    """Return the names of the kernels that are all of the evidence; empty if it is otherwise."""
+    if evidence is None or evidence.table != "activities":
+        return ()
+    import numpy as np
+
+    rows = rows_at(recording.tables["activities"], np.array(evidence.rows, np.int64))
+    if rows["kind"].unique().to_pylist() != ["kernel"]:
+        return ()
+    return tuple(dict.fromkeys(texts(recording.tables, plain(rows["name"]))))
 
 
 def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Notice]":

@@ -15,7 +15,9 @@ from tests.unit.report.recordings import make_recording, small_program
 
 pytestmark = pytest.mark.browser
 
-KMEANS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings" / "kmeans.gpuviz"
+RECORDINGS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings"
+SHIPPED = sorted(RECORDINGS.iterdir())
+KMEANS = RECORDINGS / "kmeans.gpuviz"
 
 
 def open_at(page: Page, recording: Recording, folder: Path, fragment: str = "") -> None:
@@ -188,4 +190,44 @@ def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
     page.get_by_role("button", name="show", exact=True).first.click()
 
     assert re.fullmatch(r"38\d\.\d+ µs to 41\d\.\d+ µs of 600 µs shown", shown(page))
-    assert page.get_by_role("region", name="Measured").is_visible()
+    assert open_tab(page, "selection").get_by_role("region", name="Measured").is_visible()
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_finding_leads_to_its_rows_in_the_table_that_has_them(page, path, tmp_path):
+    recording = load(path)
+    open_at(page, recording, tmp_path)
+    findings = {each.title: each for each in recording.findings()}
+
+    for line in page.locator(".gpuviz-first__line").all():
+        shown = line.get_by_role("button", name="show")
+        finding = findings.get(line.locator(".gpuviz-first__title").get_attribute("title"))
+        if finding is None or finding.evidence is None or shown.count() == 0:
+            continue
+        shown.click()
+        table = page.locator("[role=tabpanel].gpuviz-drawer__panel--shown table").first
+        marked = table.locator("tbody tr").evaluate_all(
+            """rows => rows.map(row => [row.cells[0].dataset.sort,
+                row.classList.contains("gpuviz-table__marked")])"""
+        )
+
+        names = {name for name, is_marked in marked if is_marked}
+        assert names == rows_of(recording.window(*finding.evidence.window), recording, finding)
+        assert [is_marked for _, is_marked in marked] == sorted(
+            (is_marked for _, is_marked in marked), reverse=True
+        )
+    open_tab(page, "selection").get_by_role("button", name="Clear").first.click()
+    open_tab(page, "lines")
+
+    assert page.locator(".gpuviz-table__marked").count() == 0
+
+
+def rows_of(window, recording, finding) -> set[str]:
+    """Return the names of the rows that show a finding, as far as they are in its time."""
+    evidence = finding.evidence
+    if evidence.table == "activities":
+        activities = recording.table("activities").take(list(evidence.rows)).to_pylist()
+        if {row["kind"] for row in activities} == {"kernel"}:
+            texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+            return {texts[row["name"]] for row in activities}
+    return {line.site for line in finding.lines} & set(window.lines()["site"].to_pylist())

@@ -1,5 +1,5 @@
 import { ActivityKind } from "./activities.ts";
-import { isAllocatedAfter, NO_EVENT, type Blocks } from "./blocks.ts";
+import { isAllocatedAfter, NO_EVENT } from "./blocks.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { Action } from "./events.ts";
@@ -7,22 +7,18 @@ import { covered, isIn, stackOfLaunch, type Window } from "./gpu_rows.ts";
 import { lengthIn, numbersOf } from "./grouping.ts";
 import type { CallSite, Frame } from "./stacks.ts";
 
-/** Bytes and counts of blocks. */
-export interface Held {
-  bytes: number;
-  count: number;
-}
-
-/** What call stacks allocated: at the peak, at the end, and over the recording. */
+/** The bytes that call stacks allocated: at the peak, at the end, and over the recording. */
 export interface StackHoldings {
-  readonly atPeak: Held;
-  readonly atEnd: Held;
-  readonly inAll: Held;
+  atPeak: number;
+  atEnd: number;
+  inAll: number;
+  /** The number of allocations over the recording. */
+  allocations: number;
   /** The largest block of the call stack, at the peak if it has one then. */
   largest: number;
 }
 
-export type HoldingName = Exclude<keyof StackHoldings, "largest">;
+export type HoldingName = Exclude<keyof StackHoldings, "allocations" | "largest">;
 
 const NOTHING = {
   liveBytes: 0,
@@ -76,40 +72,26 @@ export function stackHoldings(
     const isAtEnd = isAllocatedAfter(blocks, block, end - 1);
     if (isNew || isAtPeak || isAtEnd) {
       const stack = events.stack[row] ?? 0;
-      const none = (): Held => ({ bytes: 0, count: 0 });
-      const holdings = ofStack.get(stack) ?? {
-        atPeak: none(),
-        atEnd: none(),
-        inAll: none(),
+      const held = ofStack.get(stack) ?? {
+        atPeak: 0,
+        atEnd: 0,
+        inAll: 0,
+        allocations: 0,
         largest: block,
       };
-      ofStack.set(stack, holdings);
-      add(holdings, blocks, block, [isAtPeak, isAtEnd, isNew]);
+      ofStack.set(stack, held);
+      const bytes = blocks.size[block] ?? 0;
+      const isLarger = bytes > (blocks.size[held.largest] ?? 0);
+      if (isAtPeak ? held.atPeak === 0 || isLarger : held.atPeak === 0 && isLarger) {
+        held.largest = block;
+      }
+      held.atPeak += isAtPeak ? bytes : 0;
+      held.atEnd += isAtEnd ? bytes : 0;
+      held.inAll += isNew ? bytes : 0;
+      held.allocations += isNew ? 1 : 0;
     }
   }
   return ofStack;
-}
-
-function add(
-  holdings: StackHoldings,
-  blocks: Blocks,
-  block: number,
-  [isAtPeak, isAtEnd, isNew]: readonly [boolean, boolean, boolean],
-): void {
-  const bytes = blocks.size[block] ?? 0;
-  const isFirstAtPeak = isAtPeak && holdings.atPeak.count === 0;
-  const isLarger = bytes > (blocks.size[holdings.largest] ?? 0);
-  if (isFirstAtPeak || (isLarger && (isAtPeak || holdings.atPeak.count === 0))) {
-    holdings.largest = block;
-  }
-  for (const [held, isHeld] of [
-    [holdings.atPeak, isAtPeak],
-    [holdings.atEnd, isAtEnd],
-    [holdings.inAll, isNew],
-  ] as const) {
-    held.bytes += isHeld ? bytes : 0;
-    held.count += isHeld ? 1 : 0;
-  }
 }
 
 /** What each line of the program costs on a device, most bytes at the peak first. */
@@ -159,17 +141,17 @@ type RowOf = (stack: number) => LineRow;
 function addMemory({ timeline }: DeviceContents, window: Window, rowOf: RowOf): void {
   const bytesOf = (block: number | undefined): number => timeline.blocks.size[block ?? -1] ?? -1;
   const heldFirst = [...stackHoldings(timeline, window)].sort(
-    ([, left], [, right]) => right.atPeak.bytes - left.atPeak.bytes,
+    ([, left], [, right]) => right.atPeak - left.atPeak,
   );
-  for (const [stack, { atPeak, inAll, largest }] of heldFirst) {
+  for (const [stack, { atPeak, inAll, allocations, largest }] of heldFirst) {
     const row = rowOf(stack);
-    const isComparable = atPeak.count > 0 || row.sums.liveBytes === 0;
+    const isComparable = atPeak > 0 || row.sums.liveBytes === 0;
     if (isComparable && bytesOf(largest) > bytesOf(row.largest)) {
       row.largest = largest;
     }
-    row.sums.liveBytes += atPeak.bytes;
-    row.sums.totalBytes += inAll.bytes;
-    row.sums.totalCount += inAll.count;
+    row.sums.liveBytes += atPeak;
+    row.sums.totalBytes += inAll;
+    row.sums.totalCount += allocations;
   }
 }
 

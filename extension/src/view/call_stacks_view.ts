@@ -23,7 +23,7 @@ export function callStacksView(scope: Scope, parent: HTMLElement, chart: ChartCo
   let holdings: ReturnType<typeof stackHoldings> = new Map();
   const show = scope.follow((shown) => {
     const name = choice.value in MEASURES ? (choice.value as HoldingName) : "atPeak";
-    const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name].bytes]));
+    const bytesOf = new Map([...holdings].map(([stack, held]) => [stack, held[name]]));
     icicleView(shown, parent, chart, bytesOf, MEASURES[name]);
   });
   scope.listen(choice, "change", show);

@@ -61,6 +61,8 @@ export class ChartContext implements RelatedContents {
   );
   /** What rows of tables must contain. */
   readonly filter = new Signal("");
+  /** The names of the rows of tables that a finding leads to; these come first. */
+  readonly marked = new Signal<readonly string[]>([]);
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
   showSelected: () => void = () => undefined;
   readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });

@@ -22,6 +22,12 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       drawer.open(panel);
     }
   }
+  const { measured } = chart.selection;
+  scope.watch(() => {
+    if (measured.value === undefined) {
+      chart.marked.value = [];
+    }
+  }, measured);
   const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
   if (list !== undefined) {
     iterationsRow(scope, view.panes.root, view.chart, list);
@@ -33,10 +39,11 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
 }
 
 function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {
-  const { show, tab, number } = link.dataset;
+  const { show, tab, number, rows = "[]" } = link.dataset;
   if (show !== undefined) {
     const [fromNs = 0, toNs = 1] = show.split("-").map(Number);
     chart.selection.showMeasured({ fromNs, toNs });
+    chart.marked.value = JSON.parse(rows) as string[];
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {

@@ -34,6 +34,8 @@ interface TableOptions<Row> {
   readonly none?: string;
   /** What rows must contain to be shown. */
   readonly filter?: Signal<string>;
+  /** The values in the first column of the rows that come first, and are marked. */
+  readonly marked?: Signal<readonly string[]>;
   /** The class of a row; none where it is empty. */
   readonly classOf?: (row: Row) => string;
   /** The keys of the rows that are followed by their parts. */
@@ -74,6 +76,7 @@ export function dataTable<Row>(
     keyOf,
     none = "",
     filter = new Signal(""),
+    marked = new Signal([]),
     classOf = () => "",
     opened = new Signal([]),
     partsOf = () => [],
@@ -98,7 +101,11 @@ export function dataTable<Row>(
   let isWhole = false;
   const inOrder = (some: readonly Row[]): readonly Row[] =>
     sortedRows(some, columns[order.value.column], order.value.isDescending);
-  const sortedNow = (): readonly Row[] => inOrder(matching(rows, columns, filter.value));
+  const isMarked = (row: Row): boolean => marked.value.includes(String(columns[0]?.value(row)));
+  const sortedNow = (): readonly Row[] => {
+    const sorted = inOrder(matching(rows, columns, filter.value));
+    return [...sorted.filter(isMarked), ...sorted.filter((row) => !isMarked(row))];
+  };
   texts.set(frame, () => csv(sortedNow(), columns));
   const show = (): void => {
     const sorted = sortedNow();
@@ -115,6 +122,7 @@ export function dataTable<Row>(
       known.set(key, there);
       there.update(row, largest);
       there.element.className = classOf(row);
+      there.element.classList.toggle("gpuviz-table__marked", isMarked(row));
       return there.element;
     });
     replaceRows(body, shown);
@@ -127,7 +135,7 @@ export function dataTable<Row>(
       rest.append(`${formatCount(sorted.length)} of ${formatCount(rows.length)} rows match.`);
     }
   };
-  scope.watch(show, order, filter, opened);
+  scope.watch(show, order, filter, opened, marked);
   return (newer) => {
     rows = newer;
     show();

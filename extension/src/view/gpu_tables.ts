@@ -153,6 +153,7 @@ function gpuTable<Row extends GpuRow>(
     sortedBy: TOTAL_TIME,
     keyOf: keyOfRow,
     filter: chart.filter,
+    marked: chart.marked,
     none: of.none,
     classOf: ({ isPart }) => (isPart ? "gpuviz-table__part" : ""),
     opened,

@@ -24,6 +24,9 @@ export function linesView(scope: Scope, parent: HTMLElement, chart: ChartContext
     show = (opened.value === "" ? linesTable : openedLine)(shown, place, chart, opened);
     show(window);
   }, opened);
+  scope.watch(() => {
+    opened.value = chart.marked.value.length === 0 ? opened.value : "";
+  }, chart.marked);
   return (newer) => {
     window = newer;
     show(window);
@@ -42,6 +45,7 @@ function linesTable(
     sortedBy: AT_THE_PEAK,
     keyOf: ({ callSite }) => callSite.site,
     filter: chart.filter,
+    marked: chart.marked,
     none: "No line of the program did anything here.",
   });
   return (window) => show(chart.linesIn(window));
