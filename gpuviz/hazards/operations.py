@@ -9,6 +9,8 @@ from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.analysis.touches import alive
+from gpuviz.hazards.accesses import accesses, are_pinned
+from gpuviz.hazards.queries import unsuccessful
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
@@ -30,13 +32,8 @@ _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
 # Kernels that wait for other kernels by signals of their own.
 _SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
-_PLANE = re.compile(r"Memcpy(2D|3D)|MemsetD2D|Memset(2D|3D)")
 _RANGE = "range"
 _SYNCHRONOUS, _PAGEABLE = 4, 8
-# The clocks of the host and of the GPU agree to this, in ns.
-_CLOCKS_AGREE = 20_000
-# Modes of `launch_blocks` as those of the engine: unknown, read, write, read_write.
-_MODES = (1, 0, 3, 3)
 
 
 class Code(IntEnum):
@@ -283,7 +280,7 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
         object=np.where(is_known, event, 0)[waiting],
         call=call[waiting],
     )  # fmt: skip
-    is_wait = ~_unsuccessful(tables, call, is_record)
+    is_wait = ~unsuccessful(tables, call, is_record)
     host = rows_of("event_synchronize") & is_wait
     rows.add(
         time[host],
@@ -296,50 +293,6 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
     rows.add(time[whole], Code.SYNCHRONIZE_STREAM, stream=stream[whole], call=call[whole])
     everything = rows_of("context_synchronize") | (is_stream & ~whole)
     rows.add(time[everything], Code.SYNCHRONIZE_DEVICE, call=call[everything])
-
-
-def _unsuccessful(
-    tables: "Tables", call: "NDArray[Any]", is_record: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return a mask of the queries of work that the GPU ended only later.
-
-    A row does not say whether a query returned success. It did not if the work ended clearly later;
-    where that is unknown, the query counts as a wait.
-    """
-    import numpy as np
-
-    table = tables["synchronizations"]
-    names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
-    distinct = np.unique(names)
-    kinds = [kind_of_name(text) for text in texts(tables, distinct)]
-    is_query = (call < 0) | np.isin(names, distinct[[kind == CallKind.QUERY for kind in kinds]])
-    sync_id, time = plain(table["event_sync_id"]).astype(np.int64), plain(table["time"])
-    records = np.flatnonzero(is_record)
-    record = first_rows(sync_id[records], sync_id)
-    ended = np.where(record >= 0, np.append(time[records], 0)[record], 0)
-    streams = plain(table["stream"])
-    of_stream = codes(table["kind"], _SYNCHRONIZATIONS) == _SYNCHRONIZATIONS.index(
-        "stream_synchronize"
-    )
-    for stream in np.unique(streams[is_query & of_stream]).tolist():
-        rows = np.flatnonzero(is_query & of_stream & (streams == stream))
-        ended[rows] = _last_end(tables, stream, time[rows])
-    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + _CLOCKS_AGREE)
-    return late
-
-
-def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArray[Any]":
-    """Return when the work ended that a stream had been given before some moments; 0 if none."""
-    import numpy as np
-
-    activities, calls = tables["activities"], tables["api_calls"]
-    call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
-    rows = np.flatnonzero((plain(activities["stream"]) == stream) & (call >= 0))
-    launched = plain(calls["time"])[call[rows]]
-    order = np.argsort(launched)
-    ends = np.maximum.accumulate(plain(activities["end"])[rows[order]])
-    found: NDArray[Any] = np.append(0, ends)[np.searchsorted(launched[order], moments)]
-    return found
 
 
 def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
@@ -389,84 +342,11 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         "accesses": count.astype(np.uint32),
     }
     activity = merged("activity", -1)
-    taken = _accesses(tables, used, activity, first, count)
+    taken = accesses(tables, used, activity, first, count)
     blocks = used.blocks
     sizes: Columns = {
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
-        "is_pinned": np.append(_are_pinned(tables, used), 0).astype(np.uint8),
+        "is_pinned": np.append(are_pinned(tables, used), 0).astype(np.uint8),
     }
     return Operations(columns, taken, sizes, activity, merged("event", -1), merged("call", -1))
-
-
-def _are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
-    """Return whether each block is pinned memory of the host."""
-    import numpy as np
-
-    pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
-    is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
-    pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
-    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
-    return found
-
-
-def _accesses(
-    tables: "Tables",
-    used: "Touches",
-    activity: "NDArray[Any]",
-    first: "NDArray[Any]",
-    count: "NDArray[Any]",
-) -> "Columns":
-    """Return the accesses of operations.
-
-    The extent of a kernel's access is not known. It is taken to end at the next address in the
-    block that any launch received, since programs pass the parts of an array to several streams.
-    """
-    import numpy as np
-
-    of = np.repeat(np.arange(len(count)), count)
-    within = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
-    touch = np.argsort(used.call, kind="stable")[first[of] + within]
-    block = used.block[touch]
-    begin = used.blocks.address[block].astype(np.int64)
-    start = used.address[touch].astype(np.int64) - begin
-    activities = tables["activities"]
-    row = activity[of]
-    size = plain(activities["bytes"])[row]
-    names = plain(tables["api_calls"]["name"])
-    distinct = np.unique(names)
-    planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
-    is_plane = np.isin(names[used.call[touch]], planes)
-    is_kernel = codes(activities["kind"], _KINDS)[row] == _KINDS.index("kernel")
-    is_exact = ~is_kernel & ~is_plane & (size > 0)
-    return {
-        "block": block.astype(np.uint32),
-        "mode": np.array(_MODES, np.uint8)[used.mode[touch]],
-        "start": start.astype(np.uint64),
-        "stop": np.where(is_exact, start + size, _next_starts(used)[touch]).astype(np.uint64),
-        "is_exact": is_exact.astype(np.uint8),
-    }
-
-
-def _next_starts(used: "Touches") -> "NDArray[Any]":
-    """Return, for each touch, the next greater address in its block that a call received.
-
-    Addresses are relative to the block; the last one is its end.
-    """
-    import numpy as np
-
-    blocks = used.blocks
-    begin = blocks.address.astype(np.int64)
-    start = used.address.astype(np.int64) - begin[used.block]
-    block = np.append(used.block, np.arange(len(blocks)))
-    start = np.append(start, blocks.size)
-    order = np.lexsort((start, block))
-    block, start = block[order], start[order]
-    differs = np.append((block[1:] != block[:-1]) | (start[1:] != start[:-1]), True)
-    last = np.flatnonzero(differs)
-    # The end of each run of equal addresses, and the address behind it.
-    run = np.searchsorted(last, np.arange(len(order)))
-    behind = np.append(start[1:], 0)[last[run]]
-    found = np.empty(len(order), np.int64)
-    found[order] = behind
-    return found[: len(used.block)]

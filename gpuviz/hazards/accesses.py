@@ -1,0 +1,98 @@
+"""The accesses of operations to blocks."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import texts
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.touches import Touches
+
+    Tables = Mapping[str, pa.Table]
+    Columns = dict[str, NDArray[Any]]
+
+_KINDS = DICTIONARIES["activities", "kind"]
+# Copies and memsets of rows that are not contiguous.
+_PLANE = re.compile(r"Memcpy(2D|3D)|MemsetD2D|Memset(2D|3D)")
+# Modes of `launch_blocks` as those of the engine: unknown, read, write, read_write.
+_MODES = (1, 0, 3, 3)
+
+
+def are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+    """Return whether each block is pinned memory of the host."""
+    import numpy as np
+
+    pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
+    is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
+    pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
+    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
+    return found
+
+
+def accesses(
+    tables: "Tables",
+    used: "Touches",
+    activity: "NDArray[Any]",
+    first: "NDArray[Any]",
+    count: "NDArray[Any]",
+) -> "Columns":
+    """Return the accesses of operations.
+
+    The extent of a kernel's access is not known. It is taken to end at the next address in the
+    block that any launch received, since programs pass the parts of an array to several streams.
+    """
+    import numpy as np
+
+    of = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    touch = np.argsort(used.call, kind="stable")[first[of] + within]
+    block = used.block[touch]
+    begin = used.blocks.address[block].astype(np.int64)
+    start = used.address[touch].astype(np.int64) - begin
+    activities = tables["activities"]
+    row = activity[of]
+    size = plain(activities["bytes"])[row]
+    names = plain(tables["api_calls"]["name"])
+    distinct = np.unique(names)
+    planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
+    is_plane = np.isin(names[used.call[touch]], planes)
+    is_kernel = codes(activities["kind"], _KINDS)[row] == _KINDS.index("kernel")
+    is_exact = ~is_kernel & ~is_plane & (size > 0)
+    return {
+        "block": block.astype(np.uint32),
+        "mode": np.array(_MODES, np.uint8)[used.mode[touch]],
+        "start": start.astype(np.uint64),
+        "stop": np.where(is_exact, start + size, _next_starts(used)[touch]).astype(np.uint64),
+        "is_exact": is_exact.astype(np.uint8),
+    }
+
+
+def _next_starts(used: "Touches") -> "NDArray[Any]":
+    """Return, for each touch, the next greater address in its block that a call received.
+
+    Addresses are relative to the block; the last one is its end.
+    """
+    import numpy as np
+
+    blocks = used.blocks
+    begin = blocks.address.astype(np.int64)
+    start = used.address.astype(np.int64) - begin[used.block]
+    block = np.append(used.block, np.arange(len(blocks)))
+    start = np.append(start, blocks.size)
+    order = np.lexsort((start, block))
+    block, start = block[order], start[order]
+    differs = np.append((block[1:] != block[:-1]) | (start[1:] != start[:-1]), True)
+    last = np.flatnonzero(differs)
+    # The end of each run of equal addresses, and the address behind it.
+    run = np.searchsorted(last, np.arange(len(order)))
+    behind = np.append(start[1:], 0)[last[run]]
+    found = np.empty(len(order), np.int64)
+    found[order] = behind
+    return found[: len(used.block)]

@@ -1,0 +1,64 @@
+"""Queries of events and streams that did not return success."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.calls import CallKind, kind_of_name
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+_SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
+# The clocks of the host and of the GPU agree to this, in ns.
+_CLOCKS_AGREE = 20_000
+
+
+def unsuccessful(
+    tables: "Tables", call: "NDArray[Any]", is_record: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return a mask of the queries of work that the GPU ended only later.
+
+    A row does not say whether a query returned success. It did not if the work ended clearly later;
+    where that is unknown, the query counts as a wait.
+    """
+    import numpy as np
+
+    table = tables["synchronizations"]
+    names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
+    distinct = np.unique(names)
+    kinds = [kind_of_name(text) for text in texts(tables, distinct)]
+    is_query = (call < 0) | np.isin(names, distinct[[kind == CallKind.QUERY for kind in kinds]])
+    sync_id, time = plain(table["event_sync_id"]).astype(np.int64), plain(table["time"])
+    records = np.flatnonzero(is_record)
+    record = first_rows(sync_id[records], sync_id)
+    ended = np.where(record >= 0, np.append(time[records], 0)[record], 0)
+    streams = plain(table["stream"])
+    of_stream = codes(table["kind"], _SYNCHRONIZATIONS) == _SYNCHRONIZATIONS.index(
+        "stream_synchronize"
+    )
+    for stream in np.unique(streams[is_query & of_stream]).tolist():
+        rows = np.flatnonzero(is_query & of_stream & (streams == stream))
+        ended[rows] = _last_end(tables, stream, time[rows])
+    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + _CLOCKS_AGREE)
+    return late
+
+
+def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArray[Any]":
+    """Return when the work ended that a stream had been given before some moments; 0 if none."""
+    import numpy as np
+
+    activities, calls = tables["activities"], tables["api_calls"]
+    call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
+    rows = np.flatnonzero((plain(activities["stream"]) == stream) & (call >= 0))
+    launched = plain(calls["time"])[call[rows]]
+    order = np.argsort(launched)
+    ends = np.maximum.accumulate(plain(activities["end"])[rows[order]])
+    found: NDArray[Any] = np.append(0, ends)[np.searchsorted(launched[order], moments)]
+    return found
