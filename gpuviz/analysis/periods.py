@@ -17,6 +17,8 @@ _SIMILAR = 0.25
 _MOST_KINDS = 1000
 # Elements that repeat those of the usual repetition; fewer may do so by accident.
 _LEAST_REPEATED = 8
+# Of the elements that occur equally often.
+_MOST_TRIED = 8
 # Elements of a loop occur about as often as its first one.
 _AS_OFTEN = 0.8
 
@@ -56,17 +58,17 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
     sequence = _Sequence(elements)
     counts, first = sequence.counts, sequence.first
     order = np.lexsort((first, -counts))
-    tried = set[int]()
+    tried = dict[int, int]()
     best: Repeats | None = None
     for element in order[counts[order] >= fewest - 1].tolist():
         count = int(counts[element])
         if best is not None and count < _AS_OFTEN * len(best.starts):
             break
-        # The others that occur as often begin the same repetitions later.
-        if count in tried:
+        # The others that occur as often begin the same repetitions later, if they are in the loop.
+        if tried.get(count, 0) == _MOST_TRIED:
             continue
-        tried.add(count)
         found = sequence.from_each(element, fewest)
+        tried[count] = _MOST_TRIED if found is not None else tried.get(count, 0) + 1
         if found is not None and (best is None or _covered(found) > _covered(best)):
             best = found
     return best

@@ -50,6 +50,8 @@ def within(recording: Recording, filename: str) -> Recording:
         "cell": 0,
         "source": "",
         "installed": 1,
+        "context": "",
+        "context_line": 0,
     }
     rows = [
         {**row, "frames": [inner["id"], *row["frames"]]} if row["frames"] else row
