@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
 from gpuviz.analysis.periods import Repeats, repeats
 from gpuviz.recording.conclusions import schemas
@@ -148,11 +149,7 @@ class _Launches:
 
         Names do not matter: libraries compile one kernel for each size of an array.
         """
-        import numpy as np
-
-        numbers: NDArray[Any] = np.unique(
-            self.lines() * len(_KINDS) + self.kinds, return_inverse=True
-        )[1].reshape(-1)
+        numbers: NDArray[Any] = numbered(self.lines() * len(_KINDS) + self.kinds)[0]
         return numbers
 
     def totals(self, found: _Found, device: int) -> "dict[str, NDArray[Any]]":
@@ -288,19 +285,14 @@ def _waits(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]"
 
 def _time_in(begin: "NDArray[Any]", end: "NDArray[Any]", found: _Found) -> "NDArray[Any]":
     """Return the sum of the parts of spans in each iteration."""
-    lasted: NDArray[Any] = _time_until(begin, end, found.end) - _time_until(begin, end, found.start)
-    return lasted
-
-
-def _time_until(begin: "NDArray[Any]", end: "NDArray[Any]", times: "NDArray[Any]") -> Any:
-    """Return the sum of the parts of spans before each time."""
     import numpy as np
 
-    origin = begin.min(initial=0)
-    passed = np.zeros(len(times), np.int64)
+    times = np.stack([found.start, found.end]) - found.start[0]
+    until = np.zeros(times.shape, np.int64)
     for edges, sign in ((begin, 1), (end, -1)):
-        ordered = np.sort(edges) - origin
-        until = np.concatenate([[0], np.cumsum(ordered)])
-        count = np.searchsorted(ordered, times - origin, side="right")
-        passed += sign * (count * (times - origin) - until[count])
-    return passed
+        ordered = np.sort(edges - found.start[0], kind="stable")
+        sums = np.concatenate([[0], np.cumsum(ordered)])
+        count = np.searchsorted(ordered, times, side="right")
+        until += sign * (count * times - sums[count])
+    lasted: NDArray[Any] = until[1] - until[0]
+    return lasted

@@ -144,6 +144,19 @@ def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
     assert listed.first.bounding_box()["y"] < tab(page).locator("canvas").first.bounding_box()["y"]
 
 
+def test_iterations_are_shown_below_the_time_axis_and_in_a_table(page):
+    path = next(each for each in RECORDINGS if each.stem == "image_pipeline")
+    row = gpuviz.load(path).iterations().to_pylist()[6]
+    file(page, path.name).dblclick()
+    tab(page).get_by_label("Iterations. A click shows").wait_for(timeout=SHOWN_MS)
+    tab(page).get_by_role("tab", name="Iterations 24").click()
+    numbers = tab(page).locator("[data-panel=iterations]")
+    numbers.get_by_role("button", name="7", exact=True).click()
+
+    measured = tab(page).locator(".gpuviz-measured").evaluate("panel => ({...panel.dataset})")
+    assert measured == {"fromNs": str(row["start"]), "toNs": str(row["end"])}
+
+
 def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
     wrong = {
         "cut.gpuviz": "end-of-directory record is missing",

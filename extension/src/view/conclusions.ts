@@ -9,7 +9,12 @@ import { iterationsRow } from "./iterations_row.ts";
  * The sections are put back when the scope ends.
  */
 export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode): void {
-  const { drawer } = view;
+  const { drawer, chart } = view;
+  const links = root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])");
+  const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
+  if (list !== undefined) {
+    iterationsRow(scope, view.panes.root, chart, list);
+  }
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;
     scope.defer(() => {
@@ -28,11 +33,7 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       chart.marked.value = [];
     }
   }, measured);
-  const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
-  if (list !== undefined) {
-    iterationsRow(scope, view.panes.root, view.chart, list);
-  }
-  for (const each of root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])")) {
+  for (const each of links) {
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
   }

@@ -278,3 +278,33 @@ def loaded_or_refused(path):
         return load(path)
     except FormatError as error:
         return error
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value"),
+    [
+        ("number", 3, 7),
+        ("end", 3, 10**15),
+        ("start", 5, 0),
+        ("duration_ns", 2, 1),
+        ("peak_bytes", 0, -1),
+        ("device", 0, 9),
+        ("name", 0, None),
+    ],
+)
+def test_impossible_iterations_of_a_file_are_computed_again(column, row, value):
+    recording = shipped("image_pipeline")
+    expected = recording.iterations()
+    table = recording.table("iterations")
+    values = table[column].to_pylist()
+    values[row] = value
+    place = table.schema.get_field_index(column)
+    changed = table.set_column(
+        place, table.schema.field(column), pa.array(values, table[column].type)
+    )
+    marked = stored.marked({"iterations": changed}, recording)
+
+    loaded = gpuviz.Recording(recording.tables, recording.manifest, marked)
+
+    assert stored.fitting(marked, recording) == {}
+    assert loaded.iterations().equals(expected)
