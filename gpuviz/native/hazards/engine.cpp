@@ -141,7 +141,7 @@ void Engine::check_past(HazardsOfOperation& found, const Access& access, std::ui
     History::for_each_past(
         extent, access.start, access.stop,
         [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
-            if (is_after(past.moment) || !conflict(past, access)) return;
+            if (is_after(past.moment()) || !conflict(past, access)) return;
             if (!options_.unknown_may_write && !is_write(past.mode) && !is_write(access.mode)) {
                 return;
             }
@@ -151,8 +151,8 @@ void Engine::check_past(HazardsOfOperation& found, const Access& access, std::ui
             const Kind kind = is_reuse ? Kind::reuse : kind_of(past.mode, access.mode);
             const Tier tier = is_certain ? tier_of(access) : Tier::probable;
             const BlockId other = is_same ? 0 : past.block;
-            if (found.moment().index > 0 && waits_early(past.moment)) {
-                doubts_.push_back({past.moment,
+            if (found.moment().index > 0 && waits_early(past.moment())) {
+                doubts_.push_back({past.moment(),
                                    found.moment(),
                                    {kind,
                                     tier,
@@ -242,8 +242,7 @@ void Engine::check_owners(HazardsOfOperation& found, const Access& access) {
 
 void Engine::remember(OperationId operation, Moment moment, const std::vector<Access>& accesses) {
     for (const Access& access : accesses) {
-        const PastAccess past{operation,      moment,      access.block,
-                              access.pointer, access.mode, access.is_exact};
+        const PastAccess past(operation, moment, access);
         const Block& block = *find(access.block);
         if (block.is_live) {
             History::add(*block.extent, access.start, access.stop, past);
@@ -271,8 +270,7 @@ void Engine::add_node(OperationId operation, Capture& capture, Slot stream,
             });
     }
     for (const Access& access : accesses) {
-        const PastAccess past{operation,      moment,      access.block,
-                              access.pointer, access.mode, access.is_exact};
+        const PastAccess past(operation, moment, access);
         capture.history.for_each_extent(access.start, access.stop, true, [&](Extent& extent) {
             History::add(extent, std::max(access.start, extent.start),
                          std::min(access.stop, extent.stop), past);
@@ -493,7 +491,7 @@ void Engine::check_free(HazardsOfOperation& found, Tier tier, BlockId id, IsAfte
     const std::uint64_t base = block.of.address;
     History::for_each_past(*block.extent, base, base + block.of.bytes,
                            [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
-                               if (past.block != id || is_after(past.moment)) return;
+                               if (past.block != id || is_after(past.moment())) return;
                                found.add(Kind::use_after_free, tier, past.operation, id, 0,
                                          start - base, stop - base);
                            });
@@ -580,7 +578,7 @@ void Engine::reuse_slot_of(BlockId id) {
 void Engine::forget_settled() {
     struct IsSettled {
         const Order& order;
-        bool operator()(const PastAccess& past) const { return order.is_settled(past.moment); }
+        bool operator()(const PastAccess& past) const { return order.is_settled(past.moment()); }
         bool operator()(const Release& release) const {
             return order.is_settled(release.recorded) && order.is_settled(release.freed_async);
         }

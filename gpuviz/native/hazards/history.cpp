@@ -33,8 +33,8 @@ void add_to(Piece& piece, const PastAccess& access) {
     const bool replaces_all = access.mode == Mode::write && access.is_exact;
     std::erase_if(piece.past, [&](const PastAccess& past) {
         if (past.operation == access.operation) return false;
-        return replaces_all || (past.moment.slot == access.moment.slot &&
-                                past.mode == access.mode && past.is_exact == access.is_exact);
+        return replaces_all || (past.slot == access.slot && past.mode == access.mode &&
+                                past.is_exact == access.is_exact);
     });
     piece.past.push_back(access);
 }

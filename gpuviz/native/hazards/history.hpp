@@ -32,13 +32,25 @@ struct Access {
 
 // The last access of its stream in its mode to some bytes.
 struct PastAccess {
+    PastAccess(OperationId by, Moment at, const Access& access)
+        : operation(by),
+          index(at.index),
+          block(access.block),
+          pointer(access.pointer),
+          slot(at.slot),
+          mode(access.mode),
+          is_exact(access.is_exact) {}
+    [[nodiscard]] Moment moment() const noexcept { return {slot, index}; }
+
     OperationId operation;
-    Moment moment;
+    std::uint64_t index;
     BlockId block;
     std::uint64_t pointer;
+    Slot slot;
     Mode mode;
     bool is_exact;
 };
+static_assert(sizeof(PastAccess) == 40);  // most of the engine's memory
 
 // Bytes with the same past.
 struct Piece {

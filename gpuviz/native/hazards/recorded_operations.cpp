@@ -152,7 +152,7 @@ class Feed {
              .bytes = bytes,
              .stream = stream});
         ids_[block] = id;
-        numbers_[id] = block;
+        unlisted_.emplace_back(id, block);
         by_address_[address] = block;
     }
 
@@ -172,6 +172,8 @@ class Feed {
 
     void take_hazards() {
         if (!engine_.has_hazards()) return;
+        numbers_.insert(unlisted_.begin(), unlisted_.end());
+        unlisted_.clear();
         for (const Hazard& each : engine_.take()) {
             std::uint64_t bytes = 0;
             for (const auto& [start, stop] : each.bytes) bytes += stop - start;
@@ -192,6 +194,7 @@ class Feed {
     Engine engine_{{.unknown_may_write = false}};
     std::vector<std::optional<BlockId>> ids_;
     std::unordered_map<BlockId, std::uint32_t> numbers_;
+    std::vector<std::pair<BlockId, std::uint32_t>> unlisted_;  // not yet in numbers_
     std::map<std::uint64_t, std::uint32_t> by_address_;
     std::unordered_map<std::uint32_t, Slot> streams_;
     std::unordered_map<std::uint32_t, EventId> events_;
