@@ -37,7 +37,7 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
     page.keyboard.type("smooth")
     press(page, "Enter")
     kernel = selected(page)
-    press(page, "Tab", "Tab", "Tab", "Enter")
+    press(page, "Tab", "Tab", "Tab", "Tab", "Enter")
     block, said = selected(page), spoken(page)
     press(page, "Backspace")
     again = selected(page)
