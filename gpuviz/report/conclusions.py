@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.hazards import hazard_notices, hazards_section
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list, show_button
@@ -43,7 +44,9 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
         summary: The device's numbers.
         found: The recording's findings, most saving first.
     """
-    shown = notices(recording, summary, found)
+    hazards = hazard_notices(recording, summary.device)
+    showed = [each for each in hazards if each.is_alarm]
+    shown = [*showed, *notices(recording, summary, found)]
     figures = "\n".join(map(_figure, _headline(recording, summary)))
     every = notices_list(shown, unknown(recording))
     return f"""<ul class="gpuviz-headline">
@@ -52,6 +55,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {_first(shown)}
 {iterations_panel(recording, summary.device)}
 {panel("Findings", every, slug="findings", count=len(shown))}
+{hazards_section(hazards)}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 

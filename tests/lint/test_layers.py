@@ -72,7 +72,7 @@ PYTHON = {
     **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
     "recorder.status": set[str](),
-    "report": _READERS | {"recorder.status", "out_of_memory", "advice"},
+    "report": _READERS | {"recorder.status", "out_of_memory", "advice", "hazards"},
     "notebook": _READERS
     | {"advice", "recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
     "server": {"recorder.nvml"},

@@ -15,6 +15,7 @@ const ORDER = [
   "waits",
   "fragmentation",
   "findings",
+  "hazards",
   "what-if",
   "summary",
   "environment",
