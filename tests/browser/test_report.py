@@ -30,7 +30,8 @@ def open_tab(page: Page, name: str) -> Locator:
 
 
 def plot(page: Page, index: int) -> Locator:
-    return page.locator(".gpuviz-plot").nth(index)
+    """Return a plot by its number, without the row of iterations that only some pages have."""
+    return page.locator(".gpuviz-plot:not([aria-label^=Iterations])").nth(index)
 
 
 def point(page: Page, index: int, time_share: float, height_share: float) -> tuple[float, float]:

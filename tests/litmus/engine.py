@@ -17,7 +17,10 @@ def judge(program: Program) -> list[Hazard]:
     Raises:
         ValueError: An operation names something that does not exist, or no longer.
     """
-    run = _Run(program)
+    try:
+        run = _Run(program)
+    except KeyError as error:
+        raise ValueError(f"program {program.name}: {error.args[0]!r} does not exist") from None
     for place, operation in enumerate(program.operations):
         try:
             run.perform(operation)
