@@ -224,6 +224,11 @@ def declare_kernel_modes(symbol: str, modes: Sequence[int]) -> None:
     Declare the access modes of a kernel's leading parameters, as numbers in the order of `launch_blocks`.
     """
 
+def preceded(then: Callable, first: Callable) -> object:
+    """
+    A function that calls `first`, and then `then`, whose result it returns, without a frame of Python.
+    """
+
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
 

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +19,8 @@ from gpuviz.recording.tables import DICTIONARIES
 
 _NUMBERS = {mode: number for number, mode in enumerate(DICTIONARIES["launch_blocks", "mode"])}
 _COMPILE = "_compile_module_with_cache"
+# Kernels of CuPy whose use is known from what they are; their sources may say less.
+_reductions: set[str] = set()
 # Reading a longer source would be noticed.
 _LONGEST_SOURCE = 200_000
 
@@ -31,24 +33,24 @@ def watch_kernels(cupy: ModuleType) -> None:
     if compile_module is None:
         return
 
-    @wraps(compile_module)
-    def compile_declared(source: Any, *args: Any, **options: Any) -> Any:
-        # Whatever happens here, the program's kernel is compiled.
-        with suppress(Exception):
-            declare_source(source)
-        return compile_module(source, *args, **options)
-
-    setattr(compiler, _COMPILE, compile_declared)
     for each in gc.get_objects():
         with suppress(Exception):
             _declare_object(cupy, each)
+    setattr(compiler, _COMPILE, _core.preceded(compile_module, _declare_compiled))
+
+
+def _declare_compiled(source: Any, *_: Any, **__: Any) -> None:
+    # Whatever happens here, the program's kernel is compiled.
+    with suppress(Exception):
+        declare_source(source)
 
 
 def declare_source(source: str) -> None:
     """Declare the kernels of a source, in CUDA C++."""
     if len(source) <= _LONGEST_SOURCE:
         for name, modes in modes_by_kernel(source).items():
-            _declare(name, *modes)
+            if name not in _reductions:
+                _declare(name, *modes)
 
 
 def _declare(name: str, *modes: str) -> None:
@@ -73,6 +75,7 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
     elif kind.__name__ == "_SimpleReductionKernel":
         # One input and one output.
         _declare(found.name, READ, WRITE)
+        _reductions.add(found.name)
         _declare_passes(found.name.replace("cupy_", "cupy_cub_", 1))
 
 
@@ -85,3 +88,4 @@ def _declare_passes(name: str) -> None:
     """Declare a reduction that CuPy has made with CUB, in one pass or two."""
     for each in (name, f"{name}_pass1", f"{name}_pass2"):
         _declare(each, READ, WRITE)
+        _reductions.add(each)

@@ -1,9 +1,18 @@
-"""Calls of CuPy and its libraries whose kernels must leave alone what they are said to read."""
+"""Calls of CuPy and its libraries whose kernels must leave alone what they are said to read.
 
+Prints as JSON what changes although it is only read, and what is new and read before a write.
+"""
+
+import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+import gpuviz
+
 Call = Callable[[], Any]
+TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 RAW = """
 extern "C" __global__ void add_to(const float* __restrict__ a, float* b, int n) {
@@ -87,3 +96,77 @@ def calls(cp: Any) -> dict[str, Call]:
         "raw fill": lambda: raw.get_function("fill")(grid, block, (y, y.size)),
         "raw, hidden": lambda: raw.get_function("hidden")((1,), (256,), (x, y)),
     }
+
+
+def touches(recording):
+    """Return the block, mode and kernel of each touch, in the order of the launches."""
+    strings = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+    kernels = {
+        row["correlation"]: strings.get(row["name"], "")
+        for row in recording.table("activities").to_pylist()
+    }
+    return [
+        (row["block"], row["mode"], kernels.get(row["correlation"], ""))
+        for row in recording.table("launch_blocks").to_pylist()
+    ]
+
+
+def changed_blocks(cp, call):
+    """Return whether each block that lives before a call changes in it, and its recording."""
+
+    def contents():
+        cp.cuda.Device().synchronize()
+        found = {}
+        for segment in gpuviz.memory_snapshot():
+            for block in segment["blocks"]:
+                if block["state"] == "active_allocated":
+                    held = np.empty(block["size"], np.uint8)
+                    address = block["address"]
+                    cp.cuda.runtime.memcpy(held.ctypes.data, address, held.nbytes, TO_HOST)
+                    found[address] = held.tobytes()
+        return found
+
+    before = contents()
+    with gpuviz.record(stacks=False) as recorder:
+        result = call()
+        cp.cuda.Device().synchronize()
+    after = contents()
+    del result
+    changed = {block: after.get(block) != held for block, held in before.items()}
+    return changed, recorder.recording
+
+
+def has_other_writers(recording, block):
+    """Return whether copies or memsets may have written to a block; they are not told which."""
+    del block
+    kinds = recording.table("activities")["kind"].cast("string").to_pylist()
+    return "memcpy" in kinds or "memset" in kinds
+
+
+def main() -> None:
+    import cupy as cp
+
+    cp.cuda.set_allocator(gpuviz.malloc)
+    programs = calls(cp)
+    with gpuviz.record(stacks=False):
+        for call in programs.values():
+            call()
+    changed_though_read, read_first = [], []
+    for name, call in programs.items():
+        changed, recording = changed_blocks(cp, call)
+        found = touches(recording)
+        for block, is_changed in changed.items():
+            modes = {mode for at, mode, _ in found if at == block}
+            if is_changed and modes == {"read"}:
+                changed_though_read.append((name, [each for each in found if each[0] == block]))
+        firsts = {block: (mode, kernel) for block, mode, kernel in reversed(found)}
+        read_first += [
+            (name, kernel)
+            for block, (mode, kernel) in firsts.items()
+            if block not in changed and mode == "read" and not has_other_writers(recording, block)
+        ]
+    print(json.dumps({"changed though read": changed_though_read, "read first": read_first}))
+
+
+if __name__ == "__main__":
+    main()

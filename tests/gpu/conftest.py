@@ -23,6 +23,11 @@ def missing() -> str:
     return "" if importlib.util.find_spec("cupy") else "no CuPy"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> None:
+    """Leave the heap as it is: arrays and kernels of an earlier test have to be found."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if FOLDER in item.path.parents:

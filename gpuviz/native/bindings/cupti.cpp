@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
@@ -40,6 +41,20 @@ void declare_numbered_modes(const std::string& symbol, const std::vector<int>& n
     cupti::declare_modes(symbol, std::move(modes));
 }
 
+// A function that calls `first` and then `then` with its arguments, without a frame of Python: it
+// must not be seen in the call stacks of what `then` does. Exceptions of `first` are ignored.
+nb::object preceded(nb::callable then, nb::callable first) {
+    return nb::cpp_function([then = std::move(then), first = std::move(first)](
+                                const nb::args& arguments, const nb::kwargs& options) {
+        try {
+            first(*arguments, **options);
+        } catch (nb::python_error& error) {
+            error.discard_as_unraisable("gpuviz");
+        }
+        return then(*arguments, **options);
+    });
+}
+
 }  // namespace
 
 void bind_cupti(nb::module_& m) {
@@ -47,6 +62,10 @@ void bind_cupti(nb::module_& m) {
     m.def("declare_kernel_modes", &declare_numbered_modes, "symbol"_a, "modes"_a,
           "Declare the access modes of a kernel's leading parameters, as numbers in the order of "
           "`launch_blocks`.");
+    m.def(
+        "preceded", &preceded, "then"_a, "first"_a,
+        "A function that calls `first`, and then `then`, whose result it returns, without a frame "
+        "of Python.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),
