@@ -224,7 +224,7 @@ def declare_kernel_modes(symbol: str, modes: Sequence[int]) -> None:
     Declare the access modes of a kernel's leading parameters, as numbers in the order of `launch_blocks`.
     """
 
-def preceded(then: Callable, first: Callable) -> object:
+def preceded(then: object, first: object) -> object:
     """
     A function that calls `first`, and then `then`, whose result it returns, without a frame of Python.
     """

@@ -43,7 +43,7 @@ void declare_numbered_modes(const std::string& symbol, const std::vector<int>& n
 
 // A function that calls `first` and then `then` with its arguments, without a frame of Python: it
 // must not be seen in the call stacks of what `then` does. Exceptions of `first` are ignored.
-nb::object preceded(nb::callable then, nb::callable first) {
+nb::object preceded(nb::object then, nb::object first) {
     return nb::cpp_function([then = std::move(then), first = std::move(first)](
                                 const nb::args& arguments, const nb::kwargs& options) {
         try {
