@@ -51,13 +51,13 @@ def iterations(recording: "Recording", device: int) -> "pa.Table":
     Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times
     in one thread, one after the other; of several names, that with the most time. Without such
     ranges they are found by the order of the user's lines that launched kernels, copies and
-    memsets: at least two lines that repeat at least three times, with eight
-    launches or more. More than half of the repetitions
-    must be equal, and all together differ by at most 5 % of their launches, as when every tenth
-    step logs. An iteration ends where the next one begins; the last one ends with its
-    last launch or the work of it. If the host launches far ahead of the GPU, they begin when the
-    GPU does. Of nested loops this is the inner one if launches outside it are that few, else the
-    outer one. In both cases, iterations have at least half of the launches or of the recorded time.
+    memsets: at least two lines that repeat at least three times, with eight launches or more. More
+    than half of the repetitions must be equal, and all together differ by at most 5 % of their
+    launches, as when every tenth step logs. An iteration ends where the next one begins; the last
+    one ends with its last launch or the work of it. If the host launches far ahead of the GPU, they
+    begin when the GPU does. Of nested loops this is the inner one if launches outside it are that
+    few, else the outer one. In both cases, iterations have at least half of the launches or of the
+    recorded time.
 
     Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
     ``duration_ns``; in this time, ``peak_bytes`` (most bytes allocated), ``busy_ns`` (in which an

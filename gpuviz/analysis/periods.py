@@ -17,7 +17,7 @@ _SIMILAR = 0.25
 _MOST_KINDS = 1000
 # Elements that repeat those of the usual repetition; fewer may do so by accident.
 _LEAST_REPEATED = 8
-# Of the elements that occur equally often.
+# Of the elements that occur equally often, so many are tried as the first of a repetition.
 _MOST_TRIED = 8
 # Elements of a loop occur about as often as its first one.
 _AS_OFTEN = 0.8

@@ -160,7 +160,8 @@ def schemas() -> "dict[str, pa.Schema]":
       it). ``event`` and ``event_sync_id`` join a record with its waits: event handles are reused,
       sync ids are not.
     - ``launch_blocks``: a launch, copy or memset received a pointer ``address`` into the block that
-      begins at ``block``.
+      begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
+      ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.

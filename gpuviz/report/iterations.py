@@ -33,8 +33,8 @@ _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Copied", "copy_bytes", format_bytes),
 )
 _HINT = (
-    "Time, peak, GPU busy and host blocked are those from its begin to its end. Kernels and copies "
-    "are those that the host launched in it, also if they ran later."
+    "Time, peak, GPU busy and host blocked are those from its start to its end. Kernels and copies "
+    "are those that the host launched in it, even if they ran later."
 )
 
 
