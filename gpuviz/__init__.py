@@ -2,6 +2,8 @@
 
 The public names are listed in ``__init__.pyi``; each is imported on first use, so that
 ``import gpuviz`` is fast.
+
+PYTEST_DONT_REWRITE: it is often imported before pytest loads its plugin.
 """
 
 import builtins

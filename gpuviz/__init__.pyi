@@ -20,8 +20,13 @@ from .allocator.memory import set_per_process_memory_fraction as set_per_process
 from .allocator.raw_memory import caching_allocator_alloc as caching_allocator_alloc
 from .allocator.raw_memory import caching_allocator_delete as caching_allocator_delete
 from .allocator.stream_uses import record_stream as record_stream
+from .comparison.diff import Diff as Diff
+from .comparison.diff import diff as diff
 from .frameworks.cupy import malloc as malloc
 from .notebook.dashboard import dashboard as dashboard
+from .ownership.holders import holders as holders
+from .ownership.holders import release as release
+from .recorder.latest import leaks as leaks
 from .recorder.ranges import range as range
 from .recorder.record import record as record
 from .recorder.recorder import Recorder as Recorder

@@ -40,6 +40,9 @@ class OfflineDevice(Device):
     def finish(self, stream: int) -> None:
         """Let a stream finish; its events complete."""
 
+    def write(self, address: int, size: int, value: int) -> None:
+        """Set all bytes of a range."""
+
     def finish_all(self) -> None:
         """Let every stream finish."""
 
@@ -224,15 +227,20 @@ def declare_kernel_modes(symbol: str, modes: Sequence[int]) -> None:
     Declare the access modes of a kernel's leading parameters, as numbers in the order of `launch_blocks`.
     """
 
-def preceded(then: object, first: object) -> object:
+def declare_array_elements(function: int, symbol: str, elements: Sequence[int]) -> None:
     """
-    A function that calls `first`, and then `then`, whose result it returns, without a frame of Python.
+    Declare of which leading parameters a function, a CUfunction, accesses all elements: their size in bytes; 0 for other parameters.
+    """
+
+def followed(first: object, then: object) -> object:
+    """
+    A function that calls `first`, and then `then` with the result and the arguments, and returns the result, without a frame of Python.
     """
 
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
 
-    def __init__(self, library: str, session: Session, *, launch_sites: bool = True, stacks: bool = True, api_calls: bool = False, graph_nodes: bool = True) -> None:
+    def __init__(self, library: str, session: Session, *, launch_sites: bool = True, stacks: bool = True, api_calls: bool = False, follow_streams: bool = False, graph_nodes: bool = True) -> None:
         """
         `library` is the path of libcupti. Raises RuntimeError if it cannot be used.
         """
@@ -257,6 +265,10 @@ class CuptiTracer:
     @property
     def records(self) -> int:
         """Records delivered by CUPTI."""
+
+    @property
+    def reads_arguments(self) -> bool:
+        """Whether the driver reports the parameters of kernels."""
 
     @property
     def unreadable_launches(self) -> int:
@@ -290,6 +302,13 @@ def ignore_nvtx() -> None:
 
 def abandon_nvtx_after_fork() -> None:
     """Do the same in the child process after fork(), without waiting."""
+
+def announce_memory(allocator: CachingAllocator) -> bool:
+    """
+    Announce the segments and blocks of a new allocator to the NVTX tool of this process, for good.
+
+    Returns False if there is no tool for memory.
+    """
 
 class AllocatorSettings:
     """The allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF."""
@@ -445,6 +464,33 @@ class CachingAllocator(Allocator):
     def block_at(self, address: int) -> dict[str, Any]:
         """
         Return the allocated block that starts at an address; {} when there is none.
+        """
+
+    def stop_tracking_uses(self) -> list[dict[str, Any]]:
+        """Stop following streams, and return the delayed frees by their lines."""
+
+    def delayed_frees(self) -> list[dict[str, Any]]:
+        """Return the delayed frees by their lines, up to now."""
+
+    @property
+    def untracked_uses(self) -> int:
+        """Calls whose use of memory is unknown."""
+
+    def track_uses(self, session: Session, record_stream: str, poison: bool = False) -> None:
+        """
+        Delay the reuse of freed blocks until other streams have used them (`auto`), or only count what this would delay (`report`); fill freed blocks (`poison`). The session's tracer must not have started.
+        """
+
+    def writes_after_free(self) -> list[dict[str, int]]:
+        """Return the writes to freed memory that were found."""
+
+    @property
+    def unchecked_frees(self) -> int:
+        """Freed blocks that could not be filled or checked."""
+
+    def set_quarantine(self, bytes: int) -> None:
+        """
+        Hold freed blocks back until they have this many bytes in all; 0: do not.
         """
 
     def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
@@ -960,6 +1006,9 @@ class SimulatedGpu:
 
     def empty_cache(self, allocator: CachingAllocator) -> None: ...
 
+    def track_uses(self, allocator: CachingAllocator, session: Session, record_stream: str, poison: bool = False) -> None:
+        """Like CachingAllocator.track_uses, on the GPU's clock."""
+
     def create_stream(self, non_blocking: bool = False, priority: int = 0) -> int:
         """Return its handle."""
 
@@ -986,7 +1035,12 @@ class SimulatedGpu:
 
     def launch(self, stream: int, kernel: GpuKernel) -> None: ...
 
-    def create_graph(self, kernels: Sequence[GpuKernel]) -> int:
+    def begin_capture(self, stream: int) -> int:
+        """Return the number of a new capture."""
+
+    def capture(self, capture: int, kernel: GpuKernel) -> None: ...
+
+    def end_capture(self, capture: int) -> int:
         """Return the number of a new graph, whose kernels run one after another."""
 
     def destroy_graph(self, graph: int) -> None: ...
@@ -1102,4 +1156,16 @@ def are_large_by_size(actions: Annotated[NDArray[numpy.int8], dict(shape=(None,)
 def write_torch_snapshot(write: object, devices: Sequence[int], events: dict[str, Any], segments: dict[str, Any], blocks: dict[str, Any], frames: dict[str, Any], stacks: dict[str, Any], texts: Sequence[str], pools: Sequence[tuple[int, int]], rest: bytes) -> None:
     """
     Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are positions from 1, 0 is none; `devices` has the events of each device, which follow each other; `rest` are further keys and values, pickled without memo.
+    """
+
+def find_holders(types: list[Any], numpy_array: type | None, skipped: list[Any], names: list[Any], wanted: list[int] | None) -> tuple[list[Any], list[Any], int]:
+    """
+    Find what keeps the instances of `types` alive, without running Python code.
+
+    `types` has tuples of a class and the descriptors of its address and size, subclasses first; `names` has tuples of a dict, its tier in ascending order, and whether it copies references of a running frame. With `wanted`, only owners of these addresses are looked for. Return the owners (object, address, size, paths, dominators, whether a cycle keeps it), the labels of paths, and the number of objects visited.
+    """
+
+def fields_of(object: object) -> dict[Any, Any] | None:
+    """
+    Return the __dict__ of an object without running its code; None if it has none.
     """

@@ -1,6 +1,11 @@
-"""Text form of sizes, times and counts, as in extension/src/base/format.ts."""
+"""Text form of sizes, times and counts, as in extension/src/base/format.ts, and its reading."""
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
@@ -10,6 +15,12 @@ _LAST_DECIMAL = 0.9995
 _SECOND_NS = 1_000_000_000
 _MINUTE_NS = 60 * _SECOND_NS
 _PLACES = (Decimal(1), Decimal("0.1"), Decimal("0.01"))
+_BYTES_OF_UNIT = {"b": 1} | {
+    f"{prefix}{suffix}": step**power
+    for power, prefix in enumerate("kmgt", 1)
+    for suffix, step in (("b", 1000), ("ib", 1024))
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-zµ]*)", re.ASCII)
 _TIME_UNITS = (("s", _SECOND_NS), ("ms", 1_000_000), ("µs", 1_000))
 
 
@@ -53,6 +64,18 @@ def format_share(share: float) -> str:
     """Return a share of 1 as a percentage: ``12 %``, ``0.4 %``."""
     percent = 100 * share
     return f"{_fixed(percent, 0 if percent >= 10 or percent == 0 else 1)} %"  # noqa: PLR2004
+
+
+def parse_bytes(text: str) -> int | None:
+    """Return a size such as ``1.5 GiB`` in bytes, or None; without a unit it is in bytes."""
+    return parse_quantity(text, _BYTES_OF_UNIT, "b")
+
+
+def parse_quantity(text: str, units: "Mapping[str, int]", default: str) -> int | None:
+    """Return a number with one of the units, in lower case, or None if the text is none."""
+    match = _QUANTITY.fullmatch(text.strip())
+    unit = None if match is None else units.get(match[2].lower() or default)
+    return None if match is None or unit is None else round(float(match[1]) * unit)
 
 
 def _three_digits(value: float) -> str:

@@ -10,6 +10,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.what_if import what_if
+from gpuviz.hazards.hazards import judge
 from gpuviz.recording.conclusions import fitting, marked, schemas
 
 if TYPE_CHECKING:
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
+# Activities and CUDA calls; judging more would take a noticeable part of writing a report.
+_MOST_JUDGED = 1_000_000
+_TOO_LONG = "The recording is very long; `gpuviz hazards` judges it."
 # What a damaged recording leads to may be larger.
 _MOST = 2**63 - 1
 
 
 class Conclusions:
-    """The findings of a recording, its memory under other settings, and its iterations.
+    """The findings of a recording, its hazards, its memory under other settings, its iterations.
 
     Each is computed at most once. The recording is an argument of every method, since it keeps
     these conclusions itself.
@@ -48,6 +52,7 @@ class Conclusions:
         self._findings: tuple[Finding, ...] | None = None
         self._what_if: dict[int, pa.Table] = {}
         self._iterations: dict[int, pa.Table] = {}
+        self._hazards: pa.Table | str | None = None
         self.uses: dict[int, Maxima] | None = None
 
     def findings(self, recording: "Recording") -> tuple[Finding, ...]:
@@ -75,6 +80,25 @@ class Conclusions:
             self._iterations[device] = iterations(recording, device)
         return self._iterations[device]
 
+    def hazards(self, recording: "Recording") -> "pa.Table | str":
+        """Return the table of the hazards, or why they are unknown."""
+        self._read(recording)
+        if self._hazards is None:
+            self._hazards = judge(recording)
+        return self._hazards
+
+    def affordable_hazards(self, recording: "Recording") -> "pa.Table | str":
+        """Return the table of the hazards, or why they are unknown; none if it would take long."""
+        self._read(recording)
+        tables = recording.tables
+        rows = tables["activities"].num_rows + tables["api_calls"].num_rows
+        is_long = rows > _MOST_JUDGED and not recording.manifest.hazards
+        return _TOO_LONG if is_long and self._hazards is None else self.hazards(recording)
+
+    def take_hazards(self, known: "pa.Table | str") -> None:
+        """Take the hazards of a recording with the same rows and more to judge by."""
+        self._hazards = known
+
     def table(self, recording: "Recording", name: str) -> "pa.Table":
         """Return a table of `gpuviz.recording.conclusions.schemas` by name.
 
@@ -83,6 +107,9 @@ class Conclusions:
         """
         if name == "findings":
             return _findings_table(self.findings(recording))
+        if name == "hazards":
+            found = self.hazards(recording)
+            return schemas()[name].empty_table() if isinstance(found, str) else found
         of_device = self.iterations if name == "iterations" else self.what_if
         return _joined(name, {each: of_device(recording, each) for each in recording.devices})
 
@@ -95,6 +122,13 @@ class Conclusions:
             with suppress(Exception):
                 self.findings(recording)
                 self.table(recording, "iterations")
+        return self.for_recorder(recording)
+
+    def for_recorder(self, recording: "Recording") -> "dict[str, pa.Table]":
+        """Return the marked tables of the file that a recorder writes: what it was asked for."""
+        if recording.manifest.hazards:
+            with suppress(Exception):
+                self.hazards(recording)
         return self._known(recording)
 
     def for_report(self, recording: "Recording") -> "dict[str, pa.Table]":
@@ -120,6 +154,8 @@ class Conclusions:
         found = {} if self._findings is None else {"findings": _findings_table(self._findings)}
         by_device = {"what_if": self._what_if, "iterations": self._iterations}
         joined = {name: _joined(name, tables) for name, tables in by_device.items() if tables}
+        if self._hazards is not None and not isinstance(self._hazards, str):
+            found["hazards"] = self._hazards
         return marked({**found, **joined}, recording)
 
     def _read(self, recording: "Recording") -> None:
@@ -127,6 +163,8 @@ class Conclusions:
         known = fitting(stored, recording)
         if "findings" in known:
             self._findings = tuple(map(_finding, known["findings"].to_pylist()))
+        if self._hazards is None:
+            self._hazards = known.get("hazards")
         if "what_if" in known:
             self._what_if |= _by_device(known["what_if"])
         if "iterations" in known:

@@ -28,9 +28,11 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     """
     from gpuviz.advice.rules import (
         r02_early_allocation,
+        r04_kept_by_the_notebook,
         r05_temporary_idleness,
         r07_missed_in_place,
         r08_chain_of_temporaries,
+        r09_growing_memory,
         r30_dead_write,
         r33_wider_type,
         r34_materialized_broadcast,
@@ -39,6 +41,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     )
 
     return (
+        r09_growing_memory.find,
+        r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
         r46_same_bytes_twice.find,
@@ -100,13 +104,17 @@ def allocator_rules() -> "tuple[AllocatorRule, ...]":
 
 
 def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, ...]":
-    """Return what costs memory or time in a recording, and what to change; most saving first.
+    """Return what is wrong or costs memory or time, and what to change; most saving first.
+
+    What may make results wrong comes before everything that saves something.
 
     Args:
         recording: The recording.
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
+    from gpuviz.advice.rules import r40_unordered_operations
+
     scale = Scale(recording)
     least_bytes = 0 if small else LEAST_BYTES
     found = [
@@ -114,7 +122,8 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
         *_about_reserved_memory(recording, least_bytes),
     ]
     shown = (each for each in found if small or scale.is_relevant(each))
-    return tuple(sorted(shown, key=scale.share, reverse=True))
+    ranked = sorted(shown, key=scale.share, reverse=True)
+    return (*r40_unordered_operations.find(recording), *ranked)
 
 
 def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":

@@ -1,11 +1,13 @@
 """torch.cuda's memory functions over the caching allocator of this process.
 
 Each device has one `gpuviz._core.CachingAllocator`, created at first use and kept until the process
-ends, like its arrays. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`.
+ends, like its arrays. Settings: ``GPUVIZ_ALLOC_CONF``, then `set_allocator_settings`. With
+``GPUVIZ_NVTX_MEMORY=1`` the allocators announce their blocks to compute-sanitizer.
 """
 
 import gc
 import os
+import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -17,6 +19,12 @@ from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.errors import DeviceUnavailableError
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
+NVTX_MEMORY_VARIABLE = "GPUVIZ_NVTX_MEMORY"
+
+_NO_TOOL = (
+    f"{NVTX_MEMORY_VARIABLE} has no effect: run the program under compute-sanitizer, as in "
+    "`compute-sanitizer --tool memcheck python program.py`."
+)
 
 
 class _Process:
@@ -90,10 +98,17 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
     if allocator is None:
         allocator = _core.CachingAllocator(_open_device(device), _process.current_settings())
         allocator.set_last_resort(partial(_collect_garbage, allocator))
+        if os.environ.get(NVTX_MEMORY_VARIABLE, "0") not in ("", "0"):
+            _announce(allocator)
         _process.allocators[device] = allocator
         if _process.on_new is not None:
             _process.on_new(device, allocator)
     return allocator
+
+
+def _announce(allocator: _core.CachingAllocator) -> None:
+    if not _core.announce_memory(allocator):
+        warnings.warn(_NO_TOOL, RuntimeWarning, stacklevel=3)
 
 
 def _collect_garbage(allocator: _core.CachingAllocator) -> bool:

@@ -75,9 +75,7 @@ def iterations(recording: "Recording", device: int) -> "pa.Table":
 
     schema = pa.schema([field for field in schemas()["iterations"] if field.name != "device"])
     launches = _Launches(recording)
-    found = _ranges(recording, launches) or _periods(recording, launches)
-    if found is not None and recording.bounds is not None:
-        found = found.within(*recording.bounds)
+    found = _found(recording, launches)
     if found is None or not len(found.start):
         return schema.empty_table()
     columns = {
@@ -91,6 +89,29 @@ def iterations(recording: "Recording", device: int) -> "pa.Table":
         "wait_ns": _waits(recording, device, found),
     } | launches.totals(found, device)
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def host_ends(recording: "Recording") -> "NDArray[Any]":
+    """Return when the host left each iteration, in ns, ascending; none if none is found."""
+    import numpy as np
+
+    found = _found(recording, _Launches(recording))
+    return np.zeros(0, np.int64) if found is None else found.host_end
+
+
+def peak_and_busy(
+    recording: "Recording", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the most bytes allocated and the busy time in spans of a recording, in order."""
+    spans = _Found("", start, end, start, end)
+    return _peaks(recording, device, spans), _busy(recording, device, spans)
+
+
+def _found(recording: "Recording", launches: "_Launches") -> _Found | None:
+    found = _ranges(recording, launches) or _periods(recording, launches)
+    if found is not None and recording.bounds is not None:
+        found = found.within(*recording.bounds)
+    return found
 
 
 class _Launches:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+_GRAPH_CALLS = DICTIONARIES["graph_calls", "kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
 # Kernels that receive their arrays as a table of pointers in device memory, by name.
 _BY_TABLE = re.compile(r"batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor", re.IGNORECASE)
@@ -40,6 +41,7 @@ class Touches:
         call: For each touch, the row of ``api_calls``.
         address: For each touch, the address that the call received, which is in the block.
         mode: For each touch, ``mode`` of ``launch_blocks`` as a code.
+        bytes: For each touch, how much was accessed from the address on; 0 if that is not known.
         activity: For each touch, the first row of ``activities`` with the call's correlation, or
             -1.
         opaque: The rows of ``api_calls`` of opaque work, in the order of the calls.
@@ -52,6 +54,7 @@ class Touches:
     call: "NDArray[Any]"
     address: "NDArray[Any]"
     mode: "NDArray[Any]"
+    bytes: "NDArray[Any]"
     activity: "NDArray[Any]"
     opaque: "NDArray[Any]"
     first: "NDArray[Any]"
@@ -92,12 +95,13 @@ def touches(recording: "Recording") -> Touches | None:
     call = call[known]
     address = plain(launched["address"])[known]
     mode = codes(launched["mode"], DICTIONARIES["launch_blocks", "mode"])[known]
+    size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
     first, last = _ends(blocks, times, block, call, opaque)
-    return Touches(blocks, block, call, address, mode, activity, opaque, first, last)
+    return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
 
 
 def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any]") -> Touches:
@@ -112,6 +116,7 @@ def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any
         call=call,
         address=used.address[kept],
         mode=used.mode[kept],
+        bytes=used.bytes[kept],
         activity=used.activity[kept],
         first=first,
         last=last,
@@ -179,7 +184,7 @@ def _opaque_calls(
 def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     """Return the launches, rows of ``api_calls``, without an activity, whose kernels are unknown.
 
-    While a program runs, these are the latest.
+    While a program runs, these are the latest. Launches that a capture recorded do not run.
     """
     import numpy as np
 
@@ -187,7 +192,11 @@ def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     names = plain(calls["name"])
     distinct = np.unique(names)
     launching = distinct[[bool(_LAUNCH.match(text)) for text in texts(tables, distinct)]]
-    ended = np.isin(plain(calls["correlation"]), plain(tables["activities"]["correlation"]))
+    correlations = plain(calls["correlation"])
+    ended = np.isin(correlations, plain(tables["activities"]["correlation"]))
+    captured = tables["graph_calls"]
+    is_node = codes(captured["kind"], _GRAPH_CALLS) != _GRAPH_CALLS.index("launch")
+    ended |= np.isin(correlations, plain(captured["correlation"])[is_node])
     return np.flatnonzero(np.isin(names, launching) & ~ended)
 
 

@@ -93,8 +93,8 @@ def _choose_referenced(tables: "Tables", derived: "Tables", chosen: "Chosen") ->
     used = [plain(tables[name]["correlation"])[chosen[name]] for name in users]
     chosen["api_calls"] |= _is_one_of(tables["api_calls"]["correlation"], np.concatenate(used))
     used.append(plain(tables["api_calls"]["correlation"])[chosen["api_calls"]])
-    links = tables["launch_blocks"]["correlation"]
-    chosen["launch_blocks"] = _is_one_of(links, np.concatenate(used))
+    for name in ("launch_blocks", "graph_calls"):
+        chosen[name] = _is_one_of(tables[name]["correlation"], np.concatenate(used))
     _choose_ranges(tables, chosen)
 
 

@@ -61,6 +61,26 @@ def demo(
 @click.option("--live", is_flag=True, help="Show headline numbers in the terminal while it runs.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--quiet", is_flag=True, help="Print only warnings.")
+@click.option("--hazards", is_flag=True, help="Look for unordered operations on the same memory.")
+@click.option(
+    "--forbid-default-stream", is_flag=True, help="Look for work on the legacy default stream."
+)
+@click.option(
+    "--record-stream",
+    type=click.Choice(["off", "report", "auto"]),
+    default="off",
+    show_default=True,
+    help="Whether freed memory is reused only after other streams that use it; report only counts.",
+)
+@click.option("--poison", is_flag=True, help="Fill freed memory, and look for later writes to it.")
+@click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
+@click.option(
+    "--fail",
+    is_flag=True,
+    help="Exit with 3 if a hazard is certain or probable (latent ones do not count), or if work "
+    "is on the forbidden default stream; with 4 if that cannot be judged. A program's own failure "
+    "comes first.",
+)
 @recording_options
 @click.argument(
     "program",
@@ -74,16 +94,22 @@ def demo(
     "gpuviz run train.py --steps 5",
     "gpuviz run --report run.html -m my_package.train",
     "gpuviz run --observe --output pool.gpuviz train.py",
+    "gpuviz run --hazards --fail train.py",
+    "gpuviz run --hazards --record-stream auto train.py",
 )
-def run(*, program: tuple[str, ...], **options: Any) -> None:
+def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
 
     Arguments, output, tracebacks and exit code are the program's own. Recording starts at CuPy's
     first allocation.
     """
     from gpuviz.commands import run as command
+    from gpuviz.commands.report import parse_size
 
-    command.run(program, command.options_of(program, **options))
+    if fail and not (options["hazards"] or options["forbid_default_stream"]):
+        raise click.UsageError("--fail needs --hazards or --forbid-default-stream.")
+    held = 0 if quarantine is None else parse_size(quarantine, "--quarantine")
+    command.run(program, command.options_of(program, quarantine=held, **options), fail=fail)
 
 
 @commands.command()
@@ -140,6 +166,39 @@ def findings(*, file: Path, as_json: bool, everything: bool) -> None:
 def hazards(*, file: Path, as_json: bool) -> None:
     """Print unordered operations on the same memory, and what to change."""
     from gpuviz.commands import hazards as command
+
+    command.run(file, as_json=as_json)
+
+
+@commands.command()
+@click.argument("before", type=FILE)
+@click.argument("after", type=FILE)
+@click.option("-o", "--output", type=FILE, help="Write an HTML page instead of text.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@click.option(
+    "--fail-on", metavar="LIMITS", help="Exit with 1 if more than this is worse: peak:5%,time:20ms."
+)
+@examples(
+    "gpuviz diff before.gpuviz after.gpuviz",
+    "gpuviz diff before.gpuviz after.gpuviz -o diff.html --fail-on peak:5%,kernels:0",
+)
+def diff(*, before: Path, after: Path, **options: Any) -> None:
+    """Print what changed from one recording to another.
+
+    The exit code is 2 if a recording or a limit cannot be used.
+    """
+    from gpuviz.commands import diff as command
+
+    command.run(before, after, **options)
+
+
+@commands.command()
+@click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@examples("gpuviz leaks run.gpuviz")
+def leaks(*, file: Path, as_json: bool) -> None:
+    """Print the lines whose memory grows with each iteration."""
+    from gpuviz.commands import leaks as command
 
     command.run(file, as_json=as_json)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from gpuviz.analysis.delayed_frees import delayed_frees_text
+from gpuviz.analysis.writes_after_free import writes_after_free_text
 from gpuviz.commands.progress import reading
 from gpuviz.hazards.hazards import unknown
 from gpuviz.hazards.text import hazards_text
@@ -24,3 +26,6 @@ def run(file: Path, *, as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=1))
         return
     click.echo(hazards_text(recording, found))
+    for text in (delayed_frees_text(recording), writes_after_free_text(recording)):
+        if text:
+            click.echo(f"\n{text}")

@@ -1,6 +1,7 @@
 """The recording of a program under ``gpuviz run``."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -113,9 +114,15 @@ class RecordedRun:
             launch_blocks=options.launch_blocks,
             api_calls=options.api_calls,
             graph_nodes=options.graph_nodes,
+            hazards=options.hazards,
+            forbid_default_stream=options.forbid_default_stream,
+            record_stream=options.record_stream,
+            poison=options.poison,
+            quarantine=options.quarantine,
             max_events=options.max_events,
         )
         self._own = recorder
+        recorder.announces = False
         recorder.start()
         stderr = _stderr()
         if options.live and stderr is not None and os.isatty(stderr):
@@ -147,6 +154,7 @@ class RecordedRun:
                 self._print(f"nothing was recorded: {self._reason}")
             return
         self._summarize(self._own)
+        self._conclude(self._own)
         if self._options.report:
             self._write_report()
 
@@ -163,6 +171,26 @@ class RecordedRun:
         size = format_bytes(self._path.stat().st_size)
         length = format_duration(recorder.elapsed_ns)
         self._print(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
+
+    def _conclude(self, recorder: Recorder) -> None:
+        """Print what was found of what was asked for, and leave the exit code to `gpuviz run`."""
+        found = recorder.verdict
+        if found is None:
+            return
+        for sentence in found.absent:
+            self._print(sentence)
+        for sentence in (*found.found, *found.unknown):
+            _say(sentence)
+        from gpuviz.hazards.verdict import NO_VERDICT
+
+        code = found.exit_code
+        if self._is_over and not found.is_harmful:
+            code = NO_VERDICT
+            _say("no verdict: the rest of the program was not recorded")
+        if found.hazards:
+            self._print(f"to print them: gpuviz hazards {shlex.quote(str(_shown(self._path)))}")
+        if self._options.verdict:
+            Path(self._options.verdict).write_text(str(code), encoding="ascii")
 
     def _write_report(self) -> None:
         command = [sys.executable, "-P", "-m", "gpuviz", "report", str(self._path)]

@@ -1,6 +1,5 @@
 """``gpuviz report``: the HTML report of a recording."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,9 @@ from gpuviz.commands.browser import open_page
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
+from gpuviz.quantities import parse_bytes, parse_quantity
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-_UNITS_BYTES = {"b": 1} | {
-    f"{prefix}{suffix}": step**power
-    for power, prefix in enumerate("kmg", 1)
-    for suffix, step in (("b", 1000), ("ib", 1024))
-}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-zµ]*)")
 
 
 def run(  # noqa: PLR0913 - a value for each option
@@ -58,7 +52,7 @@ def parse_range(text: str) -> tuple[int, int]:
         GpuvizError: It is not a range, or ends before it starts.
     """
     start, colon, end = text.partition(":")
-    bounds = (_quantity(start, _UNITS_NS, "s"), _quantity(end, _UNITS_NS, "s"))
+    bounds = (parse_quantity(start, _UNITS_NS, "s"), parse_quantity(end, _UNITS_NS, "s"))
     if not colon or bounds[0] is None or bounds[1] is None:
         raise GpuvizError(
             f"--range {text} is not START:END: two times since the start of the recording, in "
@@ -75,13 +69,7 @@ def parse_size(text: str, option: str = "--max-size") -> int:
     Raises:
         GpuvizError: It is not a size of at least one byte.
     """
-    size = _quantity(text, _UNITS_BYTES, "b")
+    size = parse_bytes(text)
     if not size:
         raise GpuvizError(f"{option} {text} is not a size, as in 5000000, 20MB or 1.5GiB.")
     return size
-
-
-def _quantity(text: str, units: dict[str, int], default: str) -> int | None:
-    match = _QUANTITY.fullmatch(text.strip())
-    unit = None if match is None else units.get(match[2].lower() or default)
-    return None if match is None or unit is None else round(float(match[1]) * unit)

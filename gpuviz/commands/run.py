@@ -3,12 +3,19 @@
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+import click
 
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output, check_part_free
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuviz.recorder.prevention import RecordStream
 
 SUFFIX = ".gpuviz"
 
@@ -29,8 +36,8 @@ def default_output(program: tuple[str, ...]) -> Path:
     return Path(f"{name}{SUFFIX}")
 
 
-def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
-    """Replace this process by ``python PROGRAM``.
+def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) -> NoReturn:
+    """Replace this process by ``python PROGRAM``, or wait for it if ``fail`` to judge it.
 
     Raises:
         GpuvizError: The recording or the report cannot be written.
@@ -43,9 +50,13 @@ def run(program: tuple[str, ...], options: RunOptions) -> NoReturn:
         environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
     paths = [str(Path(startup.__file__).parent), environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    environment[startup.OPTIONS] = options.to_json()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
+    if fail:
+        from gpuviz.commands.judged_run import judged_run
+
+        judged_run(program, options, environment)
+    environment[startup.OPTIONS] = options.to_json()
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
 
 
@@ -74,8 +85,38 @@ def options_of(  # noqa: PLR0913 - a value for each option
     no_launch_blocks: bool,
     api_calls: bool,
     no_graph_nodes: bool,
+    hazards: bool,
+    forbid_default_stream: bool,
+    record_stream: "RecordStream",
+    poison: bool,
+    quarantine: int,
 ) -> RunOptions:
-    """Return the options of the command line as `RunOptions`."""
+    """Return the options of the command line as `RunOptions`.
+
+    Raises:
+        UsageError: Two options contradict each other.
+    """
+    left_out = {
+        "--no-streams": no_streams,
+        "--no-stacks": no_stacks,
+        "--no-launch-sites": no_launch_sites,
+    }
+    if forbid_default_stream:
+        _check_free_of("--forbid-default-stream", left_out)
+    if hazards:
+        _check_free_of("--hazards", {**left_out, "--no-launch-blocks": no_launch_blocks})
+    invisible = {
+        "--observe": observe,
+        "--no-streams": no_streams,
+        "--no-launch-sites": no_launch_sites,
+        "--no-launch-blocks": no_launch_blocks,
+    }
+    if record_stream != "off":
+        _check_free_of("--record-stream", invisible)
+    if poison:
+        _check_free_of("--poison", invisible)
+    if quarantine:
+        _check_free_of("--quarantine", {"--observe": observe})
     return RunOptions(
         output=str((output or default_output(program)).absolute()),
         numbered=output is None and not force,
@@ -91,4 +132,15 @@ def options_of(  # noqa: PLR0913 - a value for each option
         launch_blocks=not no_launch_blocks,
         api_calls=api_calls,
         graph_nodes=not no_graph_nodes,
+        hazards=hazards,
+        forbid_default_stream=forbid_default_stream,
+        record_stream=record_stream,
+        poison=poison,
+        quarantine=quarantine,
     )
+
+
+def _check_free_of(name: str, left_out: "Mapping[str, bool]") -> None:
+    given = [option for option, is_given in left_out.items() if is_given]
+    if given:
+        raise click.UsageError(f"{name} contradicts {' and '.join(given)}.")

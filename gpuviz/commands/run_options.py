@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from gpuviz.formats.output_path import part_of
 
 if TYPE_CHECKING:
+    from gpuviz.recorder.prevention import RecordStream
     from gpuviz.recorder.record import AllocatorMode
 
 
@@ -24,6 +25,7 @@ class RunOptions:
         report: The HTML file to write at the end; empty for none.
         live: Whether to show headline numbers while the program runs.
         quiet: Whether to print only warnings.
+        verdict: The file to write the exit code of the verdict to; empty for none.
 
     The others are those of `gpuviz.record`.
     """
@@ -42,6 +44,12 @@ class RunOptions:
     launch_blocks: bool = True
     api_calls: bool = False
     graph_nodes: bool = True
+    hazards: bool = False
+    forbid_default_stream: bool = False
+    record_stream: "RecordStream" = "off"
+    poison: bool = False
+    quarantine: int = 0
+    verdict: str = ""
 
     def to_json(self) -> str:
         """Return the options as JSON."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuviz import _core
 from gpuviz.doctor.finding import Finding
-from gpuviz.recorder.cupti import find_cupti
+from gpuviz.recorder.cupti import find_cupti, require_no_sanitizer
 
 _MEMORY_ONLY = "Only memory is recorded; kernels, copies and waits are not."
 
@@ -62,6 +62,7 @@ def _subscription(library: Path) -> Finding:
     session = _core.Session(stack_depth=0, launch_blocks=False)
     session.start()
     try:
+        require_no_sanitizer()
         tracer = _core.CuptiTracer(str(library), session)
         tracer.start()
         tracer.stop()

@@ -140,7 +140,7 @@ class PartWriter:
         tables = self.tables()
         recording = Recording(tables, manifest)
         with _spooling(self.path):
-            gpuviz.write(recording, self.path)
+            gpuviz.write(recording, self.path, _wanted(recording))
         self.discard()
         return recording
 
@@ -190,6 +190,13 @@ def read(directory: Path, *, limit: LoadLimit | None = None) -> Recording:
         if torn.table is not None:
             tables[name] = torn.table
     return _recording(directory, tables, replace(manifest, complete=False), notes)
+
+
+def _wanted(recording: Recording) -> "dict[str, pa.Table]":
+    """Return the conclusions that were asked for, without importing what computes no others."""
+    if not recording.manifest.hazards:
+        return {}
+    return recording.conclusions.for_recorder(recording)
 
 
 def _reading_order(name: str) -> tuple[int, str]:

@@ -3,11 +3,12 @@
 import ctypes
 import importlib
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +26,7 @@ from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
+from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
 from gpuviz.recording.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
@@ -89,6 +91,17 @@ def tracing(options: "TracerOptions") -> CuptiTracing:
     cupy = import_cupy()
     watch_kernels(cupy)
     return CuptiTracing(cupy.cuda.runtime.runtimeGetVersion() // 1000, options)
+
+
+def clear_caches() -> None:
+    """Clear the FFT plans of this thread, and wait for the GPU, if the process uses CuPy."""
+    cupy = sys.modules.get("cupy")
+    if cupy is None or not caching_allocators():
+        return
+    for device in caching_allocators():
+        with cupy.cuda.Device(device):
+            cupy.fft.config.get_plan_cache().clear()
+            cupy.cuda.runtime.deviceSynchronize()
 
 
 def _cuda_version(number: int) -> str:
@@ -240,8 +253,9 @@ class CachingSource:
     framework = "cupy"
     memory = "device"
 
-    def __init__(self, *, stacks: bool) -> None:
+    def __init__(self, *, stacks: bool, prevention: Prevention = NO_PREVENTION) -> None:
         self._stacks = stacks
+        self._prevented = PreventedReuse(prevention)
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client)
@@ -262,6 +276,7 @@ class CachingSource:
 
         def attach(device: int, allocator: _core.CachingAllocator) -> None:
             allocator.attach(session.sink(device))
+            self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
         set_new_allocator_hook(attach)
         self._client.set_session(session, stacks=self._stacks)
@@ -287,12 +302,13 @@ class CachingSource:
         self._client.set_session(None)
         set_new_allocator_hook(None)
         set_empty_cache(None)
+        notes = self._prevented.end()
         for device, allocator in caching_allocators().items():
             allocator.detach()
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
-        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes())
+        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes(), *notes)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""
@@ -303,6 +319,7 @@ class CachingSource:
         return {
             "settings": get_allocator_settings(),
             "memory_stats": dict(self._final_stats),
+            **self._prevented.fields(),
             **versions(),
         }
 
@@ -411,3 +428,35 @@ class ObservingSource:
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return versions; other allocators have no settings or statistics like torch's."""
         return versions()
+
+
+def memory_types() -> list[tuple[type, Any, Any]]:
+    """Return CuPy's classes of memory with the descriptors of their addresses and sizes.
+
+    Those that own no memory have None instead of descriptors.
+    """
+    memory = import_cupy().cuda.memory
+    base = memory.BaseMemory
+    return [
+        (memory.UnownedMemory, None, None),
+        (base, vars(base)["ptr"], vars(base)["size"]),
+    ]
+
+
+def default_pool_bytes() -> tuple[int, int]:
+    """Return the used and the cached bytes of CuPy's own pool on the current device.
+
+    Raises:
+        Exception: The device is unavailable.
+    """
+    pool = import_cupy().get_default_memory_pool()
+    return int(pool.used_bytes()), int(pool.free_bytes())
+
+
+def release_caches(*, plans: bool, pool: bool) -> None:
+    """Clear CuPy's cache of FFT plans or the default pool's cached memory."""
+    cupy = import_cupy()
+    if plans:
+        cupy.fft.config.clear_plan_cache()
+    if pool:
+        cupy.get_default_memory_pool().free_all_blocks()

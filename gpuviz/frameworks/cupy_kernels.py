@@ -12,6 +12,7 @@ from gpuviz.frameworks.kernel_sources import (
     READ,
     UNKNOWN,
     WRITE,
+    elements_by_kernel,
     modes_by_kernel,
     modes_of_operation,
 )
@@ -21,6 +22,8 @@ _NUMBERS = {mode: number for number, mode in enumerate(DICTIONARIES["launch_bloc
 _COMPILE = "_compile_module_with_cache"
 # Kernels of CuPy whose use is known from what they are; their sources may say less.
 _reductions: set[str] = set()
+# Kernels of which array elements were declared.
+_with_elements: set[str] = set()
 # Reading a longer source would be noticed.
 _LONGEST_SOURCE = 200_000
 
@@ -36,13 +39,19 @@ def watch_kernels(cupy: ModuleType) -> None:
     for each in gc.get_objects():
         with suppress(Exception):
             _declare_object(cupy, each)
-    setattr(compiler, _COMPILE, _core.preceded(compile_module, _declare_compiled))
+    setattr(compiler, _COMPILE, _core.followed(compile_module, _declare_compiled))
 
 
-def _declare_compiled(source: Any, *_: Any, **__: Any) -> None:
+def _declare_compiled(module: Any, source: Any, *_: Any, **__: Any) -> None:
     # Whatever happens here, the program's kernel is compiled.
     with suppress(Exception):
         declare_source(source)
+        if len(source) > _LONGEST_SOURCE:
+            return
+        for name, elements in elements_by_kernel(source).items():
+            # The handle may be that of an earlier kernel.
+            if any(elements) or name in _with_elements:
+                _declare_elements(module.get_function(name), name, elements)
 
 
 def declare_source(source: str) -> None:
@@ -51,6 +60,11 @@ def declare_source(source: str) -> None:
         for name, modes in modes_by_kernel(source).items():
             if name not in _reductions:
                 _declare(name, *modes)
+
+
+def _declare_elements(function: Any, name: str, elements: Iterable[int]) -> None:
+    _with_elements.add(name)
+    _core.declare_array_elements(function.ptr, name, list(elements))
 
 
 def _declare(name: str, *modes: str) -> None:
@@ -66,6 +80,7 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
         outputs = {each.name: each.raw for each in found.out_params}
         modes = modes_of_operation(outputs, found.operation)
         _declare(found.name, *_of_parameters(found.params, modes))
+        _declare_launched(found)
     elif kind is cupy.ReductionKernel:
         outputs = {each.name: each.raw for each in found.out_params}
         modes = modes_of_operation(outputs, found.post_map_expr)
@@ -77,6 +92,25 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
         _declare(found.name, READ, WRITE)
         _reductions.add(found.name)
         _declare_passes(found.name.replace("cupy_", "cupy_cub_", 1))
+
+
+def _declare_launched(kernel: Any) -> None:
+    """Declare the elements of the functions that an element-wise kernel has been compiled to."""
+    functions = kernel._elementwise_kernel_memo  # noqa: SLF001
+    if not functions:
+        return
+    sources = kernel.cached_codes.values()
+    known = [elements_by_kernel(each).get(kernel.name, ()) for each in sources]
+    for (_, arguments, _), function in functions.items():
+        # Whether all elements are accessed does not depend on their type.
+        are_whole = [
+            any(any(each[place : place + 1]) for each in known) for place in range(len(arguments))
+        ]
+        elements = [
+            argument.dtype.itemsize if is_whole and argument.ndim else 0
+            for argument, is_whole in zip(arguments, are_whole, strict=True)
+        ]
+        _declare_elements(function, kernel.name, elements)
 
 
 def _of_parameters(parameters: Iterable[Any], modes: Mapping[str, str]) -> Iterator[str]:

@@ -71,6 +71,33 @@ _KEEPS = frozenset(
     )
 )
 _ATOMIC = "atomic"
+_ARRAY = re.compile(
+    r"\s*(?:const\s+)?CArray\s*<(.*),\s*\d+\s*,\s*[01]\s*,\s*[01]\s*>\s*(_raw_\w+)\s*$"
+)
+# What may leave elements out.
+_CHOICE = re.compile(
+    r"\b(?:if|else|for|while|do|switch|case|goto|return|continue|break)\b|\?|&&|\|\|"
+)
+_POST_MAP = re.compile(r"#\s*define\s+POST_MAP\b")
+_DEFINED_NAME = re.compile(r"\s*#\s*define\s+(\w+)")
+_BYTES = {
+    "bool": 1,
+    "char": 1,
+    "signed char": 1,
+    "unsigned char": 1,
+    "short": 2,
+    "unsigned short": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "int": 4,
+    "unsigned int": 4,
+    "float": 4,
+    "long long": 8,
+    "unsigned long long": 8,
+    "double": 8,
+    "complex<float>": 8,
+    "complex<double>": 16,
+}
 
 
 def modes_by_kernel(source: str) -> dict[str, Modes]:
@@ -83,20 +110,76 @@ def modes_by_kernel(source: str) -> dict[str, Modes]:
     unknown if one use is anything else, such as a call that may change its argument, or a macro
     that stands for the element.
     """
-    text = _COMMENTS_AND_TEXTS.sub(" ", source)
-    macros = "".join(_DEFINED.sub(";", each) for each in _DEFINE.findall(text))
-    text = _DEFINE.sub(" ", text)
+    text, definitions = _without_comments(source)
+    macros = "".join(_DEFINED.sub(";", each) for each in definitions)
     found: dict[str, Modes] = {}
-    for match in _KERNEL.finditer(text):
-        name = match[1]
-        parameters, after = _enclosed(text, match.start(2))
-        begin = text.find("{", after)
-        if begin < 0 or text[after:begin].strip():
-            continue
-        body, _ = _enclosed(text, begin)
-        modes = tuple(_mode(each, body, macros) for each in _split(parameters))
+    for name, parameters, body in _kernels(text):
+        modes = tuple(_mode(each, body, macros) for each in parameters)
         found[name] = agreed(found[name], modes) if name in found else modes
     return found
+
+
+def elements_by_kernel(source: str) -> dict[str, tuple[int, ...]]:
+    """Return of which arrays each kernel that CuPy generated accesses all elements, by its name.
+
+    For each parameter, the bytes of its elements, or 0: if it is no array, if the kernel chooses
+    which elements it accesses, or if it may leave some out because of a condition.
+    """
+    text, definitions = _without_comments(source)
+    found: dict[str, tuple[int, ...]] = {}
+    for name, parameters, body in _kernels(text):
+        results = _post_map(definitions)
+        if "_in_ind.set(_j)" in body:
+            is_plain = not _CHOICE.search(results)
+        else:
+            is_plain = "_ind.set(i)" in body and not _CHOICE.search(body)
+            is_plain &= not _uses_any(definitions, body)
+        found[name] = tuple(
+            _bytes_of_elements(each, body + results) if is_plain and name not in found else 0
+            for each in parameters
+        )
+    return found
+
+
+def _without_comments(source: str) -> tuple[str, list[str]]:
+    """Return a source without comments, texts and macros, and the definitions of the macros."""
+    text = _COMMENTS_AND_TEXTS.sub(" ", source)
+    return _DEFINE.sub(" ", text), _DEFINE.findall(text)
+
+
+def _kernels(text: str) -> Iterator[tuple[str, list[str], str]]:
+    """Yield name, parameters and body of each kernel."""
+    for match in _KERNEL.finditer(text):
+        parameters, after = _enclosed(text, match.start(2))
+        begin = text.find("{", after)
+        if begin >= 0 and not text[after:begin].strip():
+            yield match[1], _split(parameters), _enclosed(text, begin)[0]
+
+
+def _post_map(definitions: list[str]) -> str:
+    """Return what a reduction does with each result."""
+    return " ".join(each for each in definitions if _POST_MAP.search(each))
+
+
+def _uses_any(definitions: list[str], body: str) -> bool:
+    """Return whether a body uses one of the macros."""
+    names = [match[1] for each in definitions if (match := _DEFINED_NAME.match(each))]
+    return any(re.search(rf"\b{name}\b", body) for name in names)
+
+
+def _bytes_of_elements(parameter: str, used: str) -> int:
+    """Return the bytes of the elements of an array if each element is accessed, else 0."""
+    match = _ARRAY.match(parameter)
+    if match is None:
+        return 0
+    name = match[2]
+    places = re.findall(rf"\b{name}\b(\[_(?:in_|out_)?ind\.get\(\)\])?", used)
+    if not places or not all(places):
+        return 0
+    reference = re.search(rf"(\w+)\s*=\s*{name}\[", used)
+    if reference and len(re.findall(rf"\b{reference[1]}\b", used)) == 1:
+        return 0
+    return _BYTES.get(" ".join(match[1].split()), 0)
 
 
 def agreed(one: Modes, other: Modes) -> Modes:

@@ -19,10 +19,21 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
 
 _KINDS = DICTIONARIES["activities", "kind"]
+_COPIES = [_KINDS.index(name) for name in ("memcpy", "memset")]
 # Copies and memsets of rows that are not contiguous.
 _PLANE = re.compile(r"Memcpy(2D|3D)|MemsetD2D|Memset(2D|3D)")
 # Modes of `launch_blocks` as those of the engine: unknown, read, write, read_write.
 _MODES = (1, 0, 3, 3)
+
+
+def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+    """Return whether each block is in a private pool, which is reserved for its graphs."""
+    import numpy as np
+
+    pools = tables["pools"]
+    pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
+    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[plain(pools["owner"]) != 0])
+    return found
 
 
 def are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
@@ -45,8 +56,8 @@ def accesses(
 ) -> "Columns":
     """Return the accesses of operations.
 
-    The extent of a kernel's access is not known. It is taken to end at the next address in the
-    block that any launch received, since programs pass the parts of an array to several streams.
+    An extent that is not known is taken to end at the next address in the block that any launch
+    received, since programs pass the parts of an array to several streams.
     """
     import numpy as np
 
@@ -58,13 +69,15 @@ def accesses(
     start = used.address[touch].astype(np.int64) - begin
     activities = tables["activities"]
     row = activity[of]
-    size = plain(activities["bytes"])[row]
     names = plain(tables["api_calls"]["name"])
     distinct = np.unique(names)
     planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
     is_plane = np.isin(names[used.call[touch]], planes)
-    is_kernel = codes(activities["kind"], _KINDS)[row] == _KINDS.index("kernel")
-    is_exact = ~is_kernel & ~is_plane & (size > 0)
+    # Older recordings have the bytes of copies only there.
+    is_copy = np.isin(codes(activities["kind"], _KINDS)[row], _COPIES) & (row >= 0) & ~is_plane
+    size = used.bytes[touch]
+    size = np.where((size == 0) & is_copy, plain(activities["bytes"])[row], size)
+    is_exact = size > 0
     return {
         "block": block.astype(np.uint32),
         "mode": np.array(_MODES, np.uint8)[used.mode[touch]],

@@ -6,8 +6,14 @@ if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation, Kind
 
 
-def fix(
-    kind: "Kind", first: "HazardOperation", second: "HazardOperation", stream: str, freed: str
+def fix(  # noqa: PLR0913 - what the sentence names
+    kind: "Kind",
+    first: "HazardOperation",
+    second: "HazardOperation",
+    stream: str,
+    freed: str,
+    *,
+    is_of_graph: bool = False,
 ) -> str:
     """Return what to change.
 
@@ -17,7 +23,14 @@ def fix(
         second: Its second operation.
         stream: The name of the stream on which the block of the first operation was allocated.
         freed: Where that block was freed; empty if it was not.
+        is_of_graph: Whether the second operation is the launch of a graph.
     """
+    if is_of_graph and kind in ("reuse", "use_after_free"):
+        return (
+            f"The graph uses this memory at each launch, so keep the array that was freed"
+            f"{_at(freed)} as long as the graph is launched. Or allocate what the capture needs "
+            f"from a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool())."
+        )
     if kind not in ("reuse", "use_after_free"):
         return (
             f"Record an event on {shown_stream(first.stream)} after {first.site}, and let "
@@ -44,5 +57,5 @@ def _at(site: str) -> str:
 
 def shown_stream(stream: str) -> str:
     """Return a stream as text: its name in quotes, or what it is."""
-    is_named = not stream.startswith(("stream ", "default ", "per-thread "))
+    is_named = not stream.startswith(("stream ", "default ", "per-thread ", "internal "))
     return f'stream "{stream}"' if is_named else stream

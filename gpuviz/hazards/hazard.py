@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuviz.analysis.kernels import short_name
+
 Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
 Tier = Literal["certain", "probable", "latent"]
 
@@ -12,14 +14,16 @@ class HazardOperation:
     """One of the two operations of a hazard.
 
     Attributes:
-        name: The kernel, the kind of copy, ``memset``, or ``free``.
-        mode: ``reads``, ``writes``, ``uses`` if the access mode is unknown, or ``frees``.
+        name: The kernel, the kind of copy, ``memset``, ``graph launch``, ``free`` or
+            ``allocation``.
+        mode: ``reads``, ``writes``, ``uses`` if the access mode is unknown, ``frees``, or
+            ``reuses`` for the allocation of memory that a graph still uses.
         site: ``function (file:line)`` of the line that issued it.
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
         stream: The name of its stream; for a free, that of the block's allocation.
         activity: The row of ``activities``, or -1.
-        event: The row of ``memory_events`` of a free, or -1.
+        event: The row of ``memory_events`` of a free or an allocation, or -1.
     """
 
     name: str
@@ -30,6 +34,11 @@ class HazardOperation:
     stream: str
     activity: int
     event: int
+
+    @property
+    def short_name(self) -> str:
+        """The name, of a kernel with parameters without them, its scopes and template arguments."""
+        return short_name(self.name) if "(" in self.name else self.name
 
 
 @dataclass(frozen=True, slots=True)

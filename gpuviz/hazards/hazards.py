@@ -1,49 +1,52 @@
-"""The cross-stream hazards of a recording."""
+"""The cross-stream hazards of a recording, as a table."""
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import TORCH_ALLOCATOR
 from gpuviz.analysis.columns import plain
-from gpuviz.analysis.launches import texts
 from gpuviz.analysis.touches import touches
-from gpuviz.hazards.fix import fix
-from gpuviz.hazards.hazard import Hazard, HazardOperation
 from gpuviz.hazards.operations import Code, Operations, operations
+from gpuviz.recording.arrays import batch_of
+from gpuviz.recording.conclusions import SIDES, schemas
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
     from gpuviz.analysis.touches import Touches
-    from gpuviz.hazards.hazard import Kind, Tier
     from gpuviz.recording.recording import Recording
 
 # Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
 _KINDS = tuple(each.name for each in _core.HazardKind)
 _TIERS = tuple(each.name for each in _core.HazardTier)
+_ON_REUSED = [Code.ALLOCATE, Code.LAUNCH_GRAPH]
+# Verbs that the kind of the hazard does not tell.
+_OWN_VERBS = {Code.FREE: "frees", Code.ALLOCATE: "reuses"}
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
 
 
-def hazards(recording: "Recording") -> tuple[Hazard, ...]:
-    """Return the hazards of a recording, those that showed first; see `unknown`."""
+def judge(recording: "Recording") -> "pa.Table | str":
+    """Return the table ``hazards`` of a recording, or why its hazards are unknown.
+
+    Those that showed in the recording come first, then those that are more certain.
+    """
+    import pyarrow as pa
+
     used = _touches_if_known(recording)
     if isinstance(used, str):
-        return ()
-    found = [
-        hazard
-        for device in recording.devices
-        for hazard in _Device(recording, used, device).hazards()
-    ]
-    order = ("certain", "probable", "latent")
-    return tuple(
-        sorted(found, key=lambda each: (not each.showed, order.index(each.tier), -each.count))
-    )
+        return used
+    rows = [row for device in recording.devices for row in _Device(recording, used, device).rows()]
+    rows.sort(key=lambda row: (not row["showed"], _TIERS.index(row["tier"]), -row["count"]))
+    return pa.Table.from_batches([batch_of(rows, schemas()["hazards"])])
 
 
 def unknown(recording: "Recording") -> str:
-    """Return why hazards of a recording cannot be judged; empty if they can."""
-    used = _touches_if_known(recording)
-    return used if isinstance(used, str) else ""
+    """Return why the hazards of a recording are unknown; empty if they are known."""
+    found = recording.conclusions.hazards(recording)
+    return found if isinstance(found, str) else ""
 
 
 def _touches_if_known(recording: "Recording") -> "Touches | str":
@@ -57,6 +60,8 @@ def _touches_if_known(recording: "Recording") -> "Touches | str":
     )
     if lost:
         return "Events were dropped, so that the order of operations is not known."
+    if not manifest.complete:
+        return "The recording was not finished; what orders its operations may be missing."
     if recording.bounds is not None:
         return "This is a part of a recording; what orders its operations may lie before it."
     if manifest.allocator != "caching" and manifest.allocator_name not in _CACHING:
@@ -75,28 +80,28 @@ class _Device:
         self.found = _core.hazards_of(
             self.operations.columns, self.operations.accesses, self.operations.blocks
         )
-        ids, names = plain(tables["streams"]["id"]), tables["streams"]["name"]
-        self.streams = dict(zip(ids.tolist(), names.to_pylist(), strict=True))
-        self.activities = {
-            name: plain(tables["activities"][name]) for name in ("time", "end", "stream", "name")
-        }
+        self.times, self.streams = (
+            plain(tables["activities"][name]) for name in ("time", "stream")
+        )
+        self.ends = _last_ends(tables["activities"])
+        self.stream_of_call = plain(tables["graph_calls"]["stream"])
         self.stack_of_call = plain(tables["api_calls"]["stack"])
         self.stack_of_event = plain(tables["memory_events"]["stack"])
-        self.lines: dict[int, tuple[int, str, str]] = {}
+        self.lines: dict[int, tuple[str, int]] = {}
 
-    def hazards(self) -> list[Hazard]:
-        """Return one hazard for each kind, pair of lines and pair of streams."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each kind, pair of lines and pair of streams."""
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         columns = (self.found[name].tolist() for name in ("kind", "first", "second"))
         for row, (kind, first, second) in enumerate(zip(*columns, strict=True)):
-            groups[kind, self._line(first)[1:], self._line(second)[1:]].append(row)
-        return [self._hazard(rows) for rows in groups.values()]
+            groups[kind, self._line(first), self._line(second)].append(row)
+        return [self._row(pairs) for pairs in groups.values()]
 
-    def _line(self, operation: int) -> tuple[int, str, str]:
-        """Return the stack of an operation, its call site and the name of its stream."""
+    def _line(self, operation: int) -> tuple[str, int]:
+        """Return the call site of an operation, and its stream."""
         if operation not in self.lines:
-            stack = self._stack(operation)
-            self.lines[operation] = stack, self._site(stack)[0], self._stream(operation)
+            site, _ = self.recording.call_stacks.call_site(self._stack(operation))
+            self.lines[operation] = site, self._stream(operation)
         return self.lines[operation]
 
     def _stack(self, operation: int) -> int:
@@ -105,74 +110,80 @@ class _Device:
             return int(self.stack_of_call[call])
         return int(self.stack_of_event[event]) if event >= 0 else 0
 
-    def _site(self, stack: int) -> tuple[str, str]:
-        return self.recording.call_stacks.call_site(stack)
-
-    def _stream(self, operation: int) -> str:
+    def _stream(self, operation: int) -> int:
         activity = self.operations.activity[operation]
+        graph_call = int(self.operations.graph_call[operation])
+        if graph_call >= 0:
+            return int(self.stream_of_call[graph_call])
         if activity >= 0:
-            return self._name_of(int(self.activities["stream"][activity]))
+            return int(self.streams[activity])
         block = int(self.operations.columns["object"][operation])
-        return self._name_of(int(self.blocks.stream[block]))
+        return int(self.blocks.stream[block])
 
-    def _name_of(self, stream: int) -> str:
-        return self.streams.get(stream) or f"stream {stream}"
+    def _showed(self, pair: int) -> bool:
+        """Return whether the second operation began before the end of the first.
 
-    def _showed(self, row: int) -> bool:
-        """Return whether the second operation began before the end of the first."""
-        first, second = (
-            self.operations.activity[self.found[side][row]] for side in ("first", "second")
-        )
+        A graph that was launched while an allocation had its memory shows at once.
+        """
+        if self._is_on_reused(pair):
+            return True
+        first, second = self.operations.activity[[self.found[side][pair] for side in SIDES]]
         if first < 0 or second < 0:
             return False
-        return bool(self.activities["time"][second] < self.activities["end"][first])
+        return bool(self.times[second] < self.ends[first])
 
-    def _hazard(self, rows: list[int]) -> Hazard:
-        shown = [row for row in rows if self._showed(row)]
-        tiers = [int(self.found["tier"][row]) for row in rows]
-        typical = shown[0] if shown else rows[tiers.index(min(tiers))]
-        kind = cast("Kind", _KINDS[self.found["kind"][typical]])
+    def _is_on_reused(self, pair: int) -> bool:
+        operations = [self.found[side][pair] for side in SIDES]
+        found: list[int] = self.operations.columns["code"][operations].tolist()
+        return found == _ON_REUSED
+
+    def _row(self, pairs: list[int]) -> dict[str, Any]:
+        shown = [pair for pair in pairs if self._showed(pair)]
+        tiers = [int(self.found["tier"][pair]) for pair in pairs]
+        typical = shown[0] if shown else pairs[tiers.index(min(tiers))]
+        kind = _KINDS[self.found["kind"][typical]]
         block, other = (int(self.found[name][typical]) for name in ("block", "other_block"))
-        verbs = _VERBS.get(kind, ("uses", "uses"))
-        first, second = (
-            self._operation(int(self.found[side][typical]), verb)
-            for side, verb in zip(("first", "second"), verbs, strict=True)
-        )
-        old = block if other < 0 else other
+        # Where a graph finds a new owner of its memory, that is the first operation.
+        old = block if other < 0 or self._is_on_reused(typical) else other
         free = int(self.blocks.free[old])
-        is_freed = free < len(self.stack_of_event)
-        freed = self._site(int(self.stack_of_event[free]))[0] if is_freed else ""
-        return Hazard(
-            kind=kind,
-            tier=cast("Tier", _TIERS[min(tiers)]),
-            device=self.device,
-            first=first,
-            second=second,
-            block=int(self.blocks.alloc[block]),
-            other_block=-1 if other < 0 else int(self.blocks.alloc[other]),
-            allocated=self._site(int(self.blocks.stack[old]))[0],
-            freed=freed,
-            bytes=int(self.found["bytes"][rows].max()),
-            count=len(rows),
-            showed=bool(shown),
-            fix=fix(kind, first, second, self._name_of(int(self.blocks.stream[old])), freed),
-        )
+        return {
+            "kind": kind,
+            "tier": _TIERS[min(tiers)],
+            "device": self.device,
+            "block": int(self.blocks.alloc[block]),
+            "other_block": -1 if other < 0 else int(self.blocks.alloc[other]),
+            "free": free if free < len(self.stack_of_event) else -1,
+            "bytes": int(self.found["bytes"][pairs].max()),
+            "count": len(pairs),
+            "showed": int(bool(shown)),
+            **{
+                f"{side}_{name}": value
+                for side, mode in zip(SIDES, _VERBS.get(kind, ("uses", "uses")), strict=True)
+                for name, value in self._operation(int(self.found[side][typical]), mode).items()
+            },
+        }
 
-    def _operation(self, operation: int, verb: str) -> HazardOperation:
-        activity = int(self.operations.activity[operation])
-        is_free = self.operations.columns["code"][operation] == Code.FREE
-        name = "free"
-        if activity >= 0:
-            (text,) = texts(self.recording.tables, self.activities["name"][[activity]])
-            name = text or self.recording.tables["activities"]["kind"][activity].as_py()
-        stack, site, stream = self._line(operation)
-        return HazardOperation(
-            name=name,
-            mode="frees" if is_free else verb,
-            site=site,
-            source=self._site(stack)[1],
-            stack=stack,
-            stream=stream,
-            activity=activity,
-            event=int(self.operations.event[operation]),
-        )
+    def _operation(self, operation: int, mode: str) -> dict[str, Any]:
+        code = Code(self.operations.columns["code"][operation])
+        return {
+            "operation": code.name.lower(),
+            "mode": _OWN_VERBS.get(code, mode),
+            "stack": self._stack(operation),
+            "stream": self._stream(operation),
+            "activity": int(self.operations.activity[operation]),
+            "event": int(self.operations.event[operation]),
+            "graph_call": int(self.operations.graph_call[operation]),
+        }
+
+
+def _last_ends(activities: "pa.Table") -> "NDArray[Any]":
+    """Return for each activity its end; for a node of a graph, that of its launch."""
+    import numpy as np
+
+    ends = plain(activities["end"]).copy()
+    nodes = np.flatnonzero(plain(activities["graph"]) != 0)
+    launches, launch = np.unique(plain(activities["correlation"])[nodes], return_inverse=True)
+    last = np.zeros(len(launches), ends.dtype)
+    np.maximum.at(last, launch, ends[nodes])
+    ends[nodes] = last[launch]
+    return ends

@@ -9,7 +9,8 @@ from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.analysis.touches import alive
-from gpuviz.hazards.accesses import accesses, are_pinned
+from gpuviz.hazards.accesses import accesses, are_pinned, are_private
+from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
@@ -30,19 +31,21 @@ _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
-# Kernels that wait for other kernels by signals of their own.
-_SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
 _RANGE = "range"
 _SYNCHRONOUS, _PAGEABLE = 4, 8
+# Numbers of events that captures record, apart from those of all others.
+_CAPTURED_EVENTS = 1 << 31
 
 
 class Code(IntEnum):
     """What an operation does; the order is that of Code in native/hazards.
 
     ``object`` is the block of an allocation, a ``record_stream`` or a free; the event of a record,
-    a wait or a synchronization; the kind of a new stream (1 blocking, 2 non-blocking); of a copy
-    its kind (0 host to device, 1 device to host, 2 device to device, 3 host to host), plus 4 if it
-    is synchronous, plus 8 if its host memory is pageable; 4 for a synchronous memset.
+    a wait or a synchronization; the executable graph of a launch and of another instantiation of
+    the graph captured last, and the first one of a node and of the end of a capture; the kind of a
+    new stream (1 blocking, 2 non-blocking); of a copy its kind (0 host to device, 1 device to host,
+    2 device to device, 3 host to host), plus 4 if it is synchronous, plus 8 if its host memory is
+    pageable; 4 for a synchronous memset.
     """
 
     LAUNCH = 0
@@ -59,6 +62,11 @@ class Code(IntEnum):
     ALLOCATE = 11
     RECORD_STREAM = 12
     FREE = 13
+    BEGIN_CAPTURE = 14
+    NODE = 15
+    END_CAPTURE = 16
+    INSTANTIATE = 17
+    LAUNCH_GRAPH = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +80,7 @@ class Operations:
         activity: For each operation, the row of ``activities``, or -1.
         event: For each operation, the row of ``memory_events``, or -1.
         call: For each operation, the row of ``api_calls``, or -1.
+        graph_call: For each operation, the row of ``graph_calls``, or -1.
     """
 
     columns: "Columns"
@@ -80,6 +89,7 @@ class Operations:
     activity: "NDArray[Any]"
     event: "NDArray[Any]"
     call: "NDArray[Any]"
+    graph_call: "NDArray[Any]"
 
 
 class _Rows:
@@ -93,7 +103,8 @@ class _Rows:
         import numpy as np
 
         part = {"time": time, "code": code, "stream": 0, "object": 0, "touches": 0}
-        part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1} | columns
+        part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1}
+        part |= {"graph_call": -1} | columns
         self.parts.append({name: np.broadcast_to(each, len(time)) for name, each in part.items()})
 
     def ordered(self) -> "Columns":
@@ -116,14 +127,16 @@ def operations(recording: "Recording", used: "Touches", device: int) -> Operatio
     """Return the operations of a device.
 
     What is not understood counts as a synchronization, so that nothing follows from it: work that
-    came from unknown streams, from graphs or from other devices, and waits for events that were
-    recorded before the recording.
+    came from unknown streams, from other devices or from graphs with unknown nodes, and waits for
+    events that were recorded before the recording.
     """
     tables = recording.tables
     rows = _Rows()
+    graphs = KnownGraphs(tables, device)
     _add_memory(rows, recording, used, device)
-    _add_activities(rows, tables, used, device)
-    _add_synchronizations(rows, tables, device)
+    _add_activities(rows, tables, used, device, graphs)
+    _add_synchronizations(rows, tables, device, graphs)
+    _add_graphs(rows, tables, used, graphs)
     found = rows.ordered()
     return _with_streams(found, tables, used)
 
@@ -166,7 +179,9 @@ def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: in
     rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_DEVICE)
 
 
-def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int) -> None:
+def _add_activities(
+    rows: _Rows, tables: "Tables", used: "Touches", device: int, graphs: KnownGraphs
+) -> None:
     import numpy as np
 
     activities, calls = tables["activities"], tables["api_calls"]
@@ -175,6 +190,7 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int)
     kind = codes(activities["kind"], _KINDS)
     is_first = first_rows(correlation, correlation) == np.arange(len(correlation))
     chosen = is_first & (call >= 0) & (kind != _KINDS.index(_RANGE))
+    chosen &= ~np.isin(correlation, graphs.launched)
     copy_kind = codes(activities["copy_kind"], _COPY_KINDS)
     is_peer = chosen & (copy_kind == _COPY_KINDS.index("peer_to_peer"))
     begin = plain(calls["time"])
@@ -183,11 +199,11 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", device: int)
     call, kind, copy_kind = call[row], kind[row], copy_kind[row]
     stream = plain(activities["stream"])[row]
     names = plain(activities["name"])[row]
-    distinct = np.unique(names)
-    signals = distinct[[bool(_SIGNALS.search(text)) for text in texts(tables, distinct)]]
     is_kernel = kind == _KINDS.index("kernel")
     is_opaque = (kind == _KINDS.index("graph")) | (plain(activities["graph"])[row] != 0)
-    is_opaque |= is_kernel & np.isin(names, signals)
+    is_opaque |= is_kernel & are_signalling(tables, names)
+    stream_of_launch = graphs.stream_of_launch(correlation[row])
+    stream = np.where(stream_of_launch >= 0, stream_of_launch, stream)
     first, count = _touches_of(used, call)
     count[is_opaque] = 0
     is_synchronous = _are_synchronous(tables, call)
@@ -240,7 +256,7 @@ def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     return found
 
 
-def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
+def _add_synchronizations(rows: _Rows, tables: "Tables", device: int, graphs: KnownGraphs) -> None:
     import numpy as np
 
     table, calls = tables["synchronizations"], tables["api_calls"]
@@ -255,7 +271,8 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
         return found
 
     # A record without a call was made by a graph or in a capture.
-    is_record = rows_of("event_record") & (call >= 0) & of_device & (stream != 0)
+    is_captured = np.isin(plain(table["correlation"]), graphs.captured)
+    is_record = rows_of("event_record") & (call >= 0) & of_device & (stream != 0) & ~is_captured
     recorded = sync_id[is_record & (sync_id != 0)]
     waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
     is_known = waits & np.isin(sync_id, recorded)
@@ -269,7 +286,7 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
         object=np.where(is_awaited, event, 0)[is_record],
         call=call[is_record],
     )
-    waiting = rows_of("stream_wait_event") & of_device
+    waiting = rows_of("stream_wait_event") & of_device & ~is_captured
     rows.add(
         time[waiting],
         np.select(
@@ -293,6 +310,40 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int) -> None:
     rows.add(time[whole], Code.SYNCHRONIZE_STREAM, stream=stream[whole], call=call[whole])
     everything = rows_of("context_synchronize") | (is_stream & ~whole)
     rows.add(time[everything], Code.SYNCHRONIZE_DEVICE, call=call[everything])
+
+
+def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
+    import numpy as np
+
+    calls = tables["api_calls"]
+    begin, correlations = plain(calls["time"]), plain(calls["correlation"])
+    call = first_rows(correlations, graphs.columns["correlation"])
+    time, stream = begin[call], graphs.columns["stream"]
+    number, kind = graphs.columns["graph"], graphs.columns["kind"]
+
+    def add(chosen: "NDArray[Any]", code: Code, **columns: Any) -> None:
+        known = {"stream": stream[chosen], "call": call[chosen], "graph_call": graphs.row[chosen]}
+        rows.add(time[chosen], code, **known | columns)
+
+    add(graphs.first_of_captures, Code.BEGIN_CAPTURE)
+    for name, code in (
+        ("event_record", Code.RECORD_EVENT),
+        ("stream_wait_event", Code.WAIT_EVENT),
+    ):
+        chosen = np.flatnonzero(kind == GRAPH_CALLS.index(name))
+        add(chosen, code, object=_CAPTURED_EVENTS + graphs.event[chosen])
+    nodes = np.flatnonzero(np.isin(kind, graphs.node_kinds))
+    first, count = _touches_of(used, call[nodes])
+    add(nodes, Code.NODE, object=graphs.first_graph[nodes], touches=count, first_touch=first)
+    origin = stream[graphs.first_of_captures]
+    add(graphs.last_of_captures, Code.END_CAPTURE, object=graphs.first_graphs, stream=origin)
+    for last, graph in graphs.other_graphs:
+        add(np.array([last]), Code.INSTANTIATE, object=graph)
+    launches = np.flatnonzero(kind == GRAPH_CALLS.index("launch"))
+    activity = first_rows(
+        plain(tables["activities"]["correlation"]), graphs.columns["correlation"][launches]
+    )
+    add(launches, Code.LAUNCH_GRAPH, object=number[launches], activity=activity)
 
 
 def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
@@ -348,5 +399,7 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
         "is_pinned": np.append(are_pinned(tables, used), 0).astype(np.uint8),
+        "is_private": np.append(are_private(tables, used), 0).astype(np.uint8),
     }
-    return Operations(columns, taken, sizes, activity, merged("event", -1), merged("call", -1))
+    rows = (merged(name, -1) for name in ("event", "call", "graph_call"))
+    return Operations(columns, taken, sizes, activity, *rows)

@@ -23,6 +23,22 @@ _TITLES = {
 }
 
 
+_TITLES_OF_GRAPHS = {
+    "reuse": "memory of a graph belongs to another array",
+    "use_after_free": "memory freed that a graph still uses",
+}
+
+
+def is_of_graph(hazard: "Hazard") -> bool:
+    """Return whether a graph was launched after its memory was freed, whatever ordered the two."""
+    return hazard.first.mode in {"frees", "reuses"}
+
+
+def what(hazard: "Hazard") -> str:
+    """Return what happens in a hazard, in a few words."""
+    return (_TITLES_OF_GRAPHS if is_of_graph(hazard) else _TITLES)[hazard.kind]
+
+
 def hazards_text(recording: "Recording", found: "Sequence[Hazard]") -> str:
     """Return hazards as text, or why there are none."""
     if not found:
@@ -38,8 +54,8 @@ def title(hazard: "Hazard") -> str:
     seen = "showed in this run" if hazard.showed else "did not show in this run"
     if hazard.tier == "latent":
         seen = "harmful once the memory is reused"
-    what = f"{hazard.kind}, {hazard.tier}: {_TITLES[hazard.kind]}"
-    return f"{what} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
+    tier = f"{hazard.kind}, {hazard.tier}: {what(hazard)}"
+    return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
 
 
 def _lines(number: int, hazard: "Hazard") -> "Iterator[str]":
@@ -54,7 +70,7 @@ def _lines(number: int, hazard: "Hazard") -> "Iterator[str]":
 
 def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
     stream = shown_stream(operation.stream)
-    what = f"{operation.name} {operation.mode} it on {stream}"
+    what = f"{operation.short_name} {operation.mode} it on {stream}"
     if operation.mode == "frees":
         what = f"the program frees it, which was allocated on {stream}"
     yield f"   {place} {what}, {operation.site}"

@@ -117,6 +117,9 @@ def _line_parser() -> _Parser:
     add("dashboard", "Show the live dashboard.")
     verb = add("findings", "Print what costs memory or time so far, and what to change.")
     verb.add_argument("--all", action="store_true", help="also what saves little")
+    verb = add("leaks", "Print what keeps GPU memory alive, how to free it, and which lines grow.")
+    verb.add_argument("--all", action="store_true", help="also blocks below 1 MiB")
+    add("history", "Compare the runs of each cell: peak, time, busy share of the GPU.")
     add("clear", "Discard what was recorded; a recording in progress continues in memory.")
     for name, kind in (("report", "HTML page"), ("save", ".gpuviz file")):
         verb = add(name, f"Write the recording as one {kind}.")
@@ -138,6 +141,9 @@ def _cell_parser() -> _Parser:
     parser.add_argument("--save", metavar="FILE", help="also write the cell's recording")
     parser.add_argument("--force", action="store_true", help="replace these files if they exist")
     parser.add_argument("--quiet", action="store_true", help="show nothing under the cell")
+    parser.add_argument(
+        "--compare", action="store_true", help="show what changed since the cell's previous run"
+    )
     _add_recording_options(parser)
     return parser
 
@@ -147,9 +153,20 @@ def _add_recording_options(parser: _Parser) -> None:
         ("--no-stacks", "do not record call stacks"),
         ("--no-streams", "record memory only"),
         ("--observe", "keep the program's own allocator"),
+        ("--hazards", "look for unordered operations on the same memory"),
+        ("--forbid-default-stream", "list work on the legacy default stream"),
     )
     for name, explanation in options:
         parser.add_argument(name, action="store_true", help=explanation)
+    parser.add_argument(
+        "--record-stream",
+        choices=("off", "report", "auto"),
+        default="off",
+        help="whether freed memory is reused only after other streams that use it",
+    )
+    parser.add_argument(
+        "--poison", action="store_true", help="fill freed memory, and look for later writes to it"
+    )
     parser.add_argument(
         "--simulated", metavar="NAME", help="record the gpuviz.SimulatedGPU of this name"
     )

@@ -50,7 +50,7 @@ def as_text(result: "CellResult") -> str:
             number = fact.number
             lines.append(f"  {number.name:<16} {number.value:>10}  {number.detail}".rstrip())
             lines += [
-                f"      {_line_text(line.text, line.source, line.site)}" for line in fact.lines
+                f"      {_line_text(_text(line), line.source, line.site)}" for line in fact.lines
             ]
     return "\n".join(lines)
 
@@ -76,7 +76,7 @@ def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
 
 def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
     waits = waits_fact(result.waits)
-    last = [] if waits is None else [waits]
+    last = [*result.asked, *([] if waits is None else [waits])]
     if len(result.devices) == 1:
         yield "", [*device_facts(result, result.devices[0]), *last]
         return
@@ -105,11 +105,15 @@ def _line(line: "CodeLine") -> str:
     # An empty <code> would show as a small grey box.
     source = f" <code>{escape(_cut(line.source))}</code>" if line.source else ""
     site = f' <span class="gpuviz-result__site">{escape(_cut(line.site))}</span>'
-    return f"<div><span>{escape(_cut(line.text))}</span>{source}{site if line.site else ''}</div>"
+    return f"<div><span>{escape(_text(line))}</span>{source}{site if line.site else ''}</div>"
 
 
-def _line_text(*parts: str) -> str:
-    return "  ".join(_cut(part) for part in parts if part)
+def _line_text(text: str, *parts: str) -> str:
+    return "  ".join([text, *(_cut(part) for part in parts if part)])
+
+
+def _text(line: "CodeLine") -> str:
+    return line.text if line.is_whole else _cut(line.text)
 
 
 def _cut(text: str) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.callstacks import Frame
     from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.notebook.facts import Fact
     from gpuviz.notebook.holders import Holders
     from gpuviz.recording.recording import Recording
 
@@ -87,6 +88,7 @@ class CellResult:
         waits: The lines at which the host was blocked, longest first.
         notes: Notes of the recording.
         subject: ``cell`` or ``recording``.
+        asked: Facts about what the cell was asked to look for.
     """
 
     recording: "Recording"
@@ -97,6 +99,7 @@ class CellResult:
     waits: tuple[Wait, ...]
     notes: tuple[str, ...]
     subject: str = "cell"
+    asked: "tuple[Fact, ...]" = ()
 
 
 def cell_result(

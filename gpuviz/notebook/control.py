@@ -3,10 +3,10 @@
 import weakref
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuviz.errors import RecorderError
-from gpuviz.recorder.record import AllocatorMode, record
+from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class Control:
         path: str | None = None,
         *,
         device: "SimulatedGPU | None" = None,
-        allocator: AllocatorMode = "caching",
-        streams: bool = True,
-        stacks: bool = True,
+        **options: Any,
     ) -> Recorder:
         """Start a recorder and return it; the arguments are those of `gpuviz.record`.
 
@@ -84,9 +82,8 @@ class Control:
             raise RecorderError("A recording is already in progress; run `%gpuviz stop` first")
 
         def begin(path: str | None) -> Recorder:
-            recorder = record(
-                path, device=device, allocator=allocator, streams=streams, stacks=stacks
-            )
+            recorder = record(path, device=device, **options)
+            recorder.announces = False
             recorder.start()
             return recorder
 

@@ -16,6 +16,7 @@ from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.finished import Finished
+from gpuviz.notebook.kept_alive import KeptAlive
 from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
@@ -69,6 +70,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._message = ipywidgets.HTML()
         self._findings = Findings(self._recording)
         self._charts = Charts(self._recording)
+        self._kept_alive = KeptAlive()
         self._buttons = self._make_buttons()
         # A separate box: replacing a child makes the page set up all later children again.
         self._place = ipywidgets.VBox()
@@ -76,7 +78,15 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._refresher = Refresher(self._tick)
         self._static_output = StaticOutput(lambda: self.recorder)
         super().__init__(
-            [row, self._message, self._numbers, self._findings, self._place, self._charts]
+            [
+                row,
+                self._message,
+                self._numbers,
+                self._kept_alive,
+                self._findings,
+                self._place,
+                self._charts,
+            ]
         )
         self.add_class(self._static_output.live_class)
         self.refresh()
@@ -116,12 +126,13 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             "Clear": recorder is None or self._only is not None,
             "Snapshot": recorder is None,
             "Report": recorder is None,
+            "Leaks": isinstance(self._only, Finished),
         }
         for name, button in self._buttons.items():
             button.disabled = disabled[name]
             # A given recorder cannot be started or cleared here, and a recording not even stopped.
             never = self._only is not None and name in {"Start", "Clear"}
-            never |= isinstance(self._only, Finished) and name == "Stop"
+            never |= isinstance(self._only, Finished) and name in {"Stop", "Leaks"}
             button.layout.display = "none" if never else None
 
     def close(self) -> None:
@@ -202,6 +213,7 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             ("Clear", "trash", "Discard what was recorded", self._clear),
             ("Snapshot", "camera", "Save what was recorded as a .gpuviz file", self._snapshot),
             ("Report", "file", "Save what was recorded as an HTML page", self._report),
+            ("Leaks", "search", "Show what keeps GPU memory alive now", self._leaks),
         )
         buttons = {}
         for name, icon, tooltip, action in actions:
@@ -238,6 +250,10 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def _report(self) -> str:
         return f"Wrote {self._to_save().report(_file_name('html'))}"
+
+    def _leaks(self) -> str:
+        self._kept_alive.search()
+        return ""
 
     def _to_save(self) -> "Recording":
         return self._only.recording if self._only is not None else self._control.recording

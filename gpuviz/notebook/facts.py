@@ -37,11 +37,15 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of the user's program, and how it relates to a number."""
+    """A line of the user's program, and how it relates to a number.
+
+    The text is shown in full if ``is_whole``, else its beginning.
+    """
 
     text: str
     source: str
     site: str
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,22 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
+from gpuviz.advice.leaks_text import leaks_text
 from gpuviz.advice.text import MOST_SHOWN, findings_text
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion, values
 from gpuviz.notebook.arguments import HelpShown, help_text, parse_cell, parse_line
+from gpuviz.notebook.cells import running_cell
+from gpuviz.notebook.compared_cells import ComparedCells
 from gpuviz.notebook.control import shared_control
+from gpuviz.notebook.history import History
+from gpuviz.notebook.leak_table import leaks_html
 from gpuviz.notebook.measured_cells import MeasuredCells
 from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
+from gpuviz.ownership.held_memory import held_memory_html
+from gpuviz.ownership.holders import holders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +45,8 @@ class GpuvizMagics(Magics):
         self._shell = shell
         self.control = shared_control()
         self.cells = MeasuredCells(shell)
+        self.history = History(shell)
+        self._compared = ComparedCells()
 
     @line_cell_magic
     def gpuviz(self, line: str, cell: str | None = None) -> Any:
@@ -67,6 +76,8 @@ class GpuvizMagics(Magics):
 
     def _show(self, measurement: Measurement, arguments: Namespace) -> None:
         recording, end = measurement.end()
+        if not measurement.is_recording:
+            self._keep_history()
         written = []
         if arguments.save:
             written.append(recording.save(arguments.save, overwrite=arguments.force))
@@ -74,6 +85,8 @@ class GpuvizMagics(Magics):
             written.append(recording.report(arguments.report, overwrite=arguments.force))
         if not arguments.quiet:
             display(measurement.shown(recording, end, written))  # type: ignore[no-untyped-call] # IPython's
+        if arguments.compare:
+            _show(*self._compared.compared(running_cell()[0], recording))
 
     def _start(self, arguments: Namespace) -> None:
         recorder = self.control.start(arguments.path, **self._options(arguments))
@@ -83,7 +96,11 @@ class GpuvizMagics(Magics):
 
     def _stop(self, _: Namespace) -> "Recording":
         recording = self.control.stop()
+        self._keep_history()
         sys.stdout.write(f"{stopped_text(recording)}\n")
+        recorder = self.control.recorder
+        if recorder is not None and recorder.verdict is not None:
+            sys.stdout.writelines(f"{each}\n" for each in recorder.verdict.sentences)
         return recording
 
     def _status(self, _: Namespace) -> None:
@@ -102,7 +119,25 @@ class GpuvizMagics(Magics):
         most = None if arguments.all else MOST_SHOWN
         sys.stdout.write(f"{findings_text(recording, found, most)}\n")
 
+    def _leaks(self, arguments: Namespace) -> None:
+        held = holders(0) if arguments.all else holders()
+        _show(str(held), held_memory_html(held))
+        recorder = self.control.recorder
+        growing = None if recorder is None else recorder.recording.leaks()
+        if growing:
+            heading = "Lines whose memory grows:"
+            _show(f"{heading}\n{leaks_text(growing)}", f"<p>{heading}</p>{leaks_html(growing)}")
+
+    def _history(self, _: Namespace) -> None:
+        self._keep_history()
+        display(self.history)  # type: ignore[no-untyped-call] # IPython's
+
+    def _keep_history(self) -> None:
+        if self.control.recorder is not None:
+            self.history.add(self.control.recorder)
+
     def _clear(self, _: Namespace) -> None:
+        self._keep_history()
         self.control.clear()
 
     def _report(self, arguments: Namespace) -> None:
@@ -121,6 +156,10 @@ class GpuvizMagics(Magics):
             "allocator": "observe" if arguments.observe else "caching",
             "streams": not arguments.no_streams,
             "stacks": not arguments.no_stacks,
+            "hazards": arguments.hazards,
+            "forbid_default_stream": arguments.forbid_default_stream,
+            "record_stream": arguments.record_stream,
+            "poison": arguments.poison,
         }
 
     def _simulated(self, name: str | None) -> "SimulatedGPU | None":
@@ -138,6 +177,11 @@ class GpuvizMagics(Magics):
                 f"`{name} = gpuviz.SimulatedGPU()` first.",
             )
         return value
+
+
+def _show(text: str, html: str) -> None:
+    shown = {"text/plain": text, "text/html": html}
+    display(shown, raw=True)  # type: ignore[no-untyped-call] # IPython's
 
 
 # What `%gpuviz?` shows.

@@ -1,8 +1,10 @@
 """Measurement of one cell from its first line to its end."""
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.notebook.asked import default_stream_fact, hazards_fact
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
 from gpuviz.notebook.holders import Holders
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuviz.notebook.control import Control
+    from gpuviz.notebook.facts import Fact
     from gpuviz.recording.recording import Recording
 
 
@@ -46,21 +49,31 @@ class Measurement:
         active = Recorder.active()
         self._namespace = namespace
         self._is_own = active is None
+        self._options = options
+        self._asked: list[Fact] = []
         if options["device"] is not None:
             control.check_records(options["device"])
         self._recorder = control.start(**options) if active is None else active
         # The start of the recorder is not part of the cell.
         self._start = self._recorder.elapsed_ns
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether the recorder goes on."""
+        return self._recorder.is_recording
+
     def end(self) -> "tuple[Recording, int]":
         """Return the recording since the start of the cell, and the end of the cell in ns."""
         end = self._recorder.elapsed_ns
-        if not self._is_own:
-            return self._recorder.recording.window(self._start, end), end
-        if self._recorder.is_recording:
+        if self._is_own and self._recorder.is_recording:
             self._recorder.stop()
-        recording = self._recorder.recording
-        return recording, max(end, _last_end(recording))
+        whole = self._recorder.recording
+        recording = whole if self._is_own else whole.window(self._start, end)
+        if self._options["hazards"]:
+            self._asked.append(hazards_fact(recording))
+        if self._options["forbid_default_stream"]:
+            self._asked.append(default_stream_fact(recording))
+        return recording, max(end, _last_end(recording)) if self._is_own else end
 
     def shown(self, recording: "Recording", end: int, written: "Sequence[Path]") -> ShownResult:
         """Return the output for what `end` returned."""
@@ -70,7 +83,7 @@ class Measurement:
             streams=self._recorder.status().streams,
             holders=Holders(self._namespace, getattr(sys, "last_value", None)),
         )
-        return ShownResult(result, written)
+        return ShownResult(replace(result, asked=tuple(self._asked)), written)
 
 
 def _last_end(recording: "Recording") -> int:

@@ -13,6 +13,9 @@ from gpuviz import _core
 if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
 
+_SANITIZER = "libsanitizer-collection.so"
+_INJECTION_VARIABLES = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
+
 _warned: set[str] = set()
 
 
@@ -65,6 +68,12 @@ class CuptiTracing:
             return (self._problem,) if self._problem else ()
         if self._tracer.launches and not self._tracer.records:
             return ("Another tool took over CUPTI's buffers; GPU activities are missing.",)
+        unreadable = self._tracer.unreadable_launches
+        if unreadable and self._options.needs_arguments:
+            count = f"{unreadable} launches"
+            return (
+                f"record_stream does not protect the memory of {count} with unknown arguments.",
+            )
         return ()
 
     def abandon(self) -> None:
@@ -73,16 +82,35 @@ class CuptiTracing:
             self._tracer.abandon_after_fork()
 
     def _started(self, session: _core.Session) -> _core.CuptiTracer:
+        require_no_sanitizer()
         tracer = _core.CuptiTracer(
             str(find_cupti(self._cuda_major)),
             session,
             launch_sites=self._options.launch_sites,
             stacks=self._options.stacks,
             api_calls=self._options.api_calls,
+            follow_streams=self._options.needs_arguments,
             graph_nodes=self._options.graph_nodes,
         )
+        if self._options.needs_arguments and not tracer.reads_arguments:
+            raise RuntimeError(
+                "the driver does not report the parameters of kernels; update it to CUDA 12.4."
+            )
         tracer.start()
         return tracer
+
+
+def sanitizer_is_present() -> bool:
+    """Whether compute-sanitizer checks this process; no other CUDA tool may start then."""
+    return any(
+        Path(os.environ.get(variable, "")).name == _SANITIZER for variable in _INJECTION_VARIABLES
+    ) or any(path.name == _SANITIZER for path in _loaded_libraries())
+
+
+def require_no_sanitizer() -> None:
+    """Raise RuntimeError if compute-sanitizer checks this process."""
+    if sanitizer_is_present():
+        raise RuntimeError("compute-sanitizer is running, which CUPTI would disturb.")
 
 
 def find_cupti(cuda_major: int) -> Path:
@@ -104,9 +132,13 @@ def find_cupti(cuda_major: int) -> Path:
 
 
 def _loaded() -> Iterator[Path]:
+    return (path for path in _loaded_libraries() if path.name.startswith("libcupti.so"))
+
+
+def _loaded_libraries() -> Iterator[Path]:
     for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        path = line.partition("/")[2]
-        if Path(path).name.startswith("libcupti.so"):
+        _, separator, path = line.partition("/")
+        if separator:
             yield Path("/", path)
 
 

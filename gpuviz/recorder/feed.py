@@ -5,9 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
+from gpuviz.recorder.feed_streams import derived_stream, split, streams
 from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recording.derived import schemas as derived_schemas
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 SILENCE_S = 0.9
 # Recent messages kept for listeners that missed them; others get a snapshot.
 KEPT_BYTES = 32 << 20
-# Approximate size of a part of a snapshot.
-PART_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -178,10 +176,7 @@ class Feed:
         derived = self._classification.update() if classify else {}
         rows = [
             *streams(self._pending),
-            *(
-                (name, stream(table.to_batches() or _empty(table)))
-                for name, table in derived.items()
-            ),
+            *((name, derived_stream(name, table)) for name, table in derived.items()),
         ]
         message = self._message(tuple(rows), replace_from_ns=dict.fromkeys(derived, from_ns))
         self._pending.clear()
@@ -234,60 +229,3 @@ class Feed:
             initial_events,
             replace_from_ns or {},
         )
-
-
-def streams(batches: "list[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[str, bytes]]":
-    """Yield the name and rows of each table that occurs, as one Arrow IPC stream."""
-    by_table: dict[str, list[pa.RecordBatch]] = {}
-    for table, batch in batches:
-        by_table.setdefault(table, []).append(batch)
-    for table, parts in by_table.items():
-        yield table, stream(parts)
-
-
-def stream(batches: "list[pa.RecordBatch]") -> bytes:
-    """Return batches of one table as an Arrow IPC stream."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    if len(batches) > 1:
-        # Dictionaries may differ between batches; a single batch needs no replacement.
-        whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-        batches = whole.to_batches() or batches[:1]
-    with pa.ipc.new_stream(sink, batches[0].schema, options=_options()) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-@cache
-def _options() -> "pa.ipc.IpcWriteOptions":
-    import pyarrow as pa
-
-    # Cached, because each call reads environment variables.
-    return pa.ipc.IpcWriteOptions()
-
-
-def _empty(table: "pa.Table") -> "list[pa.RecordBatch]":
-    import pyarrow as pa
-
-    return [pa.RecordBatch.from_pylist([], table.schema)]
-
-
-def split(
-    tables: "Mapping[str, pa.Table]",
-) -> "Iterator[tuple[tuple[str, bytes], ...]]":
-    """Yield all rows of all tables in parts of bounded size; at least one part."""
-    part: list[tuple[str, bytes]] = []
-    size = 0
-    for name, table in tables.items():
-        if table.num_rows == 0:
-            continue
-        rows = max(1, int(table.num_rows * PART_BYTES / max(table.nbytes, 1)))
-        for batch in table.combine_chunks().to_batches(max_chunksize=rows):
-            if size >= PART_BYTES:
-                yield tuple(part)
-                part, size = [], 0
-            part.append((name, stream([batch])))
-            size += len(part[-1][1])
-    yield tuple(part)

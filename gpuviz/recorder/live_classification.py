@@ -73,6 +73,9 @@ class LiveClassification:
 
     def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Replace the known rows with all rows so far, and return what `whole` returns."""
+        # Takes a tenth of a second; while a cell computes, a thread would need two.
+        import pyarrow.compute  # noqa: F401
+
         empty = schemas()
         known = {name: tables.get(name, empty[name].empty_table()) for name in (*_TAILS, "strings")}
         self._strings = list(known["strings"].to_batches())
@@ -188,7 +191,9 @@ class _Tail:
     def table(self, schema: "pa.Schema") -> "pa.Table":
         import pyarrow as pa
 
-        batches = [batch.cast(schema) for batch in self._batches]
+        batches = [
+            batch if batch.schema.equals(schema) else batch.cast(schema) for batch in self._batches
+        ]
         return pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
 
 

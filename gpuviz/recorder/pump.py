@@ -336,6 +336,7 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
         pa.DictionaryArray.from_arrays(
             numbers(chunk[field.name], pa.int8()),
             _words(table, field.name),
+            safe=False,
         )
         if (table, field.name) in DICTIONARIES
         else numbers(chunk[field.name], field.type)

@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gpuviz.recorder.prevention import Prevention, RecordStream
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder, check_max_events
 from gpuviz.recorder.tracer import TracerOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.tracer import Tracer
     from gpuviz.simulation.gpu import SimulatedGPU
@@ -26,6 +29,11 @@ def record(  # noqa: PLR0913 - the options are independent
     launch_blocks: bool = True,
     api_calls: bool = False,
     graph_nodes: bool = True,
+    record_stream: RecordStream = "off",
+    poison: bool = False,
+    quarantine: int = 0,
+    hazards: bool = False,
+    forbid_default_stream: bool = False,
     max_events: int = DEFAULT_MAX_EVENTS,
 ) -> Recorder:
     """Return a recorder of CuPy's GPU memory and streams.
@@ -48,10 +56,29 @@ def record(  # noqa: PLR0913 - the options are independent
             synchronizations.
         graph_nodes: Whether to record the kernels of a CUDA graph one by one, or each launch as a
             whole.
+        record_stream: ``"auto"`` delays the reuse of freed memory until the launches, copies and
+            memsets on other streams that used it are done, as if the program had called
+            `gpuviz.record_stream` after the last one. ``"report"`` only counts what that would
+            delay (`gpuviz.Recording.delayed_frees`). Both need ``allocator="caching"``,
+            ``streams``, ``launch_sites`` and ``launch_blocks``.
+        poison: For debugging: whether to fill freed memory with 0xFF (NaN in floating-point
+            numbers) on its stream, and to check when it is used again that nothing wrote to it
+            (`gpuviz.Recording.writes_after_free`). It needs the same.
+        quarantine: For debugging: hold freed memory back until it has this many bytes, oldest
+            first, or until the device has no other memory left. It needs
+            ``allocator="caching"``.
+        hazards: Whether to look for unordered operations on the same memory when the recording
+            ends. They are stored in it (`gpuviz.Recording.hazards`), and a program that exits
+            prints how many there are. It needs ``streams``, ``stacks``, ``launch_sites`` and
+            ``launch_blocks``, which are on by default, and costs nothing while recording.
+        forbid_default_stream: Whether to list the launches, copies and memsets on the legacy
+            default stream (`gpuviz.Recording.default_stream_work`) in the report and when the
+            program exits. It needs ``streams``, ``stacks`` and ``launch_sites``.
         max_events: How many events, at 64 bytes each, and how many activities are kept in memory.
 
     Raises:
-        ValueError: An argument has none of these values.
+        ValueError: An argument has none of these values, two contradict each other, or an option
+            lacks what it needs.
         TypeError: ``device`` is not a `SimulatedGPU`.
         DeviceUnavailableError: CuPy is not installed.
     """
@@ -63,34 +90,64 @@ def record(  # noqa: PLR0913 - the options are independent
             f"device must be a gpuviz.SimulatedGPU, got {device!r}; omit it to record CuPy on all "
             "GPUs",
         )
+    prevention = Prevention(record_stream, poison, quarantine)
+    prevention.check(
+        {
+            "allocator='caching'": allocator == "caching",
+            "streams=True": streams,
+            "launch_sites=True": launch_sites,
+            "launch_blocks=True": launch_blocks,
+        }
+    )
+    given = {"streams": streams, "stacks": stacks, "launch_sites": launch_sites}
+    if forbid_default_stream:
+        _check_needs("forbid_default_stream", given)
+    if hazards:
+        _check_needs("hazards", {**given, "launch_blocks": launch_blocks})
     options = TracerOptions(
         launch_sites=launch_sites,
         stacks=stacks,
         api_calls=api_calls,
         graph_nodes=graph_nodes,
+        needs_arguments=prevention.needs_launches,
     )
     return Recorder(
-        _source(device, allocator, stacks=stacks),
+        _source(device, allocator, prevention, stacks=stacks),
         None if path is None else Path(path).absolute(),
         stacks=stacks,
         max_events=max_events,
         tracer=_tracer(device, options) if streams else None,
         launch_blocks=streams and launch_blocks,
+        prevention=prevention,
+        hazards=hazards,
+        forbid_default_stream=forbid_default_stream,
     )
 
 
-def _source(device: "SimulatedGPU | None", allocator: AllocatorMode, *, stacks: bool) -> "Source":
+def _check_needs(name: str, given: "Mapping[str, bool]") -> None:
+    missing = [f"{each}=True" for each, is_on in given.items() if not is_on]
+    if missing:
+        raise ValueError(f"{name}=True needs {' and '.join(missing)}")
+
+
+def _source(
+    device: "SimulatedGPU | None",
+    allocator: AllocatorMode,
+    prevention: Prevention,
+    *,
+    stacks: bool,
+) -> "Source":
     if device is not None:
         if allocator != "caching":
             raise ValueError(
                 "A simulated GPU always uses gpuviz's caching allocator; omit "
                 f"allocator={allocator!r}",
             )
-        return device.source()
+        return device.source(prevention)
     from gpuviz.frameworks import cupy
 
     if allocator == "caching":
-        return cupy.CachingSource(stacks=stacks)
+        return cupy.CachingSource(stacks=stacks, prevention=prevention)
     return cupy.ObservingSource(stacks=stacks)
 
 

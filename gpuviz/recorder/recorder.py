@@ -2,9 +2,11 @@
 
 import atexit
 import os
+import sys
 import threading
 import time
 import warnings
+import weakref
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +21,7 @@ from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
 from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recorder.pump import Pump, import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gpuviz.hazards.verdict import Verdict
     from gpuviz.recorder.source import Source
     from gpuviz.recorder.tracer import Tracer
 
@@ -47,6 +51,8 @@ class Recorder:
     reference: it records until `stop`, or until the interpreter exits.
 
     Attributes:
+        announces: Whether to print on stderr, when the interpreter exits, what was found of what
+            the recorder was asked to look for.
         before_start: Called with each recorder before it starts; it may stop another recorder.
             Meant for background recordings.
     """
@@ -54,6 +60,7 @@ class Recorder:
     before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
 
     _active: "Recorder | None" = None
+    _latest: "ClassVar[weakref.ref[Recorder] | None]" = None
     # Held during every start and stop in this process.
     _lifecycle = threading.RLock()
 
@@ -66,6 +73,9 @@ class Recorder:
         max_events: int,
         tracer: "Tracer | None" = None,
         launch_blocks: bool = False,
+        prevention: Prevention = NO_PREVENTION,
+        hazards: bool = False,
+        forbid_default_stream: bool = False,
     ) -> None:
         check_max_events(max_events)
         self._tracer = tracer or NoTracer()
@@ -74,6 +84,11 @@ class Recorder:
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
+        self._prevention = prevention
+        self._hazards = hazards
+        self._forbid_default_stream = forbid_default_stream
+        self._verdict: Verdict | None = None
+        self.announces = True
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
         self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
@@ -96,7 +111,8 @@ class Recorder:
         """Start recording.
 
         Raises:
-            RecorderError: This recorder has been started before, or another one is active.
+            RecorderError: This recorder has been started before, another one is active, or
+                ``record_stream`` or ``poison`` cannot work because launches are not visible.
             RecordingExistsError: The path already exists.
             SpoolError: The path's folder does not exist or is not writable.
             DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.
@@ -111,9 +127,12 @@ class Recorder:
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
             import_libraries()
+            if self._is_asked:
+                _import_judges()
             self._event_cost_ns = self._session.measure_event_cost_ns()
             self._begin()
             Recorder._active = self
+            Recorder._latest = weakref.ref(self)
             atexit.register(self._stop_at_exit)
 
     def _begin(self) -> None:
@@ -139,6 +158,7 @@ class Recorder:
             try:
                 self._source.begin(self._session)
                 self._tracer.begin(self._session)
+                self._check_follows_launches()
                 pump.start()
             except BaseException:
                 self._tracer.end()
@@ -155,6 +175,13 @@ class Recorder:
         self._store, self._pump = store, pump
         self._feed.restart()
         set_failure_listener(self._post_mortem.explain)
+
+    def _check_follows_launches(self) -> None:
+        if self._prevention.needs_launches and not self._tracer.is_active:
+            raise RecorderError(
+                f"{self._prevention.described} cannot work, because launches are not visible. "
+                f"{' '.join(self._tracer.notes)}"
+            )
 
     def stop(self) -> Recording:
         """Stop recording, restore the previous allocator, and return the recording.
@@ -173,6 +200,8 @@ class Recorder:
             recording = self._store.finished()
         assert recording is not None  # noqa: S101
         self._warn_of_failure(self._store)
+        if self._verdict is not None and self.announces:
+            atexit.register(_print_verdict, self._verdict)
         return recording
 
     def _end(self, store: Store, pump: Pump) -> None:
@@ -188,9 +217,30 @@ class Recorder:
             self._ranges.end()
             self._session.stop()
             pump.stop()
-            self._duration_ns = store.finish(self._manifest(complete=True))
+            recording = store.finish(self._manifest(complete=True))
+            self._duration_ns = recording.duration_ns
+            self._verdict = self._judged(recording)
             self._statistics.read(self._duration_ns, self.status())
             self._feed.close()
+
+    @property
+    def _is_asked(self) -> bool:
+        return self._hazards or self._forbid_default_stream
+
+    @property
+    def verdict(self) -> "Verdict | None":
+        """What the recording shows about what it was asked for; None before its end or if not."""
+        return self._verdict
+
+    def _judged(self, recording: Recording) -> "Verdict | None":
+        if not self._is_asked:
+            return None
+        from gpuviz.hazards.verdict import verdict, without_verdict
+
+        try:
+            return verdict(recording)
+        except Exception as error:  # noqa: BLE001 - the recorded program must continue
+            return without_verdict(f"{type(error).__name__}: {error}")
 
     @staticmethod
     def _warn_of_failure(store: Store) -> None:
@@ -216,6 +266,11 @@ class Recorder:
     def active(cls) -> "Recorder | None":
         """Return the active recorder of this process, or None."""
         return cls._active
+
+    @classmethod
+    def latest(cls) -> "Recorder | None":
+        """Return the recorder that started last, if anything still refers to it, or None."""
+        return None if cls._latest is None else cls._latest()
 
     @property
     def elapsed_ns(self) -> int:
@@ -391,6 +446,9 @@ class Recorder:
             allocator_name=self._source.allocator_name,
             failures=dict(self._post_mortem.details),
             notes=self._all_notes(),
+            record_stream=self._prevention.record_stream,
+            hazards=self._hazards,
+            forbid_default_stream=self._forbid_default_stream,
             **fields,
         )
 
@@ -400,6 +458,8 @@ class Recorder:
             if self.is_recording and self._store is not None and self._pump is not None:
                 self._end(self._store, self._pump)
                 self._warn_of_failure(self._store)
+                if self._verdict is not None and self.announces:
+                    _print_verdict(self._verdict)
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
@@ -423,6 +483,23 @@ def _abandon_active() -> None:
 
 
 os.register_at_fork(after_in_child=_abandon_active)
+
+
+def _import_judges() -> None:
+    """Import what judges a recording: creating classes while Python exits forgets an interrupt."""
+    import numpy.ma  # noqa: F401
+    import pyarrow.compute  # noqa: F401
+
+    import gpuviz.advice.conclusions
+    import gpuviz.analysis.callstacks
+    import gpuviz.hazards.described
+    import gpuviz.hazards.verdict  # noqa: F401
+
+
+def _print_verdict(verdict: "Verdict") -> None:
+    if sys.__stderr__ is not None and not sys.__stderr__.closed:
+        for sentence in (*verdict.found, *verdict.unknown):
+            sys.__stderr__.write(f"gpuviz: {sentence}\n")
 
 
 def check_max_events(max_events: int) -> None:

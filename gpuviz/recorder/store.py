@@ -82,7 +82,7 @@ class Store:
                 self._part.append(table, batch)
                 return
             self._batches.setdefault(table, deque()).append(batch)
-            self.bytes_in_memory += batch.nbytes
+            self.bytes_in_memory += batch.get_total_buffer_size()
             if table == EVENTS:
                 self._events_in_memory += batch.num_rows
                 self._drop_oldest()
@@ -105,14 +105,14 @@ class Store:
             if self._part is not None and self.failure is None:
                 self._part.describe(manifest)
 
-    def finish(self, manifest: "Manifest") -> int:
-        """Write the recording to its path, unless the disk failed; return its duration in ns."""
+    def finish(self, manifest: "Manifest") -> Recording:
+        """Write the recording to its path, unless the disk failed; return it."""
         with self._lock:
             recording = self._at_path(manifest)
             if recording is None:
                 recording = self._finished = self._in_memory(manifest)
             self._batches.clear()
-            return recording.duration_ns
+            return recording
 
     def finished(self) -> Recording | None:
         """Return the finished recording, which is read from its path on first use; else None."""
@@ -217,7 +217,7 @@ class Store:
                     self._drop(spooled)
             oldest = batches.popleft()
             self._events_in_memory -= oldest.num_rows
-            self.bytes_in_memory -= oldest.nbytes
+            self.bytes_in_memory -= oldest.get_total_buffer_size()
             self._drop(oldest)
 
     def _drop_oldest_rows(self, table: str, new: int) -> None:
@@ -226,7 +226,7 @@ class Store:
         while rows > self._max_events and len(batches) > 1:
             oldest = batches.popleft()
             rows -= oldest.num_rows
-            self.bytes_in_memory -= oldest.nbytes
+            self.bytes_in_memory -= oldest.get_total_buffer_size()
             self.dropped_oldest_activities += oldest.num_rows
         self._rows_in_memory[table] = rows
 

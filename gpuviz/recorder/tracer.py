@@ -17,12 +17,15 @@ class TracerOptions:
         api_calls: Whether every CUDA driver call gets a row.
         graph_nodes: Whether the kernels of a CUDA graph are recorded one by one, instead of each
             launch of the graph as a whole.
+        needs_arguments: Whether somebody follows which memory streams use: to record nothing if the
+            arguments of launches are not visible.
     """
 
     launch_sites: bool = True
     stacks: bool = True
     api_calls: bool = False
     graph_nodes: bool = True
+    needs_arguments: bool = False
 
 
 class Tracer(Protocol):

@@ -1,4 +1,4 @@
-"""The conclusions of a recording: findings, other settings and iterations, stored with it.
+"""The conclusions of a recording: findings, hazards, other settings, iterations, stored with it.
 
 `gpuviz.advice.conclusions` computes them from the tables of `gpuviz.recording.tables` and
 `gpuviz.recording.derived`. They take longer than those and are small, so that files and reports
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 1
+CONCLUSIONS_VERSION = 3
 
 CERTAINTIES = ("certain", "likely", "possible")
+HAZARD_OPERATIONS = ("launch", "copy", "memset", "free", "allocate", "launch_graph", "node")
+HAZARD_MODES = ("reads", "writes", "uses", "frees", "reuses")
+# The operations of a hazard, in the order in which they were issued.
+SIDES = ("first", "second")
 
 _MARK = b"gpuviz_concluded_from"
 # Far more than any recording leads to.
@@ -91,6 +95,12 @@ def schemas() -> "dict[str, pa.Schema]":
       `gpuviz.Recording.what_if` returns without arguments.
     - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
       returns.
+    - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
+      see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
+      ``second_event`` are row numbers of ``memory_events``, ``first_activity`` and
+      ``second_activity`` of ``activities``, ``first_graph_call`` and ``second_graph_call`` of
+      ``graph_calls``, -1 if there is none. ``free`` freed the block of the first operation. Without
+      the table, the hazards are unknown.
     """
     import pyarrow as pa
 
@@ -140,11 +150,35 @@ def schemas() -> "dict[str, pa.Schema]":
                 **dict.fromkeys(_OF_ITERATIONS, whole),
             }
         ),
+        "hazards": pa.schema(
+            {
+                "kind": text,
+                "tier": text,
+                "device": pa.int16(),
+                **dict.fromkeys(("block", "other_block", "free", "bytes", "count"), whole),
+                "showed": pa.uint8(),
+                **{
+                    f"{side}_{name}": kind
+                    for side in SIDES
+                    for name, kind in (
+                        ("operation", text),
+                        ("mode", text),
+                        ("stack", pa.uint32()),
+                        ("stream", pa.uint32()),
+                        ("activity", whole),
+                        ("event", whole),
+                        ("graph_call", whole),
+                    )
+                },
+            }
+        ),
     }
 
 
 def marked(conclusions: "Mapping[str, pa.Table]", recording: "Recording") -> "dict[str, pa.Table]":
     """Return tables in the form stored in files: with a mark of what they were computed from."""
+    if not conclusions:
+        return {}
     origin = _origin(recording)
     return {
         name: table.replace_schema_metadata({_MARK: origin + _checksum(table)})
@@ -180,6 +214,8 @@ def _conforms(name: str, table: "pa.Table", recording: "Recording") -> bool:
         return False
     if name == "iterations":
         return _are_iterations(table)
+    if name == "hazards":
+        return _are_hazards(table, recording)
     return name != "findings" or _are_findings(table, recording)
 
 
@@ -205,6 +241,37 @@ def _are_findings(table: "pa.Table", recording: "Recording") -> bool:
         and all(line["stack"] in stacks for line in row["lines"])
         and len(row["evidence"]) <= 1
         and all(_is_evidence(each, recording) for each in row["evidence"])
+        for row in table.to_pylist()
+    )
+
+
+def _are_hazards(table: "pa.Table", recording: "Recording") -> bool:
+    """Return whether every value of ``hazards`` is possible in a recording."""
+    from gpuviz._core import HazardKind, HazardTier
+
+    stacks = {0, *recording.tables["stacks"]["id"].to_pylist()}
+    kinds, tiers = {each.name for each in HazardKind}, {each.name for each in HazardTier}
+    events = recording.tables["memory_events"].num_rows
+    activities = recording.tables["activities"].num_rows
+    graph_calls = recording.tables["graph_calls"].num_rows
+    return all(
+        row["kind"] in kinds
+        and row["tier"] in tiers
+        and 0 <= row["block"] < events
+        and all(-1 <= row[name] < events for name in ("other_block", "free"))
+        and row["bytes"] >= 0
+        and row["count"] > 0
+        and row["showed"] in (0, 1)
+        and all(
+            row[f"{side}_operation"] in HAZARD_OPERATIONS
+            and row[f"{side}_mode"] in HAZARD_MODES
+            and row[f"{side}_stack"] in stacks
+            and -1 <= row[f"{side}_activity"] < activities
+            and -1 <= row[f"{side}_event"] < events
+            and -1 <= row[f"{side}_graph_call"] < graph_calls
+            and (row[f"{side}_operation"] != "node" or row[f"{side}_graph_call"] >= 0)
+            for side in SIDES
+        )
         for row in table.to_pylist()
     )
 

@@ -33,6 +33,8 @@ class Manifest:
         complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
+        hazards: Whether the hazards were asked for when the recording was made.
+        forbid_default_stream: Whether work on the legacy default stream was asked for, to avoid it.
         simulated: Whether events come from a simulated device.
         label: A sentence shown with the recording; may be empty.
         events: Memory events recorded, without dropped ones.
@@ -45,6 +47,14 @@ class Manifest:
         memory_stats: The live allocator's final statistics, by device.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.
+        record_stream: The option of `gpuviz.record`.
+        delayed_frees: The frees that it delayed, or would have delayed, as a list of objects by
+            device: the ids of the call stacks of the allocation (``allocated``), free (``freed``)
+            and last use (``used``), the handles of the memory's stream (``own_stream``) and of the
+            other one (``stream``), ``frees``, ``bytes``, ``byte_seconds``.
+        writes_after_free: The writes to freed memory that ``poison`` found, likewise: ``address``
+            and ``size`` of the block, ``offset`` of the first changed byte found, its ``stream``,
+            and the ids of the call stacks ``allocated``, ``freed`` and ``reused``.
         notes: Sentences on missing or unusual data.
         tables: Rows of each table in the file; empty if unknown.
         derived_version: Version of the derived tables in the file; 0 if there are none.
@@ -73,6 +83,8 @@ class Manifest:
     allocator: str = "caching"
     allocator_name: str = ""
     settings: str = ""
+    hazards: bool = False
+    forbid_default_stream: bool = False
     simulated: bool = False
     label: str = ""
     events: int = 0
@@ -84,6 +96,9 @@ class Manifest:
     own_cost_ns: int = 0
     memory_stats: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    record_stream: str = "off"
+    delayed_frees: Mapping[str, Any] = field(default_factory=dict)
+    writes_after_free: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
     derived_version: int = 0
@@ -114,6 +129,8 @@ class Manifest:
                 known[each.name] = _typed(each.name, each.type, values.pop(each.name))
         known["memory_stats"] = by_device(known.get("memory_stats", {}))
         _check_failures(known.get("failures", {}))
+        for name, fields_of_row in _ROWS.items():
+            _check_rows(name, known.get(name, {}), fields_of_row)
         return cls(**known, extra=values)
 
 
@@ -172,3 +189,22 @@ def _check_failures(failures: dict[str, Any]) -> None:
     for told in failures.values():
         if not isinstance(told, dict) or not all(type(size) is int for size in told.values()):
             raise ValueError('expected "failures" to give integers by name for each failure')
+
+
+_ROWS: dict[str, tuple[str, ...]] = {
+    "delayed_frees": (
+        *("allocated", "freed", "used", "own_stream", "stream", "frees", "bytes"),
+        "byte_seconds",
+    ),
+    "writes_after_free": ("address", "size", "offset", "allocated", "freed", "reused", "stream"),
+}
+
+
+def _check_rows(name: str, devices: dict[str, Any], columns: tuple[str, ...]) -> None:
+    for device, rows in devices.items():
+        is_valid = device.isdecimal() and isinstance(rows, list)
+        if not is_valid or not all(
+            isinstance(row, dict) and all(isinstance(row.get(key), int | float) for key in columns)
+            for row in rows
+        ):
+            raise ValueError(f'expected "{name}" to give objects with numbers by device')

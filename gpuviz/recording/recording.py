@@ -126,9 +126,9 @@ class Recording:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the recording to ``path`` as a ``.gpuviz`` file; return the path.
 
-        The file is written completely or not at all. It contains the findings and the other
-        settings that have been asked for, and the findings of a recording of at most 10,000 memory
-        events and activities. What a recorder writes itself contains neither.
+        The file is written completely or not at all. It contains the findings, the hazards and the
+        other settings that have been asked for, and the findings of a recording of at most 10,000
+        memory events and activities. What a recorder writes itself contains at most the hazards.
 
         Raises:
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
@@ -338,11 +338,23 @@ class Recording:
 
         Those that showed in this run come first. Nothing is returned about a recording that lacks
         the blocks that launches touch or the order of its operations; ``gpuviz hazards`` prints
-        the reason.
+        the reason. They are computed once, or read from the file.
         """
-        from gpuviz.hazards.hazards import hazards
+        from gpuviz.hazards.described import described
 
-        return hazards(self)
+        found = self.conclusions.hazards(self)
+        return () if isinstance(found, str) else described(self, found)
+
+    def default_stream_work(self) -> "pa.Table":
+        """Return the launches, copies and memsets on the legacy default stream, most first.
+
+        One row for each device, line of the program and kind of work, with ``count`` and
+        ``total_ns``; see `gpuviz.analysis.default_stream.default_stream_work`. Per-thread default
+        streams are others.
+        """
+        from gpuviz.analysis.default_stream import default_stream_work
+
+        return _formatted(default_stream_work(self))
 
     def peak(self, device: int | None = None) -> "Peak":
         """Return time and size of the peak of allocated bytes.
@@ -440,6 +452,22 @@ class Recording:
         """
         return _formatted(self.conclusions.iterations(self, self.device_or_first(device)))
 
+    def leaks(self, device: int | None = None) -> "pa.Table":
+        """Return the lines whose live memory grows with the iterations, or with runs of a cell.
+
+        One row for each, with the growth in bytes an iteration and its confidence interval, and
+        with the bytes that nothing has used again; see `gpuviz.analysis.leaks.leaks`.
+
+        Args:
+            device: Ordinal; all devices if None.
+
+        Raises:
+            ValueError: The recording has no such device.
+        """
+        from gpuviz.analysis.leaks import leaks
+
+        return _formatted(leaks(self, device))
+
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return counts, bytes, times and bandwidth of copies, most time first.
 
@@ -449,6 +477,25 @@ class Recording:
         from gpuviz.analysis.copies import copies
 
         return _formatted(copies(self, by))
+
+    def delayed_frees(self) -> "pa.Table":
+        """Return the frees that ``record_stream="auto"`` delayed, or would have delayed.
+
+        See `gpuviz.analysis.delayed_frees.delayed_frees`. The table has no rows unless
+        ``record_stream`` was ``"auto"`` or ``"report"``.
+        """
+        from gpuviz.analysis.delayed_frees import delayed_frees
+
+        return _formatted(delayed_frees(self))
+
+    def writes_after_free(self) -> "pa.Table":
+        """Return the writes to freed memory that ``poison=True`` found.
+
+        See `gpuviz.analysis.writes_after_free.writes_after_free`.
+        """
+        from gpuviz.analysis.writes_after_free import writes_after_free
+
+        return _formatted(writes_after_free(self))
 
     def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
         """Return how often, how long and by what the host was blocked, most time first.

@@ -8,6 +8,8 @@ from gpuviz.recording.tables import DICTIONARIES
 # CU_STREAM_PER_THREAD, which denotes a different stream in each thread.
 PER_THREAD = 2
 _TAG_BITS = 0x7
+# Of a stream that the driver made for itself, such as that of a graph's branch.
+_NO_HANDLE = 2**64 - 1
 
 
 def known_handle(handle: int) -> int:
@@ -50,7 +52,8 @@ def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
         "id": number,
         "device": device,
         "handle": handle,
-        "name": name or stream_name(handle),
+        "name": name
+        or (f"internal stream {number}" if handle == _NO_HANDLE else stream_name(handle)),
         "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
         "priority": priority,
         "created": created,

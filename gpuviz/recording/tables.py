@@ -49,6 +49,14 @@ DICTIONARIES = {
         "context_synchronize",
     ),
     ("launch_blocks", "mode"): ("unknown", "read", "write", "read_write"),
+    ("graph_calls", "kind"): (
+        "kernel",
+        "memcpy",
+        "memset",
+        "event_record",
+        "stream_wait_event",
+        "launch",
+    ),
     ("memory_operations", "operation"): ("allocation", "release"),
     ("memory_operations", "memory"): ("", "pageable", "pinned", "device", "array", "managed"),
     ("overheads", "kind"): (
@@ -82,6 +90,7 @@ ACTIVITY_TABLES = (
     "api_calls",
     "synchronizations",
     "launch_blocks",
+    "graph_calls",
     "memory_operations",
     "overheads",
 )
@@ -92,6 +101,7 @@ DEFAULTS = {
     ("devices", "multiprocessors"): 0,
     ("frames", "context"): "",
     ("frames", "context_line"): 0,
+    ("launch_blocks", "bytes"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
@@ -117,6 +127,7 @@ REFERENCES = (
     ("api_calls", "name", "strings"),
     ("activities", "name", "strings"),
     ("activities", "launch", "launch_configurations"),
+    ("graph_calls", "name", "strings"),
     ("memory_operations", "source", "strings"),
     ("ranges", "name", "strings"),
 )
@@ -162,6 +173,13 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``launch_blocks``: a launch, copy or memset received a pointer ``address`` into the block that
       begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.
+      ``bytes`` is how much it accesses from there on, without gaps; 0 if that is not known. The
+      ``address`` of an array of CuPy is its lowest, also if its strides are negative.
+    - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
+      a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
+      nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
+      0 if the call is no launch. ``name`` is the
+      kernel's, an id of ``strings``. ``event`` is the handle of a recorded or awaited event.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
@@ -172,7 +190,8 @@ def schemas() -> "dict[str, pa.Schema]":
       or ``MIG-``, empty if unknown; ordinals may denote other GPUs in other processes.
       ``multiprocessors`` is 0 if unknown.
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
-      be reused after the stream is destroyed. ``created`` is 0 for streams that existed before,
+      be reused after the stream is destroyed; 2**64 - 1 for one that the driver made for itself,
+      such as that of a graph's branch. ``created`` is 0 for streams that existed before,
       ``destroyed`` is -1 if no end was recorded.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (another allocator's).
@@ -315,6 +334,16 @@ _COLUMNS = {
         "block": "uint64",
         "address": "uint64",
         "mode": "enum",
+        "bytes": "uint64",
+    },
+    "graph_calls": {
+        "correlation": "uint32",
+        "kind": "enum",
+        "name": "uint32",
+        "stream": "uint32",
+        "capture": "uint32",
+        "graph": "uint32",
+        "event": "uint64",
     },
     "memory_operations": {
         "time": "int64",

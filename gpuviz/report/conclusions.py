@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.hazards import hazard_notices, hazards_section
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
@@ -45,8 +46,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
         found: The recording's findings, most saving first.
     """
     hazards = hazard_notices(recording, summary.device)
-    showed = [each for each in hazards if each.is_alarm]
-    shown = [*showed, *notices(recording, summary, found)]
+    shown = notices(recording, summary, found)
     figures = "\n".join(map(_figure, _headline(recording, summary)))
     every = notices_list(shown, unknown(recording))
     return f"""<ul class="gpuviz-headline">
@@ -55,7 +55,8 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {_first(shown)}
 {iterations_panel(recording, summary.device)}
 {panel("Findings", every, slug="findings", count=len(shown))}
-{hazards_section(hazards)}
+{hazards_section(recording, hazards)}
+{default_stream_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 
@@ -173,7 +174,7 @@ def _line(number: int, notice: Notice) -> str:
         f'<li class="gpuviz-first__line gpuviz-first__line--{kind}">'
         f'<strong class="gpuviz-first__saving">{escape(notice.saving)}</strong>'
         f'<span class="gpuviz-first__title" title="{escape(notice.title)}">'
-        f"{with_code(notice.title)}</span>{show_button(notice)}"
+        f"{with_code(notice.title)}</span>{show_button(notice, number)}"
         f'<button type="button" class="gpuviz-link" data-tab="findings" data-number="{number}">'
         "why</button></li>"
     )

@@ -1,9 +1,12 @@
 """Unordered operations on the same memory, as a page tells them."""
 
+from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
-from gpuviz.hazards.text import title
+from gpuviz.hazards.described import described
+from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.text import NOTHING_FOUND, is_of_graph, title
 from gpuviz.report.markup import panel
 from gpuviz.report.notices import Notice, notices_list
 
@@ -13,8 +16,8 @@ if TYPE_CHECKING:
     from gpuviz.hazards.hazard import Hazard
     from gpuviz.recording.recording import Recording
 
-# Activities and CUDA calls; judging more would take a noticeable part of writing a report.
-_MOST_JUDGED = 1_000_000
+
+_MOST_ARROWS = 200
 
 
 def hazard_notices(recording: "Recording", device: int) -> list[Notice]:
@@ -22,29 +25,45 @@ def hazard_notices(recording: "Recording", device: int) -> list[Notice]:
 
     A very long recording has none here; ``gpuviz hazards`` judges it.
     """
-    tables = recording.tables
-    if tables["activities"].num_rows + tables["api_calls"].num_rows > _MOST_JUDGED:
+    found = recording.conclusions.affordable_hazards(recording)
+    if isinstance(found, str):
         return []
-    return [_notice(recording, each) for each in recording.hazards() if each.device == device]
+    of_device = [each for each in described(recording, found) if each.device == device]
+    return [
+        _notice(recording, each, has_arrow=place < _MOST_ARROWS)
+        for place, each in enumerate(of_device)
+    ]
 
 
-def hazards_section(found: "Sequence[Notice]") -> str:
-    """Return the section about the hazards of a device; empty without any."""
-    body = notices_list(list(found), ())
-    return panel("Hazards", body, slug="hazards", count=len(found)) if found else ""
+def hazards_section(recording: "Recording", found: "Sequence[Notice]") -> str:
+    """Return the section about the hazards of a device.
+
+    Without any it is empty, unless they were asked for when the recording was made.
+    """
+    if found:
+        return panel("Hazards", notices_list(list(found), ()), slug="hazards", count=len(found))
+    if not recording.manifest.hazards:
+        return ""
+    text = escape(unknown(recording) or NOTHING_FOUND)
+    return panel("Hazards", f'<p class="gpuviz-findings__none">{text}</p>', slug="hazards")
 
 
-def _notice(recording: "Recording", hazard: "Hazard") -> Notice:
+def _notice(recording: "Recording", hazard: "Hazard", *, has_arrow: bool) -> Notice:
+    rows = (hazard.first.activity, hazard.second.activity)
     lines = (
-        Line(each.site, each.source, f"{each.name} {each.mode} it on {each.stream}")
+        Line(each.site, each.source, f"{each.short_name} {each.mode} it on {each.stream}")
         for each in (hazard.first, hazard.second)
     )
+    cause = "Nothing orders these operations"
+    if is_of_graph(hazard):
+        cause = "The graph uses memory that was freed"
     return Notice(
         f"{title(hazard)}.",
-        f"Nothing orders these operations, so the numbers may come out wrong.\n{hazard.fix}",
+        f"{cause}, so the numbers may come out wrong.\n{hazard.fix}",
         is_alarm=hazard.showed,
         lines=tuple(lines),
         window=_window(recording, hazard),
+        unordered=rows if has_arrow and min(rows) >= 0 else None,
     )
 
 

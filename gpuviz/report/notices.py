@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gpuviz.report.summary import DeviceSummary
 
 _MUCH_UNUSED = 0.25
+# The rule whose findings are about wrong results.
+_HAZARD = "R40"
 _MOST_LINES = 3
 _MOST_VISIBLE = MOST_SHOWN
 _AROUND = 0.02
@@ -34,12 +36,13 @@ class Notice:
     Attributes:
         title: What it is, with its number, in one sentence.
         detail: Sentences that explain it, in lines.
-        is_alarm: Whether the program failed, or nearly did.
+        is_alarm: Whether the program failed or nearly did, or its results may be wrong.
         lines: The lines of the program behind it, largest share first.
         window: The window in ns that shows it; None if there is no particular time.
         kernels: The names of the kernels that show it; empty if it is not about kernels alone.
         saving: What a change saves, in a word or two; empty if unknown.
         rule: The rule that it follows from; empty if it is a fact.
+        unordered: The rows of ``activities`` that an arrow of the timeline joins; None if none.
     """
 
     title: str
@@ -50,22 +53,25 @@ class Notice:
     kernels: tuple[str, ...] = ()
     saving: str = ""
     rule: str = ""
+    unordered: tuple[int, int] | None = None
 
 
 def notices(
     recording: "Recording", summary: "DeviceSummary", found: "Sequence[Finding]"
 ) -> list[Notice]:
-    """Return what the report says about a device: failures, then findings, then other facts.
+    """Return what the report says about a device: what is wrong, then findings, then other facts.
 
     Args:
         recording: The recording.
         summary: The device's numbers.
         found: The recording's findings, most saving first.
     """
+    of_findings = [_of_finding(recording, each) for each in found if each.device == summary.device]
     return [
+        *(each for each in of_findings if each.is_alarm),
         *_out_of_memory(recording, summary),
         *_retries(summary.retries),
-        *(_of_finding(recording, each) for each in found if each.device == summary.device),
+        *(each for each in of_findings if not each.is_alarm),
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
     ]
@@ -90,8 +96,10 @@ def notices_list(shown: list[Notice], unknown: "Iterable[str]") -> str:
     return "".join([*parts, *map(_paragraph, unknown)])
 
 
-def show_button(notice: Notice) -> str:
+def show_button(notice: Notice, number: int) -> str:
     """Return a button that leads to a notice's time, and to its rows in the table that has them.
+
+    That of a notice with an arrow leads to the notice itself, by its number in the list.
 
     Empty if there is no particular time. The button is hidden until it works.
     """
@@ -101,6 +109,8 @@ def show_button(notice: Notice) -> str:
     tab = "kernels" if notice.kernels else "lines"
     rows = notice.kernels or tuple(dict.fromkeys(line.site for line in notice.lines))
     leads = f' data-tab="{tab}" data-rows="{escape(json.dumps(rows))}"' if rows else ""
+    if notice.unordered is not None:
+        leads = f' data-tab="hazards" data-number="{number}"'
     return (
         f'<button type="button" class="gpuviz-link" data-show="{start}-{end}"{leads} hidden>'
         "show</button>"
@@ -121,10 +131,12 @@ def _item(number: int, notice: Notice) -> str:
         ),
         "gpuviz-finding__lines",
     )
+    arrow = "" if notice.unordered is None else ' data-hazard="{}-{}"'.format(*notice.unordered)
     details = "".join(f"<div>{with_code(line)}</div>" for line in notice.detail.splitlines())
     return (
-        f'<div class="gpuviz-finding gpuviz-finding--{kind}" data-item="{number}">'
-        f"<strong>{with_code(notice.title)}</strong> {show_button(notice)}{details}{lines}</div>"
+        f'<div class="gpuviz-finding gpuviz-finding--{kind}" data-item="{number}"{arrow}>'
+        f"<strong>{with_code(notice.title)}</strong> {show_button(notice, number)}{details}{lines}"
+        "</div>"
     )
 
 
@@ -135,6 +147,7 @@ def _of_finding(recording: "Recording", finding: "Finding") -> Notice:
     return Notice(
         finding.title,
         "\n".join(filter(None, sentences)),
+        is_alarm=finding.rule == _HAZARD,
         lines=finding.lines,
         window=window,
         kernels=_kernels(recording, finding.evidence),

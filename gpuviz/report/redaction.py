@@ -56,6 +56,8 @@ def redact(recording: "Recording") -> "Recording":
     unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
     redacted = type(recording)(unnamed, _redacted_manifest(recording.manifest))
     redacted.__dict__["derived"] = _with_new_names(recording.derived, unnamed["api_calls"])
+    # Names of kernels and of the allocator say what orders operations.
+    redacted.conclusions.take_hazards(recording.conclusions.hazards(recording))
     return redacted
 
 
@@ -116,6 +118,7 @@ def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
     for table, column, kinds in (
         ("activities", "name", "kind"),
         ("ranges", "name", "kind"),
+        ("graph_calls", "name", "kind"),
         ("memory_operations", "source", None),
         ("api_calls", "name", None),
     ):

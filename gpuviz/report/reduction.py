@@ -130,6 +130,7 @@ def _fits(page: WrittenPage, largest: int) -> bool:
 def _without_launch_blocks(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "launch_blocks")
     reduced.__dict__["derived"] = recording.derived
+    reduced.conclusions.take_hazards(recording.conclusions.affordable_hazards(recording))
     return reduced
 
 

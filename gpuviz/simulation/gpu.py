@@ -2,6 +2,7 @@
 
 import gc
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from gpuviz import _core
 from gpuviz.allocator.arguments import integer, text
 from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.out_of_memory.failure_report import explaining
+from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
@@ -23,6 +25,8 @@ _NS = 1e9
 _COUNTS = 1 << 32
 
 _new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
+# An allocator lives as long as its arrays, which may be longer than its GPU.
+_allocators: "weakref.WeakSet[_core.CachingAllocator]" = weakref.WeakSet()
 
 
 class SimulatedArray(NonCopyable):
@@ -33,6 +37,9 @@ class SimulatedArray(NonCopyable):
         nbytes: Size in bytes.
         ptr: Address.
     """
+
+    # Slots can be read without running Python code, during `gpuviz.holders`.
+    __slots__ = ("__weakref__", "_allocator", "gpu", "nbytes", "ptr")
 
     def __init__(
         self,
@@ -105,6 +112,7 @@ class SimulatedGPU(NonCopyable):
             _core.AllocatorSettings.parse(text("settings", settings)),
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
+        _allocators.add(self._allocator)
         self._current = CurrentStream(self._native)
         for hook in _new_gpu_hooks:
             hook(self)
@@ -263,9 +271,14 @@ class SimulatedGPU(NonCopyable):
         """Return the allocator's statistics, like `gpuviz.memory_stats`."""
         return self._allocator.memory_stats()
 
-    def source(self) -> SimulatedSource:
+    def source(self, prevention: Prevention = NO_PREVENTION) -> SimulatedSource:
         """Return a source of its memory events for one recording."""
-        return SimulatedSource(self._native, self._allocator, real_time=self._real_time)
+        return SimulatedSource(
+            self._native,
+            self._allocator,
+            real_time=self._real_time,
+            prevention=prevention,
+        )
 
     def tracer(self, options: "TracerOptions") -> SimulatedTracer:
         """Return a tracer of its streams for one recording."""
@@ -337,3 +350,8 @@ def _accesses(
 def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:
     """Call ``hook`` with each new `SimulatedGPU`."""
     _new_gpu_hooks.append(hook)
+
+
+def simulated_allocators() -> list[_core.CachingAllocator]:
+    """Return the allocators of all `SimulatedGPU` objects and their arrays."""
+    return list(_allocators)

@@ -24,6 +24,7 @@ CARRIED = (
     "activities",
     "api_calls",
     "synchronizations",
+    "graph_calls",
     "overheads",
 )
 NOTE = "GPU activity is as recorded; allocations were replayed."

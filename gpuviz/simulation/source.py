@@ -1,9 +1,11 @@
 """Memory events of a simulated GPU."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +30,12 @@ class SimulatedSource:
         allocator: _core.CachingAllocator,
         *,
         real_time: bool,
+        prevention: Prevention = NO_PREVENTION,
     ) -> None:
         self._native = native
         self._allocator = allocator
         self._real_time = real_time
+        self._prevented = PreventedReuse(prevention)
         self._session: _core.Session | None = None
         self._duration: dict[str, int] = {}
 
@@ -49,6 +53,8 @@ class SimulatedSource:
     def begin(self, session: _core.Session) -> None:
         """Start recording the allocator."""
         self._allocator.attach(self._sink(session))
+        track = partial(self._native.track_uses, self._allocator, session)
+        self._prevented.begin(DEVICE, self._allocator, track)
 
     def _sink(self, session: _core.Session) -> Any:
         sink = session.sink(DEVICE)
@@ -74,10 +80,11 @@ class SimulatedSource:
 
     def end(self) -> tuple[str, ...]:
         """Stop recording."""
+        notes = self._prevented.end()
         self._allocator.detach()
         self._duration = self._duration_fields()
         self._session = None
-        return ()
+        return notes
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return the settings, the allocator's statistics, and the simulation's label."""
@@ -87,6 +94,7 @@ class SimulatedSource:
             "simulated": True,
             "label": "Recorded on a simulated GPU",
             **self._duration_fields(),
+            **self._prevented.fields(),
         }
 
     def _duration_fields(self) -> dict[str, int]:

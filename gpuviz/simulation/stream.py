@@ -1,7 +1,6 @@
 """Streams, events and graphs of a simulated GPU."""
 
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from gpuviz import _core
@@ -73,7 +72,7 @@ class SimulatedStream(NonCopyable):
         self._native = native
         self._current = current
         self._owned = owned
-        self._captured: list[_core.GpuKernel] | None = None
+        self._capture: int | None = None
         self.ptr = ptr
 
     def __del__(self) -> None:
@@ -121,44 +120,39 @@ class SimulatedStream(NonCopyable):
 
     def launch(self, kernel: _core.GpuKernel) -> None:
         """Run a kernel, or add it to the graph being captured."""
-        if self._captured is None:
+        if self._capture is None:
             self._native.launch(self.ptr, kernel)
         else:
-            self._captured.append(kernel)
+            self._native.capture(self._capture, kernel)
 
     def check_not_capturing(self, what: str) -> None:
         """Raise a RuntimeError that names the operation ``what`` during a capture."""
-        if self._captured is not None:
+        if self._capture is not None:
             raise RuntimeError(
                 f"A simulated graph contains kernels only; call end_capture() before {what}"
             )
 
     def begin_capture(self) -> None:
         """Capture the kernels launched on this stream in a graph, instead of running them."""
-        if self._captured is not None:
+        if self._capture is not None:
             raise RuntimeError("This stream is already capturing; call end_capture() first")
-        self._captured = []
+        self._capture = self._native.begin_capture(self.ptr)
 
     def end_capture(self) -> "SimulatedGraph":
         """End the capture, and return the graph."""
-        if self._captured is None:
+        if self._capture is None:
             raise RuntimeError("This stream is not capturing; call begin_capture() first")
-        kernels, self._captured = self._captured, None
-        return SimulatedGraph(self._native, self._current, kernels)
+        capture, self._capture = self._capture, None
+        return SimulatedGraph(self._native, self._current, capture)
 
 
 class SimulatedGraph(NonCopyable):
     """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
 
-    def __init__(
-        self,
-        native: _core.SimulatedGpu,
-        current: "CurrentStream",
-        kernels: Sequence[_core.GpuKernel],
-    ) -> None:
+    def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream", capture: int) -> None:
         self._native = native
         self._current = current
-        self._id = native.create_graph(list(kernels))
+        self._id = native.end_capture(capture)
 
     def __del__(self) -> None:
         if hasattr(self, "_id"):

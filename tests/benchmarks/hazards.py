@@ -68,8 +68,9 @@ def program(launches: int, blocks: int) -> tuple[Columns, Columns, Columns]:
         "is_exact": (np.arange(count) % 2 == 0).astype(np.uint8),
     }
     sizes = np.full(len(address), BYTES, np.uint64)
-    pinned = np.zeros(len(address), np.uint8)
-    return operations, taken, {"address": address, "bytes": sizes, "is_pinned": pinned}
+    nothing = np.zeros(len(address), np.uint8)
+    owners = {"address": address, "bytes": sizes, "is_pinned": nothing, "is_private": nothing}
+    return operations, taken, owners
 
 
 def rows() -> list[Row]:

@@ -13,6 +13,7 @@ from tests.browser.conftest import CHROMIUM_ARGUMENTS
 from tests.browser.lab import open_notebook, run_cell, running_lab, wait_until_run, write_notebook
 
 MEDIAN_MS, WORST_MS, COST, PAGE = 300.0, 1000.0, 0.01, 0.25
+FRAMES_PER_S = 30.0
 
 PREPARE = """
 import json, time, gpuviz
@@ -43,6 +44,28 @@ watched = share(8)
 recorder._feed._listeners.clear()
 print("COST" + json.dumps([watched, share(8)]) + "END")
 """
+FILL = """
+kept = [gpu.empty(512) for _ in range(64)]
+for number in range(333_000):
+    kept[number % 64] = gpu.empty(512 * (1 + number % 255))
+"""
+# Zooms in, then moves by a key in each frame, back and forth; the frames in a second.
+PAN = """async () => {
+  const target = document.querySelector("[role=application]");
+  target.focus();
+  const press = (key) => target.dispatchEvent(
+    new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let step = 0; step < 12; step += 1) { press("w"); await frame(); }
+  const begun = performance.now();
+  let frames = 0;
+  while (performance.now() - begun < 6000) {
+    press(Math.floor(frames / 40) % 2 ? "d" : "a");
+    await frame();
+    frames += 1;
+  }
+  return frames / ((performance.now() - begun) / 1000);
+}"""
 # Logs when a number of events was drawn: in the frame after the one that received it.
 WATCH = """
 window.drawn = [];
@@ -84,10 +107,10 @@ def main_thread_s(devtools: CDPSession) -> float:
     return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
-def measure() -> tuple[list[float], float, float, float]:
+def measure() -> tuple[list[float], float, float, float, float]:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        write_notebook(Path(folder), "live.ipynb", [PREPARE, BUSY, COST_OF_PUMP])
+        write_notebook(Path(folder), "live.ipynb", [PREPARE, BUSY, COST_OF_PUMP, FILL, BUSY])
         with running_lab(Path(folder)) as url:
             browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
             page = browser.new_page(viewport={"width": 1540, "height": 1000})
@@ -108,12 +131,17 @@ def measure() -> tuple[list[float], float, float, float]:
             run_cell(page, 2)
             wait_until_run(page, 2)
             watched, unwatched = printed(page, "COST")
+            run_cell(page, 3)
+            wait_until_run(page, 3)
+            run_cell(page, 4)
+            page.wait_for_timeout(3000)
+            frames = page.evaluate(PAN)
             browser.close()
-    return latencies, busy, watched, unwatched
+    return latencies, busy, watched, unwatched, frames
 
 
 def rows() -> list[Row]:
-    latencies, busy, watched, unwatched = measure()
+    latencies, busy, watched, unwatched, frames = measure()
     median, worst = statistics.median(latencies), max(latencies)
     cost = watched - unwatched
     what = "live dashboard, cell busy"
@@ -123,4 +151,10 @@ def rows() -> list[Row]:
         (f"{late}, worst", f"{WORST_MS:.0f} ms", f"{worst:.0f} ms", worst <= WORST_MS),
         (f"{what}: CPU beyond recording", f"{COST:.1%}", f"{cost:.2%}", cost <= COST),
         (f"{what}: main thread of the page", f"{PAGE:.0%}", f"{busy:.0%}", busy <= PAGE),
+        (
+            f"{what}, a million events: frames a second while panning",
+            f"{FRAMES_PER_S:.0f}",
+            f"{frames:.0f}",
+            frames >= FRAMES_PER_S,
+        ),
     ]

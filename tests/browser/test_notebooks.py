@@ -18,7 +18,9 @@ from tests.browser.lab import (
 
 pytestmark = pytest.mark.browser
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[2] / "notebooks"
+# Without the one that fails on purpose and has no dashboard.
+NOTEBOOKS = sorted({*FOLDER.glob("*.ipynb")} - {FOLDER / "why_is_memory_not_freed.ipynb"})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 

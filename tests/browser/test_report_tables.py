@@ -92,7 +92,7 @@ def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tm
 
     window = whole.window(start, end)
     check_kernels_copies_and_waits(page, window)
-    check_lines(page, window)
+    check_lines(page, window, whole)
 
 
 def generated() -> Recording:
@@ -182,16 +182,21 @@ def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
 def test_the_lines_are_those_of_the_recording(page, recorded, tmp_path):
     open_tables(page, recorded, tmp_path)
 
-    check_lines(page, recorded)
+    check_lines(page, recorded, recorded)
 
 
-def check_lines(page: Page, recorded: Recording) -> None:
-    """Compare the lines with those of a recording, or of a part of it, in their order."""
-    expected = recorded.lines(recorded.devices[0]).to_pylist()
+def check_lines(page: Page, recorded: Recording, whole: Recording) -> None:
+    """Compare the lines with those of a recording, or of a part of it, in their order.
+
+    A column that is empty in the whole recording is not shown.
+    """
+    device = recorded.devices[0]
+    expected = recorded.lines(device).to_pylist()
+    used = [name for name in LINES if any(row[name] for row in whole.lines(device).to_pylist())]
 
     shown = cells(page, "lines")
 
-    assert shown == [[row["site"], *(str(row[name]) for name in LINES)] for row in expected]
+    assert shown == [[row["site"], *(str(row[name]) for name in used)] for row in expected]
 
 
 @pytest.mark.parametrize("at", ["peak", "end"])

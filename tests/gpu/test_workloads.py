@@ -37,6 +37,7 @@ def share(copied, memory):
     return copied.get(memory, 0) / sum(copied.values())
 
 
+@pytest.mark.gpu_limit_leaks("1 MiB")
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_small_workload_passes_its_own_checks(name):
     results = WORKLOADS[name].run(scale=0.01)

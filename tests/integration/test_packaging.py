@@ -61,6 +61,15 @@ def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):
     } <= names
 
 
+def test_a_wheel_registers_the_command_and_the_pytest_plugin(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (path,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+    entry_points = archive.read(path).decode()
+
+    assert "[pytest11]\ngpuviz = gpuviz.testing.plugin" in entry_points
+    assert "gpuviz = gpuviz.commands.cli:main" in entry_points
+
+
 def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):
     folder = "gpuviz/commands/recordings"
     shipped = {f"{folder}/{path.name}" for path in (ROOT / folder).glob("*.gpuviz")}

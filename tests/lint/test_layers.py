@@ -22,7 +22,7 @@ CPP = {
     "analysis": set[str](),
     "packing": set[str](),
     "hazards": set[str](),
-    "allocator": {"device", "record"},
+    "allocator": {"device", "record", "hazards"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
     "simulation": {"device", "record"},
@@ -49,14 +49,15 @@ TS = {
 # Rooms, or single modules if rooms need each other's parts, and their other allowed imports.
 _VALUES = {"errors", "quantities", "_core", "recording"}
 _READERS = _VALUES | {"analysis", "formats", "figures"}
-_EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti"}
+_EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti", "recorder.prevention"}
 PYTHON = {
     "errors": set[str](),
     "quantities": set[str](),
     "recording": {"errors", "_core"},
     "analysis": _VALUES,
-    "advice": _VALUES | {"analysis"},
+    "advice": _VALUES | {"analysis", "hazards"},
     "hazards": _VALUES | {"analysis"},
+    "comparison": _VALUES | {"analysis", "advice"},
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
@@ -68,13 +69,15 @@ PYTHON = {
     | {"analysis", "out_of_memory.failure_report", "recorder"}
     | {"allocator.arguments", "allocator.non_copyable"},
     "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
-    "recorder": _READERS | {"frameworks", "simulation", "out_of_memory"},
-    **{name: {"_core", "recorder.tracer"} for name in _EVENT_SOURCES},
+    "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
+    **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
     "recorder.status": set[str](),
-    "report": _READERS | {"recorder.status", "out_of_memory", "advice", "hazards"},
+    "report": _READERS | {"recorder.status", "out_of_memory", "advice", "hazards", "comparison"},
+    "ownership": {"_core", "quantities", "allocator", "frameworks", "simulation"},
     "notebook": _READERS
-    | {"advice", "recorder", "allocator", "frameworks", "report", "simulation", "out_of_memory"},
+    | {"advice", "hazards", "recorder", "allocator", "frameworks", "report", "simulation"}
+    | {"comparison", "out_of_memory", "ownership"},
     "server": {"recorder.nvml"},
     "server.convert": {"errors", "recording", "report"},
     "doctor": _VALUES | {"recorder", "frameworks"},
@@ -89,7 +92,9 @@ PYTHON = {
         "simulation",
         "doctor",
         "out_of_memory",
+        "comparison",
     },
+    "testing": _READERS | {"hazards", "recorder", "allocator", "frameworks", "simulation"},
     "__main__": {"commands"},
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
@@ -106,6 +111,7 @@ PYTHON_IN_FUNCTIONS = {
         "notebook",
     },
     "advice": {"notebook"},
+    "comparison": {"report"},
     "out_of_memory": {"notebook"},
     "allocator": {"frameworks", "recorder.nvml"},
 }

@@ -44,6 +44,7 @@ ENUMERATIONS = {
     ("record/activity_rows.hpp", "MemoryOperation"): tables.DICTIONARIES[
         "memory_operations", "operation"
     ],
+    ("record/activity_rows.hpp", "GraphCallKind"): tables.DICTIONARIES["graph_calls", "kind"],
     ("record/activity_rows.hpp", "OverheadKind"): tables.DICTIONARIES["overheads", "kind"],
     ("record/activity_rows.hpp", "RangeKind"): tables.DICTIONARIES["ranges", "kind"],
     ("record/stream_table.hpp", "StreamKind"): tables.DICTIONARIES["streams", "kind"],

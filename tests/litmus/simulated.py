@@ -1,6 +1,7 @@
 """Judges a litmus program by running it on the simulated GPU and judging the recording."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import gpuviz
 from tests.litmus.program import Operation, Program
@@ -8,15 +9,16 @@ from tests.litmus.program import Operation, Program
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation
     from gpuviz.simulation.gpu import SimulatedArray
-    from gpuviz.simulation.stream import SimulatedEvent, SimulatedStream
+    from gpuviz.simulation.stream import SimulatedEvent, SimulatedGraph, SimulatedStream
 
 # What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, the host's
-# own accesses, captures over several streams, value operations, stream-ordered memory. A recording
-# does not show whether an event was never recorded or was before the recording.
+# own accesses, captures of anything but kernels on one stream, value operations, stream-ordered
+# memory. A recording does not show whether an event was never recorded or was before the recording.
 _SUPPORTED = {
     "launch", "copy", "memset", "event_record", "stream_wait_event", "event_synchronize",
     "stream_synchronize", "device_synchronize", "event_query", "stream_query",
     "stream_create", "stream_destroy", "malloc", "free", "record_stream",
+    "begin_capture", "end_capture", "graph_launch",
 }  # fmt: skip
 _KERNEL_S = 1e-3
 _LONG_S = 1.0
@@ -27,9 +29,24 @@ Pair = tuple[str, str, str]
 def can_run(program: Program) -> bool:
     """Return whether the simulated GPU has a call for every operation."""
     per_thread = any(kind == "per_thread" for kind in program.streams.values())
-    return not (program.options or program.graphs or per_thread) and all(
-        _is_supported(program, each) for each in program.operations
+    return (
+        not (program.options or per_thread)
+        and all(_is_supported(program, each) for each in program.operations)
+        and _captures_kernels(program)
     )
+
+
+def _captures_kernels(program: Program) -> bool:
+    """Return whether captures are of kernels only."""
+    capturing: set[str] = set()
+    for each in program.operations:
+        if each.op == "begin_capture":
+            capturing.add(each.stream)
+        elif each.op == "end_capture":
+            capturing.discard(each.stream)
+        elif each.fields.get("stream") in capturing and each.op not in ("launch", "malloc"):
+            return False
+    return True
 
 
 def _is_supported(program: Program, operation: Operation) -> bool:
@@ -45,8 +62,12 @@ def _is_supported(program: Program, operation: Operation) -> bool:
     if operation.op == "memset" and (operation.sync or _is_pinned(program, operation.destination)):
         return False
     places = [*fields.get("reads", ()), *fields.get("writes", ())]
+    places += [
+        place for graph in program.graphs.values() for each in graph.values() for place in each
+    ]
     places += [fields[side] for side in ("source", "destination") if side in fields]
-    return all(isinstance(place, str) for place in places)
+    modes = {mode for graph in program.graphs.values() for mode in graph}
+    return modes <= {"reads", "writes"} and all(isinstance(place, str) for place in places)
 
 
 def _is_pinned(program: Program, place: str) -> bool:
@@ -73,11 +94,21 @@ class _Run:
         self.addresses: dict[str, int] = {}
         self.activities: list[str] = []
         self.frees: list[str] = []
+        self.mallocs: list[str] = []
+        self.graphs: dict[str, SimulatedGraph] = {}
+        self.capturing: set[str] = set()
         for name, kind in program.streams.items():
             self.add_stream(name, kind)
         for name, (size, is_pinned) in program.blocks.items():
             if not is_pinned:
+                self.mallocs.append(name)
                 self.blocks[name] = self.gpu.empty(size)
+
+        for name, lists in program.graphs.items():
+            with self.gpu.Stream() as stream:
+                stream.begin_capture()
+                self.run_kernel(name, lists)
+                self.graphs[name] = stream.end_capture()
 
     def found(self) -> set[Pair]:
         self.gpu.synchronize()
@@ -87,10 +118,13 @@ class _Run:
         rank = {correlation: place for place, correlation in enumerate(sorted(set(calls)))}
         events = recording.tables["memory_events"]["action"].to_pylist()
         frees = [row for row, action in enumerate(events) if action == "free_requested"]
+        mallocs = [row for row, action in enumerate(events) if action == "alloc"]
 
         def name(operation: "HazardOperation") -> str:
             if operation.activity >= 0:
                 return self.activities[rank[calls[operation.activity]]]
+            if operation.event in mallocs:
+                return self.mallocs[mallocs.index(operation.event)]
             return self.frees[frees.index(operation.event)]
 
         # Blocks of the program that it does not free end when the recording is read.
@@ -106,12 +140,16 @@ class _Run:
         return self.events.setdefault(operation.event, self.gpu.Event())
 
     def launch(self, o: Operation) -> None:
-        self.activities.append(o.id)
-        reads, writes = (
-            [self.blocks[name] for name in o.fields.get(mode, ())] for mode in ("reads", "writes")
-        )
+        if o.stream not in self.capturing:
+            self.activities.append(o.id)
         with self.stream(o):
-            self.gpu.launch(o.id, reads=reads, writes=writes, duration=_KERNEL_S, share=0.1)
+            self.run_kernel(o.id, o.fields)
+
+    def run_kernel(self, name: str, lists: Mapping[str, Any]) -> None:
+        reads, writes = (
+            [self.blocks[block] for block in lists.get(mode, ())] for mode in ("reads", "writes")
+        )
+        self.gpu.launch(name, reads=reads, writes=writes, duration=_KERNEL_S, share=0.1)
 
     def copy(self, o: Operation) -> None:
         self.activities.append(o.id)
@@ -167,6 +205,7 @@ class _Run:
     def malloc(self, o: Operation) -> None:
         if o.reuses is not None:
             self.gpu.work_on_host(_LONG_S)  # until pending events have passed
+        self.mallocs.append(o.id)
         with self.streams[o.stream or "legacy"]:
             self.blocks[o.block] = self.gpu.empty(o.bytes)
         self.addresses[o.block] = self.blocks[o.block].ptr
@@ -175,6 +214,18 @@ class _Run:
     def free(self, o: Operation) -> None:
         self.frees.append(o.id)
         del self.blocks[o.block]
+
+    def begin_capture(self, o: Operation) -> None:
+        self.capturing.add(o.stream)
+        self.stream(o).begin_capture()
+
+    def end_capture(self, o: Operation) -> None:
+        self.capturing.discard(o.stream)
+        self.graphs[o.graph] = self.stream(o).end_capture()
+
+    def graph_launch(self, o: Operation) -> None:
+        self.activities.append(o.id)
+        self.graphs[o.graph].launch(self.stream(o))
 
     def record_stream(self, o: Operation) -> None:
         self.gpu.record_stream(self.blocks[o.block], self.stream(o))

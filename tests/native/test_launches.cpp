@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "cupti/array_extents.hpp"
 #include "cupti/graph_launches.hpp"
 #include "cupti/kernel_signature.hpp"
 #include "record/block_touches.hpp"
@@ -52,6 +53,65 @@ void kernels_of_libraries_have_parameters_of_known_use() {
     CHECK_EQUAL(modes("_Z10vector_fftILj128EEv18kernel_arguments_t", 1), "rw");
 }
 
+using Elements = std::vector<std::uint32_t>;
+
+Elements elements(const std::string& symbol, const std::vector<std::size_t>& sizes,
+                  std::uint64_t function = 1) {
+    return gpuviz::cupti::array_elements(function, symbol, sizes);
+}
+
+void ufuncs_access_all_elements_of_their_arrays() {
+    const std::string add = "cupy_add__float32_float_float64";
+    CHECK_EQUAL(elements(add, {32, 8, 48, 32}) == Elements({4, 0, 8, 0}), true);
+    CHECK_EQUAL(elements(add, {16, 8, 20, 32}) == Elements({4, 0, 0, 0}), true);  // no array
+    CHECK_EQUAL(elements(add, {32, 8, 48}) == Elements({0, 0, 0}), true);
+    CHECK_EQUAL(elements("cupy_add_where__float32_bool_float32", {32, 32, 32, 32}) ==
+                    Elements({0, 0, 0, 0}),
+                true);
+    CHECK_EQUAL(elements("cupy_not__bool_bool", {1, 32, 32}) == Elements({0, 1, 0}), true);
+    CHECK_EQUAL(elements("cupy_copy__thing_complex128", {32, 32, 32}) == Elements({0, 16, 0}),
+                true);
+    CHECK_EQUAL(elements("cupy_sum", {32, 32}) == Elements({0, 0}), true);
+}
+
+void elements_are_declared_for_one_function_of_a_name() {
+    gpuviz::cupti::declare_array_elements(7, "fill", {0, 8});
+    CHECK_EQUAL(elements("fill", {8, 32, 32}, 7) == Elements({0, 8, 0}), true);
+    CHECK_EQUAL(elements("fill", {8, 32, 32}, 8) == Elements({0, 0, 0}), true);
+    CHECK_EQUAL(elements("other", {8, 32, 32}, 7) == Elements({0, 0, 0}), true);
+    gpuviz::cupti::declare_array_elements(7, "fill", {0, 4});
+    CHECK_EQUAL(elements("fill", {8, 32, 32}, 7) == Elements({0, 4, 0}), true);
+}
+
+void check_span(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides,
+                std::int64_t start, std::uint64_t bytes) {
+    std::vector<std::int64_t> array{0x1000, 1};
+    array.insert(array.end(), shape.begin(), shape.end());
+    array.insert(array.end(), strides.begin(), strides.end());
+    const auto found = gpuviz::cupti::span_of_array(
+        reinterpret_cast<const std::byte*>(array.data()), array.size() * 8, 4);
+    CHECK_EQUAL(found.start, std::uint64_t(0x1000 + start));
+    CHECK_EQUAL(found.bytes, bytes);
+}
+
+void the_span_of_an_array_is_known_if_it_has_no_gaps() {
+    check_span({}, {}, 0, 4);
+    check_span({10}, {4}, 0, 40);
+    check_span({10}, {-4}, -36, 40);
+    check_span({10}, {8}, 0, 0);  // every second element
+    check_span({10}, {-8}, -72, 0);
+    check_span({1}, {800}, 0, 4);
+    check_span({10, 3}, {0, 4}, 0, 12);  // broadcast
+    check_span({3, 5}, {20, 4}, 0, 60);
+    check_span({5, 3}, {4, 20}, 0, 60);  // transposed
+    check_span({3, 5}, {-20, 4}, -40, 60);
+    check_span({3, 5}, {24, 4}, 0, 0);  // columns of a wider array
+    check_span({3, 2}, {4, 4}, 0, 16);  // windows that overlap
+    check_span({2, 3, 4}, {12, 4, 24}, 0, 96);
+    check_span({0}, {4}, 0, 0);
+    check_span({2, 2, 2, 2, 2, 2, 2, 2, 2}, {1024, 512, 256, 128, 64, 32, 16, 8, 4}, 0, 0);
+}
+
 void what_is_declared_counts_where_it_agrees() {
     using enum AccessMode;
     CHECK_EQUAL(modes("raw", 2), "??");
@@ -81,6 +141,8 @@ void a_handle_means_the_stream_that_had_it_at_the_time() {
     CHECK_EQUAL(streams.by_handle(0, 0x70, 15), first);
     CHECK_EQUAL(streams.by_handle(0, 0x70, 35), second);
     const auto numbered = streams.by_tracer_id(1, 7);
+    const std::vector<Stream> all = streams.all();
+    CHECK_EQUAL(all.back().handle == Stream::no_handle, true);
     Stream named{.id = 0, .device = 1, .handle = 0, .tracer_id = 7};
     CHECK_EQUAL(streams.describe(named), numbered);
     CHECK_EQUAL(streams.by_handle(1, 0, 1), numbered);
@@ -118,10 +180,18 @@ void a_touch_finds_the_block_that_lived_at_its_time() {
     touches.collect(events);
     touches.resolve(log);
     CHECK_EQUAL(log.launch_blocks.rows(), 2u);  // of launches 1 and 3
-    touches.add(std::vector<BlockTouches::Touch>{{99, base + 1000, 5, AccessMode::read}});
+    touches.add(std::vector<BlockTouches::Touch>{{99, base + 1000, 5, AccessMode::read, 24},
+                                                 {99, base + 1000, 6, AccessMode::read, 25}});
     touches.begin();
     touches.resolve(log);
-    CHECK_EQUAL(log.launch_blocks.rows(), 3u);  // the block lives on between drains
+    CHECK_EQUAL(log.launch_blocks.rows(), 4u);  // the block lives on between drains
+    const auto chunks = log.launch_blocks.take(true);
+    chunks.front().for_each_column([](const std::string& name, const auto* values) {
+        if (name == "bytes") {
+            CHECK_EQUAL(std::uint64_t(values[2]), 24u);
+            CHECK_EQUAL(std::uint64_t(values[3]), 0u);  // not all of it is in the block
+        }
+    });
 }
 
 void nodes_of_a_graph_launch_become_one_row() {
@@ -156,6 +226,9 @@ void nodes_of_a_graph_launch_become_one_row() {
 int main() {
     a_name_tells_what_is_read_and_written();
     kernels_of_libraries_have_parameters_of_known_use();
+    ufuncs_access_all_elements_of_their_arrays();
+    elements_are_declared_for_one_function_of_a_name();
+    the_span_of_an_array_is_known_if_it_has_no_gaps();
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();

@@ -1,5 +1,6 @@
 // Threads submit work to one simulated GPU, wait for it and allocate memory, while recordings begin
-// and end; all recorded work has ended, in the order of its stream.
+// and end, each other one with the reuse of memory delayed until other streams have used it; all
+// recorded work has ended, in the order of its stream.
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -43,12 +44,15 @@ void use(SimulatedGpu& gpu, CachingAllocator& allocator, int number) {
                     .multiprocessors = 40,
                     .accesses = {{block, record::AccessMode::write}}},
                    site);
+        gpu.fill(0, block, 1 << 20, site);
         gpu.record_event(event, stream, site);
         gpu.wait_event(0, event, site);
         gpu.copy(stream,
                  {.kind = record::CopyKind::device_to_host, .bytes = 1 << 16, .source = block},
                  site);
-        allocator.record_stream(block, 0, site);
+        if (step % 2 == 0) {
+            allocator.record_stream(block, 0, site);
+        }
         allocator.free(block, site);
         if (step % 20 == 0) {
             gpu.synchronize_event(event, site);
@@ -85,14 +89,19 @@ std::uint64_t check_rows(Session& session, std::int64_t until) {
     return rows;
 }
 
-std::uint64_t record_once(SimulatedGpu& gpu, CachingAllocator& allocator) {
+std::uint64_t record_once(SimulatedGpu& gpu, CachingAllocator& allocator, bool tracks_uses) {
     Session session({.launch_blocks = true});
     session.start();
+    if (tracks_uses) {
+        session.set_stream_calls(
+            0, &allocator.track_uses(allocator::UseTracking::delay, true, record::now_ns));
+    }
     gpu.attach(session);
     allocator.set_event_sink(&session.sink(0));
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     static_cast<void>(session.take(true));
     gpu.detach();
+    static_cast<void>(allocator.stop_tracking_uses());
     allocator.set_event_sink(nullptr);
     session.stop();
     return check_rows(session, record::now_ns() - session.start_ns());
@@ -113,14 +122,14 @@ int main() {
         });
     }
     std::uint64_t rows = 0;
-    while (running != 0) {
-        rows += record_once(gpu, allocator);
+    for (bool tracks_uses = false; running != 0; tracks_uses = !tracks_uses) {
+        rows += record_once(gpu, allocator, tracks_uses);
     }
     for (std::thread& user : users) {
         user.join();
     }
     allocator.empty_cache({});
-    CHECK_EQUAL(rows > 0 && rows <= 2 * threads * steps, true);
+    CHECK_EQUAL(rows > 0 && rows <= 3 * threads * steps, true);
     CHECK_EQUAL(device.used(), std::uint64_t{0});
     return 0;
 }

@@ -21,5 +21,8 @@ def new_shell() -> Iterator[InteractiveShell]:
     yield shell
     InteractiveShell.clear_instance()
     sys.modules["__main__"] = main
+    # IPython's completer keeps the module of the last shell.
+    shell.reset(new_session=False)
+    shell.user_ns.clear()
     # At exit, each shell would collect the garbage of the whole process.
     atexit.unregister(shell.atexit_operations)

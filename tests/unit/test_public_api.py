@@ -5,6 +5,7 @@ import inspect
 import gpuviz
 
 NAMES = [
+    "Diff",
     "MemPool",
     "Recorder",
     "RecorderStatus",
@@ -14,9 +15,12 @@ NAMES = [
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "dashboard",
+    "diff",
     "empty_cache",
     "get_allocator_settings",
     "get_per_process_memory_fraction",
+    "holders",
+    "leaks",
     "list_gpu_processes",
     "load",
     "malloc",
@@ -33,6 +37,7 @@ NAMES = [
     "range",
     "record",
     "record_stream",
+    "release",
     "replay",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",

@@ -2,7 +2,13 @@
 
 import pytest
 
-from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_share,
+    parse_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +53,27 @@ def test_shares_are_percentages_and_counts_have_their_thousands_apart():
     assert format_share(0.004) == "0.4 %"
     assert format_share(0) == "0 %"
     assert format_count(1234567) == "1,234,567"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512 MiB", 512 << 20),
+        ("1.5GiB", 3 << 29),
+        ("24 MB", 24_000_000),
+        ("100 kb", 100_000),
+        ("2 TiB", 2 << 40),
+        (" 7 B ", 7),
+        ("0", 0),
+        ("4096", 4096),
+        ("", None),
+        ("many", None),
+        ("-1 MiB", None),
+        ("1 MiB or so", None),
+        ("100 K", None),
+        ("1e3 MB", None),
+        ("٣ MiB", None),
+    ],
+)
+def test_sizes_are_read_with_decimal_and_binary_units(text, size):
+    assert parse_bytes(text) == size

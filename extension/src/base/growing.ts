@@ -1,3 +1,5 @@
+import { release } from "./release.ts";
+
 /** Non-negative integers, or any numbers as doubles. */
 export type Wholes =
   | Uint8Array<ArrayBuffer>
@@ -64,7 +66,7 @@ export class Growing<T extends Numbers> {
     this.#length = Math.min(length, this.#length);
   }
 
-  /** The values pushed so far, without copying. */
+  /** The values pushed so far, without copying; empty once more room was needed for later ones. */
   view(): T {
     return this.#values.subarray(0, this.#length) as T;
   }
@@ -90,6 +92,7 @@ export class Growing<T extends Numbers> {
   #move(length: number): void {
     const values = this.#create(length);
     values.set(this.view());
+    release(this.#values.buffer);
     this.#values = values;
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
-import { allocationStack, bandsAt } from "./allocation_stack.ts";
+import { allocationStack, bandsIn, stretchAt } from "./allocation_stack.ts";
 import { BlockGroups } from "./block_groups.ts";
 import { categorize, categoryOf, type Categories } from "./categories.ts";
 import { CategoryLevels } from "./category_levels.ts";
@@ -70,9 +70,10 @@ test("each column shows the state with the most bytes in its time, at any zoom",
         const shown = counts.find((count) => totals[count] === most) ?? 0;
         const held = heldAfter(rows, shown);
         const what = `seed ${seed}, zoom ${zoom}, column ${column}`;
-        const found = bandsAt(stack, column);
+        const stretch = stretchAt(stack, column);
+        const found = bandsIn(stack, stretch);
         assert.equal(sum([...found]), most, what);
-        assert.equal(stack.least[column], Math.min(...counts.map((count) => totals[count] ?? 0)));
+        assert.equal(stack.least[stretch], Math.min(...counts.map((count) => totals[count] ?? 0)));
         for (let place = 0; place < 10; place += 1) {
           const expected = held.filter(({ row }) => placeOf(row) === place);
           const bytes = [...found].filter((_, band) => stack.places[band] === place);

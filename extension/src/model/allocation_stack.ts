@@ -1,4 +1,4 @@
-import { countBelow } from "../base/search.ts";
+import { countAtMost, countBelow } from "../base/search.ts";
 import { endOfAllocation, NO_EVENT } from "./blocks.ts";
 import { categoryOf, type Categories } from "./categories.ts";
 import { PLACES, type CategoryLevels } from "./category_levels.ts";
@@ -15,19 +15,22 @@ interface Bands {
   readonly places: ArrayLike<number>;
   /** The block of each band; undefined if each band holds all blocks of its category. */
   readonly blocks: readonly number[] | undefined;
-  /** The bytes of each band in the first column, then in the second, and so on. */
+  /** The bytes of each band in the first stretch, then in the second, and so on. */
   readonly bytes: Floats;
 }
 
 /**
- * What is allocated in each pixel column.
+ * What is allocated in each pixel column, in stretches of columns that are alike.
  *
  * A column shows one state: the first of those in its time that have the most bytes.
  */
 export interface AllocationStack extends Bands {
-  /** The event after which a column's state begins, or -1 before the first. */
+  readonly columns: number;
+  /** The first column of each stretch. */
+  readonly starts: Indices;
+  /** The event after which a stretch's state begins, or -1 before the first. */
   readonly rows: Indices;
-  /** The least bytes allocated in the time of each column. */
+  /** The least bytes allocated in the time of each of a stretch's columns. */
   readonly least: Floats;
 }
 
@@ -40,19 +43,30 @@ export function allocationStack(
   ends: Indices,
 ): AllocationStack {
   const line = timeline.lines.allocated;
-  const rows = fullestRows(line, ends);
+  const fullest = fullestRows(line, ends);
+  const smallest = columnSmallest(line, ends);
+  const differs = (_: number, column: number): boolean =>
+    fullest[column] !== fullest[column - 1] || smallest[column] !== smallest[column - 1];
+  const starts = fullest.map((_, column) => column).filter(differs);
+  const rows = starts.map((column) => fullest[column] ?? 0);
+  const least = Float64Array.from(starts, (column) => smallest[column] ?? 0);
   const blocks = blocksIn(timeline, categories, from, to);
   const bands =
     blocks === undefined ? categoryBands(levels, rows) : blockBands(timeline, blocks, rows);
-  return { ...bands, rows, least: columnSmallest(line, ends) };
+  return { ...bands, columns: fullest.length, starts, rows, least };
 }
 
-/** The bands of a column. */
-export function bandsAt({ places, bytes }: AllocationStack, column: number): Floats {
-  return bytes.subarray(column * places.length, (column + 1) * places.length);
+/** The stretch that a column is in. */
+export function stretchAt({ starts }: AllocationStack, column: number): number {
+  return countAtMost(starts, column) - 1;
 }
 
-function fullestRows(line: LevelLine, ends: Indices): Indices {
+/** The bands of a stretch. */
+export function bandsIn({ places, bytes }: AllocationStack, stretch: number): Floats {
+  return bytes.subarray(stretch * places.length, (stretch + 1) * places.length);
+}
+
+function fullestRows(line: LevelLine, ends: Indices): Int32Array {
   return Int32Array.from({ length: ends.length - 1 }, (_, column) =>
     line.largestRow(Math.max((ends[column] ?? 0) - 1, 0), ends[column + 1] ?? 0),
   );
@@ -60,7 +74,7 @@ function fullestRows(line: LevelLine, ends: Indices): Indices {
 
 function categoryBands(levels: CategoryLevels, rows: Indices): Bands {
   const bytes = new Float64Array(rows.length * PLACES);
-  rows.forEach((row, column) => bytes.set(levels.after(row), column * PLACES));
+  rows.forEach((row, stretch) => bytes.set(levels.after(row), stretch * PLACES));
   return { places: [...Array(PLACES).keys()], blocks: undefined, bytes };
 }
 
@@ -103,8 +117,8 @@ function blockBands(
     const size = blocks.size[block] ?? 0;
     const first = countBelow(rows, blocks.allocated[block] ?? 0);
     const last = countBelow(rows, endOfAllocation(blocks, block), first);
-    for (let column = first; column < last; column += 1) {
-      bytes[column * count + band] = size;
+    for (let stretch = first; stretch < last; stretch += 1) {
+      bytes[stretch * count + band] = size;
     }
   });
   return {

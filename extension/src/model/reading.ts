@@ -58,6 +58,7 @@ export async function* readInto(
     } else {
       behind.next = ahead(behind.parts);
       recording.append(part.value);
+      part.value.release();
       recording.settle();
       behind.taken += part.value.rows;
       taken += part.value.rows;

@@ -63,6 +63,8 @@ export class ChartContext implements RelatedContents {
   readonly filter = new Signal("");
   /** The names of the rows of tables that a finding leads to; these come first. */
   readonly marked = new Signal<readonly string[]>([]);
+  /** What Python wrote about operations that nothing orders; arrows between these lead there. */
+  readonly hazards = new Signal<readonly HTMLElement[]>([]);
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
   showSelected: () => void = () => undefined;
   readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });

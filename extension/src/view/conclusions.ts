@@ -27,6 +27,8 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
       drawer.open(panel);
     }
   }
+  const hazards = root.querySelectorAll<HTMLElement>("[data-hazard]");
+  chart.hazards.value = [...chart.hazards.value, ...hazards];
   const { measured } = chart.selection;
   scope.watch(() => {
     if (measured.value === undefined) {

@@ -1,5 +1,4 @@
 import type { Scope } from "../base/scope.ts";
-import type { Lane } from "../model/lanes.ts";
 import { KERNEL_SHADES, SPAN_KINDS, SpanKind } from "../model/span_kinds.ts";
 import { paintLane } from "../render/lane_raster.ts";
 import { createRaster } from "../render/raster.ts";
@@ -11,49 +10,54 @@ import { lanePalette, themeOf } from "./theme.ts";
 const KEY_WIDTH_PX = 26;
 const KEY_HEIGHT_PX = 14;
 
-/** Names the colours and signs of the kinds of spans that there are. */
+/** Names the colours and signs of the kinds of spans that there are, and of arrows. */
 export function kindsLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
   let drawn = "";
   const draw = (): void => {
-    drawn = contentsOf(chart);
-    const kinds = kindsShown(chart);
-    list.replaceChildren(...kinds.map((kind) => kindEntry(kind, list)));
-    if (chart.gpu.streamWaits.count > 0) {
-      const arrow = element("span", "gpuviz-key gpuviz-key--arrow", "➔");
-      const item = element("li", "gpuviz-legend__entry");
-      item.append(arrow, "waited for an event");
-      list.append(item);
-    }
+    const entries = entriesOf(chart);
+    drawn = String(entries);
+    list.replaceChildren(
+      ...entries.map(([name, key]) => {
+        const item = element("li", "gpuviz-legend__entry");
+        item.append(typeof key === "number" ? keyOf(key, list) : arrowKey(key), name);
+        return item;
+      }),
+    );
   };
   draw();
   scope.defer(chart.frames.add(draw));
-  scope.watch(() => {
-    if (contentsOf(chart) !== drawn) {
-      draw();
-    }
-  }, chart.revision);
+  scope.watch(
+    () => {
+      if (String(entriesOf(chart)) !== drawn) {
+        draw();
+      }
+    },
+    chart.revision,
+    chart.hazards,
+  );
 }
 
-function contentsOf(chart: ChartContext): string {
-  return `${kindsShown(chart).join()} ${chart.gpu.streamWaits.count > 0}`;
+/** Each with its kind of spans, or with the class of its arrow. */
+function entriesOf(chart: ChartContext): (readonly [name: string, key: number | string])[] {
+  const found = chart.lanes.flatMap(({ stack }) => stack.rows.flatMap(({ kinds }) => [...kinds]));
+  const kinds = [...new Set(found)].sort((left, right) => left - right);
+  if ((chart.idleOf()?.gaps.count ?? 0) > 0) {
+    kinds.push(SpanKind.idle);
+  }
+  const entries: [string, number | string][] = kinds.map((kind) => [SPAN_KINDS[kind] ?? "", kind]);
+  if (chart.gpu.streamWaits.count > 0) {
+    entries.push(["waited for an event", ""]);
+  }
+  if (chart.hazards.value.length > 0) {
+    entries.push(["same memory, no order", "gpuviz-key--alarm"]);
+  }
+  return entries;
 }
 
-function kindsShown(chart: ChartContext): number[] {
-  const hasIdle = (chart.idleOf()?.gaps.count ?? 0) > 0;
-  return [...kindsIn(chart.lanes), ...(hasIdle ? [SpanKind.idle] : [])];
-}
-
-function kindEntry(kind: number, host: HTMLElement): HTMLElement {
-  const item = element("li", "gpuviz-legend__entry");
-  item.append(keyOf(kind, host), SPAN_KINDS[kind] ?? "");
-  return item;
-}
-
-function kindsIn(lanes: readonly Lane[]): number[] {
-  const found = lanes.flatMap(({ stack }) => stack.rows.flatMap(({ kinds }) => [...kinds]));
-  return [...new Set(found)].sort((left, right) => left - right);
+function arrowKey(kind: string): HTMLElement {
+  return element("span", `gpuviz-key gpuviz-key--arrow ${kind}`, "➔");
 }
 
 function keyOf(kind: number, host: HTMLElement): HTMLCanvasElement {

@@ -12,6 +12,7 @@ import { createRaster, idAt, type Raster } from "../render/raster.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { paintImage, rasterFor } from "./image.ts";
+import { drawArrows } from "./lane_arrows.ts";
 import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import {
   layOutLanes,
@@ -32,7 +33,6 @@ import { linesAbout } from "./selected_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
 import { timePlot } from "./time_plot.ts";
-import { drawWaitArrows } from "./wait_arrows.ts";
 
 const POINTER_SLACK_PX = 2;
 /** Room for the heading of the track. */
@@ -57,6 +57,7 @@ export function lanesView(
   let raster = createRaster(1, 1);
   const { selection } = chart;
   let highlighted: HighlightedSpans = new Map();
+  let hazardAt: ReturnType<typeof drawArrows> = () => undefined;
   const cut = element("p", "gpuviz-section__hint");
   scope.append(parent, cut);
   const draw = (drawing: Drawing, time: Scale): void => {
@@ -69,7 +70,7 @@ export function lanesView(
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
     drawLaneTitles(drawing, layout);
-    drawWaitArrows(drawing, layout, time, chart.gpu.streamWaits);
+    hazardAt = drawArrows(drawing, layout, time, chart);
   };
   const plot = timePlot(scope, parent, chart, options, {
     draw,
@@ -80,7 +81,11 @@ export function lanesView(
       const home = layout.lanes[walk.value];
       return home && selectedSpan(spanAtTime(home, timeNs), layout);
     },
-    pick: (x, y) => selectedSpan(spanNear(plot, raster, layout, x, y), layout),
+    pick: (x, y) => {
+      const hazard = hazardAt(x, y);
+      hazard?.querySelector("button")?.click();
+      return hazard ? undefined : selectedSpan(spanNear(plot, raster, layout, x, y), layout);
+    },
   });
   const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
@@ -104,6 +109,7 @@ export function lanesView(
     plot.redraw();
   };
   scope.watch(refresh, chart.revision);
+  scope.watch(() => plot.redraw(), chart.hazards);
   scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");
   plot.host.append(list);
@@ -116,6 +122,10 @@ export function lanesView(
   refresh();
   chart.tooltip.attach(scope, plot.host, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
+    const hazard = hazardAt(x, y)?.querySelector("strong");
+    if (hazard) {
+      return [hazard.textContent];
+    }
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {
       return linesAboutLane(titled, chart, fromNs, toNs);

@@ -43,24 +43,23 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
     values.used.parentElement?.toggleAttribute("hidden", used === undefined);
     if (used !== undefined) {
       const sampledNs = used.timeNs[sampleAt(used, timeNs)] ?? 0;
+      showBytes(values.used, usedAt(used, timeNs));
       const when = `sampled at ${formatTime(sampledNs, 1e5)}`;
-      values.used.replaceChildren(...exactly(usedAt(used, timeNs)), exact(when));
+      values.used.append(element("span", "gpuviz-readout__when", when));
     }
     for (const name of LEVEL_NAMES) {
       const isKnown = name !== "reserved" || timeline.knowsSegments;
       const bytes = timeline.lines[name].values[row] ?? 0;
-      values[name].replaceChildren(...(isKnown ? exactly(bytes) : ["unknown"]));
+      showBytes(values[name], isKnown ? bytes : undefined);
     }
   };
   scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
 }
 
-function exactly(bytes: number): (string | HTMLElement)[] {
-  return [formatBytes(bytes), exact(`${formatCount(bytes)} B`)];
-}
-
-function exact(text: string): HTMLElement {
-  return element("span", "gpuviz-readout__exact", text);
+/** Shows a number of bytes; its title has the exact one. */
+function showBytes(value: HTMLElement, bytes?: number): void {
+  value.textContent = bytes === undefined ? "unknown" : formatBytes(bytes);
+  value.title = bytes === undefined ? "" : `${formatCount(bytes)} B`;
 }
 
 /** Lets the reader draw a level; it appears where it differs from what is allocated. */

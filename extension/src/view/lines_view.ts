@@ -5,7 +5,7 @@ import { shortFilename } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
-import { figureColumns, sourceView } from "./source_view.ts";
+import { figureColumns, figuresOf, sourceView, usedFigures } from "./source_view.ts";
 import { colourKey, showLink } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
 import type { TimeRange } from "./time_window.ts";
@@ -39,16 +39,24 @@ function linesTable(
   chart: ChartContext,
   opened: Signal<string>,
 ): ShowWindow {
-  const columns: TableColumn<LineRow>[] = [lineColumn(chart, opened), ...figureColumns(chart)];
-  const show = dataTable(scope, parent, columns, {
-    label: "Lines",
-    sortedBy: AT_THE_PEAK,
-    keyOf: ({ callSite }) => callSite.site,
-    filter: chart.filter,
-    marked: chart.marked,
-    none: "No line of the program did anything here.",
-  });
-  return (window) => show(chart.linesIn(window));
+  /** The names of the figures that any line has; others have no column. */
+  const used = new Signal("");
+  let showRows: (rows: readonly LineRow[]) => void = () => undefined;
+  scope.follow((table) => {
+    const figures = figureColumns<LineRow>(chart, figuresOf(used.value.split(" ")));
+    showRows = dataTable(table, parent, [lineColumn(chart, opened), ...figures], {
+      label: "Lines",
+      sortedBy: AT_THE_PEAK,
+      keyOf: ({ callSite }) => callSite.site,
+      filter: chart.filter,
+      marked: chart.marked,
+      none: "No line of the program did anything here.",
+    });
+  }, used);
+  return (window) => {
+    used.value = usedFigures(chart.linesIn(undefined)).join(" ");
+    showRows(chart.linesIn(window));
+  };
 }
 
 function lineColumn(chart: ChartContext, opened: Signal<string>): TableColumn<LineRow> {

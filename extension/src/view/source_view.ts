@@ -43,6 +43,16 @@ export function figureColumns<Row extends { readonly sums: LineSums }>(
   });
 }
 
+/** The names of the figures that any row has, in their order. */
+export function usedFigures(rows: readonly { readonly sums: LineSums }[]): readonly string[] {
+  return FIGURES.map(([name]) => name).filter((name) => rows.some(({ sums }) => sums[name] > 0));
+}
+
+/** The figures of these names. */
+export function figuresOf(names: readonly string[]): readonly Figure[] {
+  return FIGURES.filter(([name]) => names.includes(name));
+}
+
 interface SourceLine {
   readonly line: number;
   readonly text: string;
@@ -65,14 +75,12 @@ export function sourceView(
   around = Infinity,
 ): (rows: readonly LineRow[]) => void {
   const isWhole = around === Infinity;
-  const figures = FIGURES.filter(([name]) => isWhole || SHORT.includes(name));
   const shown = new Signal("");
   const place = element("div", "gpuviz-source");
   scope.append(parent, place);
   let show: (lines: readonly SourceLine[]) => void = () => undefined;
   scope.follow((table) => {
-    const names = shown.value.split(" ");
-    const used = figures.filter(([name]) => names.includes(name));
+    const used = figuresOf(shown.value.split(" "));
     show = sourceTable(table, place, chart, used, line, isWhole ? chart.filter : undefined);
   }, shown);
   const texts = [...chart.stacks.sourceOf(filename)].filter(
@@ -87,9 +95,8 @@ export function sourceView(
       text: text.slice(indent),
       sums: sums(each),
     }));
-    shown.value = figures
-      .filter(([name]) => lines.some((each) => each.sums[name] > 0))
-      .map(([name]) => name)
+    shown.value = usedFigures(lines)
+      .filter((name) => isWhole || SHORT.includes(name))
       .join(" ");
     show(lines);
   };

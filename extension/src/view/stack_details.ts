@@ -1,6 +1,6 @@
 import { formatBytes, formatShare, formatTime } from "../base/format.ts";
 import { fromPixel, type Scale } from "../base/scale.ts";
-import { bandsAt, type AllocationStack } from "../model/allocation_stack.ts";
+import { bandsIn, stretchAt, type AllocationStack } from "../model/allocation_stack.ts";
 import type { ChartContext } from "./chart_context.ts";
 import type { PlotArea } from "./plot.ts";
 
@@ -29,10 +29,11 @@ export function bandAt(
   x: number,
   y: number,
 ): { readonly column: number; readonly band: number } {
-  const column = Math.floor(((x - area.left) / area.width) * stack.rows.length);
+  const column = Math.floor(((x - area.left) / area.width) * stack.columns);
   const wanted = fromPixel(bytes, y);
   let level = 0;
-  const band = bandsAt(stack, column).findIndex((size) => (level += size) > wanted);
+  const bands = bandsIn(stack, stretchAt(stack, column));
+  const band = bands.findIndex((size) => (level += size) > wanted);
   return { column, band: wanted < 0 ? -1 : band };
 }
 
@@ -45,11 +46,11 @@ export function stackLines(
 ): string[] | undefined {
   const { stack, time } = drawn;
   const { column, band } = bandAt(drawn, x, y);
-  const row = stack.rows[column] ?? -1;
+  const row = stack.rows[stretchAt(stack, column)] ?? -1;
   if (row < 0) {
     return undefined;
   }
-  const columnNs = (time.to - time.from) / stack.rows.length;
+  const columnNs = (time.to - time.from) / stack.columns;
   const timeNs = Math.max(chart.timeline.events.timeNs[row] ?? 0, time.from + column * columnNs);
   const lines = breakdown(chart, row, timeNs, columnNs, stack.places[band]);
   return stack.blocks?.[band] === undefined

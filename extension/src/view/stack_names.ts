@@ -21,13 +21,13 @@ interface Run {
 /** Writes into each band what it is, where it is as high as a line of text for long enough. */
 export function drawStackNames(
   drawing: Drawing,
-  { places, bytes, least }: AllocationStack,
+  { columns, starts, places, bytes, least }: AllocationStack,
   scale: Scale,
   colours: ArrayLike<number>,
   nameOf: (band: number) => string,
 ): void {
   const { context, area } = drawing;
-  const columnPx = area.width / least.length;
+  const columnPx = area.width / columns;
   const leastBytes = Math.abs(fromPixel(scale, LOWEST_PX) - fromPixel(scale, 0));
   const runs: (Run | undefined)[] = Array.from(places, () => undefined);
   const freeFromPx = new Float64Array(places.length);
@@ -44,13 +44,14 @@ export function drawStackNames(
       freeFromPx[band] = left + context.measureText(name).width + APART_PX;
     }
   };
-  for (let column = 0; column < least.length; column += 1) {
+  for (let stretch = 0; stretch < starts.length; stretch += 1) {
+    const column = starts[stretch] ?? 0;
     // A name must not lie on the lighter tone.
-    const highest = least[column] ?? 0;
+    const highest = least[stretch] ?? 0;
     let level = 0;
     for (let band = 0; band < places.length; band += 1) {
       const from = level;
-      level += bytes[column * places.length + band] ?? 0;
+      level += bytes[stretch * places.length + band] ?? 0;
       const run = runs[band];
       const to = Math.min(level, highest);
       if (to - from < leastBytes) {
@@ -72,5 +73,5 @@ export function drawStackNames(
       }
     }
   }
-  runs.forEach((run) => run && end(run, least.length));
+  runs.forEach((run) => run && end(run, columns));
 }

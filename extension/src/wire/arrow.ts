@@ -1,3 +1,4 @@
+import { release } from "../base/release.ts";
 import { messagesIn, type Batch, type Field, type Type, type Values } from "./arrow_messages.ts";
 import type { Bytes } from "./byte_source.ts";
 
@@ -29,14 +30,21 @@ export class ArrowTable {
   readonly replaceFromNs: number | undefined;
   readonly rows: number;
   readonly #columns: ReadonlyMap<string, readonly Part[]> | undefined;
+  readonly #buffers: ArrayBuffer[] = [];
 
   /** Without a stream, an empty table that has every column. */
   constructor(name: string, stream?: Bytes, replaceFromNs?: number) {
     this.name = name;
     this.replaceFromNs = replaceFromNs;
     this.#columns = stream && columnsOf(stream);
+    this.#buffers.push(...(stream ? [stream.buffer] : []));
     const [first = []] = this.#columns?.values() ?? [];
     this.rows = first.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** Returns the memory of the stream and of the columns that were read, which are empty then. */
+  release(): void {
+    this.#buffers.splice(0).forEach(release);
   }
 
   has(column: string): boolean {
@@ -46,6 +54,7 @@ export class ArrowTable {
   /** A numeric column; 64-bit integers are exact up to 2^53, null is NaN. */
   numbers(column: string): Numbers {
     const result = new Float64Array(this.rows);
+    this.#buffers.push(result.buffer);
     let start = 0;
     for (const part of this.#parts(column)) {
       copyNumbers(result, start, part);
@@ -73,6 +82,7 @@ export class ArrowTable {
   /** The position in `texts` of each value of a dictionary-encoded column. */
   codes(column: string, texts: readonly string[]): Bytes {
     const codes = new Uint8Array(this.rows);
+    this.#buffers.push(codes.buffer);
     let start = 0;
     for (const { length, values, words = [] } of this.#parts(column)) {
       const codeOfKey = Uint8Array.from(words, (word) => {

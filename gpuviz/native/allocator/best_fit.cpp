@@ -108,6 +108,9 @@ device::Address CachingAllocator::hand_out(Block* block, const Request& request,
         statistics_.inactive_split_bytes.decrease(small, block->size);
         statistics_.inactive_split.decrease(small, 1);
     }
+    if (poison_ != nullptr) [[unlikely]] {
+        poison_->check(*block, site.stack);
+    }
     return give(block, request.requested_size, site);
 }
 
@@ -162,6 +165,7 @@ std::uint64_t CachingAllocator::merge(Block* block, Block* neighbour) {
 
 void CachingAllocator::complete_free(Block* block, const record::CallSite& site) {
     trace(record::Action::free_completed, *block, block->size, block->requested_size, site);
+    delayed_.released(*block);
     free_block(block);
 }
 

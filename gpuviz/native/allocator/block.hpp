@@ -34,6 +34,7 @@ struct Block {
     std::uint64_t search_count_base;  // the pool's count of searches when the block became free
     std::uint32_t stack;              // of the allocation
     std::uint32_t segment_stack;      // of the segment's allocation; meaningful in its first block
+    std::uint32_t freed_stack;        // of the last free, if freed blocks are filled
     std::uint32_t event_count;
     bool allocated;
     bool mapped;

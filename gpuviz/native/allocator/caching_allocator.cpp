@@ -92,6 +92,11 @@ Address CachingAllocator::allocate(std::uint64_t size, StreamHandle stream, cons
     if (block == nullptr) {
         block = find_or_make_block(request, site);
     }
+    if (block == nullptr && !quarantine_.empty()) {
+        shrink_quarantine(0, site);
+        block = take_free_block(request, true);
+        block = block == nullptr ? find_or_make_block_again(request, site) : block;
+    }
     if (block == nullptr && freed_elsewhere(last_resort_, lock)) {
         request = make_request(size, stream);
         block = take_free_block(request, true);
@@ -169,16 +174,32 @@ void CachingAllocator::release_block_to_cache(Address address, const CallSite& s
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_allocations.decrease(1);
     }
-    const bool completes = block->stream_uses == nullptr;
+    Uses uses;
+    if (tracker_ != nullptr && tracker_->has_uses()) [[unlikely]] {
+        uses = take_uses(*block, site);
+    }
+    block->freed_stack = site.stack;
+    const bool is_used = block->stream_uses != nullptr || !uses.empty();
+    const bool completes = !is_used && most_quarantined_ == 0;
     if (sink_ != nullptr) {
         record::MemoryEvent event =
             event_of(Action::free_requested, *block, block->size, block->requested_size, site);
         event.completed = completes;
         sink_->push(event);
     }
+    if (!is_used && poison_ != nullptr) {
+        poison_->fill(*block, site.stack);
+    }
     if (completes) {
         free_block(block);
-    } else {
+        return;
+    }
+    if (!is_used) {
+        hold_back(block, site);
+        return;
+    }
+    wait_for_uses(block, std::move(uses));
+    if (block->stream_uses != nullptr) {
         wait_for_streams(block);
     }
 }
@@ -202,6 +223,7 @@ record::MemoryEvent CachingAllocator::event_of(Action action, const Block& block
 
 void CachingAllocator::empty_cache(const CallSite& site) {
     const std::lock_guard lock(mutex_);
+    shrink_quarantine(0, site);
     const std::uint64_t reserved_before = reserved_;
     if (!frees_wait()) {
         release_cached_blocks(site);
@@ -283,7 +305,18 @@ void CachingAllocator::reset_accumulated_stats() {
 
 void CachingAllocator::set_event_sink(record::MemoryEventSink* sink) {
     const std::lock_guard lock(mutex_);
-    sink_ = sink;
+    if (relay_ != nullptr) {
+        relay_->set_next(sink);
+    } else {
+        sink_ = sink;
+    }
+}
+
+void CachingAllocator::set_relay(std::unique_ptr<record::MemoryEventRelay> relay) {
+    const std::lock_guard lock(mutex_);
+    relay->set_next(sink_);
+    relay_ = std::move(relay);
+    sink_ = relay_.get();
 }
 
 }  // namespace gpuviz::allocator

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -14,17 +15,22 @@
 #include "allocator/allocator.hpp"
 #include "allocator/block.hpp"
 #include "allocator/block_pool.hpp"
+#include "allocator/delayed_frees.hpp"
 #include "allocator/event_queue.hpp"
 #include "allocator/expandable_segment.hpp"
 #include "allocator/out_of_memory.hpp"
+#include "allocator/poison.hpp"
 #include "allocator/settings.hpp"
 #include "allocator/snapshot.hpp"
 #include "allocator/statistics.hpp"
+#include "allocator/use_tracker.hpp"
 #include "device/device.hpp"
 #include "record/fork_safe_mutex.hpp"
 #include "record/memory_event.hpp"
 
 namespace gpuviz::allocator {
+
+enum class UseTracking : std::uint8_t { off, report, delay };
 
 struct BlockDetails {
     device::Address address;
@@ -69,6 +75,22 @@ class CachingAllocator final : public Allocator {
                        const record::CallSite& site) override;
     // The same, without an event.
     void add_stream_use(device::Address address, device::StreamHandle stream) override;
+    // Delays the reuse of freed blocks until the work of other streams that used them is done, as
+    // the calls that the result receives show, or only counts what this would delay. With
+    // `poison`, fills freed blocks and looks for later writes. The result lives as long as the
+    // allocator. `clock` is in ns, and has the same rate as the device.
+    record::StreamCalls& track_uses(UseTracking tracking, bool poison,
+                                    DelayedFreeCounts::Clock clock);
+    // Ends this. Blocks that other streams have used until now still wait for these uses.
+    std::vector<DelayedFrees> stop_tracking_uses();
+    // Since track_uses().
+    [[nodiscard]] std::vector<DelayedFrees> delayed_frees() const;
+    [[nodiscard]] std::uint64_t untracked_uses() const;
+    [[nodiscard]] std::vector<WriteAfterFree> writes_after_free();
+    // Blocks that poison could not fill or check.
+    [[nodiscard]] std::uint64_t unchecked_frees() const;
+    // Holds freed blocks back until they have this many bytes in all, or memory runs out.
+    void set_quarantine(std::uint64_t bytes, const record::CallSite& site = {});
     void empty_cache(const record::CallSite& site) override;
 
     // Private pools, by the n of their id (0, n). All throw std::invalid_argument for a pool that
@@ -99,6 +121,8 @@ class CachingAllocator final : public Allocator {
 
     // Sends events to `sink`, which must outlive its use; null ends this.
     void set_event_sink(record::MemoryEventSink* sink) override;
+    // Sends events to `relay` first, which passes them on to the sink, until the destruction.
+    void set_relay(std::unique_ptr<record::MemoryEventRelay> relay);
     // Pushes events that recreate the current state, so that a recording can start at any time.
     void describe_state(record::MemoryEventSink& sink, bool stacks_are_valid);
     // Recreates a state: a segment of the default pool (0) or of a private one, and then its
@@ -117,6 +141,7 @@ class CachingAllocator final : public Allocator {
     [[nodiscard]] device::Device& device() const noexcept { return device_; }
 
   private:
+    using Uses = std::vector<std::shared_ptr<LastUse>>;
     using PrivatePools = std::map<std::uint64_t, std::unique_ptr<PrivatePool>>;  // by number
 
     struct Request {
@@ -166,11 +191,20 @@ class CachingAllocator final : public Allocator {
     void add_use(Block* block, device::StreamHandle stream);
     [[nodiscard]] bool frees_wait() const noexcept { return open_captures_ > 0; }
     void process_events(device::StreamHandle stream, const record::CallSite& site) {
-        if (!events_.empty() || !deferred_.empty()) {
+        if (!events_.empty() || !deferred_.empty() || delayed_.is_imagining() ||
+            (poison_ != nullptr && poison_->is_comparing())) {
             complete_events(stream, site);
         }
     }
     void complete_events(device::StreamHandle stream, const record::CallSite& site);
+    void trace_use(const Block& block, device::StreamHandle stream,
+                   const record::CallSite& site) const;
+    [[nodiscard]] Uses take_uses(const Block& block, const record::CallSite& site);
+    void wait_for_uses(Block* block, Uses uses);
+    void finish_free(Block* block, const record::CallSite& site);
+    void hold_back(Block* block, const record::CallSite& site);
+    void shrink_quarantine(std::uint64_t bytes, const record::CallSite& site);
+    void events_passed(Block* block, const record::CallSite& site);
     void wait_for_streams(Block* block);
     void insert_deferred_events(const record::CallSite& site);
     void synchronize_events(const PrivatePool* pool, const record::CallSite& site);
@@ -226,6 +260,16 @@ class CachingAllocator final : public Allocator {
     mutable record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};
     BlockArena arena_;
     AddressMap allocated_;
+    std::unique_ptr<UseTracker> tracker_;  // null until the first track_uses()
+    UseTracking tracking_ = UseTracking::off;
+    DelayedFreeCounts delayed_;
+    void* samples_ = nullptr;                        // of Poison
+    std::unique_ptr<Poison> poison_;                 // null: off
+    std::vector<WriteAfterFree> writes_after_free_;  // of the last poison
+    std::uint64_t unchecked_frees_ = 0;
+    std::deque<Block*> quarantine_;  // freed and held back, oldest first
+    std::uint64_t quarantined_ = 0;  // bytes
+    std::uint64_t most_quarantined_ = 0;
     BlockPool small_{true};
     BlockPool large_{false};
     std::list<ExpandableSegment> expandable_segments_;
@@ -238,8 +282,9 @@ class CachingAllocator final : public Allocator {
     Statistics statistics_;
     std::function<bool()> free_memory_callback_;
     std::function<bool()> last_resort_;
-    record::MemoryEventSink* sink_ = nullptr;
-    Block* restored_ = nullptr;  // the free end of the segment that is being restored
+    std::unique_ptr<record::MemoryEventRelay> relay_;
+    record::MemoryEventSink* sink_ = nullptr;  // the relay if there is one
+    Block* restored_ = nullptr;                // the free end of the segment that is being restored
 };
 
 }  // namespace gpuviz::allocator

@@ -35,7 +35,21 @@ std::vector<StreamHandle> EventQueue::in_slot_order(
 }
 
 void EventQueue::record(Block* block, StreamHandle stream) {
-    queues_[key_of(stream)].push_back({device_.record_event(stream), block});
+    queues_[key_of(stream)].push_back(
+        {device_.record_event(stream), block, LastUse::next_number()});
+    ++block->event_count;
+}
+
+// Blocks are freed in another order than they are used in. A queue is in the order of its events,
+// so that none hides a complete one.
+void EventQueue::wait_for(Block* block, std::shared_ptr<LastUse> use) {
+    std::deque<Pending>& queue = queues_[key_of(use->stream)];
+    const std::uint64_t number = use->number();
+    const auto after = std::find_if(queue.rbegin(), queue.rend(), [&](const Pending& pending) {
+        return pending.number <= number;
+    });
+    has_unrecorded_ = has_unrecorded_ || !use->is_recorded();
+    queue.insert(after.base(), {0, block, number, std::move(use)});
     ++block->event_count;
 }
 

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "allocator/block.hpp"
 #include "allocator/slot_table.hpp"
+#include "allocator/use_tracker.hpp"
 #include "device/device.hpp"
 
 namespace gpuviz::allocator {
@@ -27,13 +29,18 @@ class EventQueue {
 
     // Records an event on `stream` for which `block` waits.
     void record(Block* block, device::StreamHandle stream);
+    // Makes `block` wait for the event of a use, which may be recorded later.
+    void wait_for(Block* block, std::shared_ptr<LastUse> use);
+    // Whether the event of a use may still have to be recorded.
+    [[nodiscard]] bool has_unrecorded() const noexcept { return has_unrecorded_; }
 
     // Removes completed events from the front of each queue, and calls `complete(block)` for each
     // block that no longer waits.
     template <typename Complete>
     void reap(Complete complete) {
+        has_unrecorded_ = false;
         visit([&](std::deque<Pending>& queue) {
-            while (!queue.empty() && device_.is_complete(queue.front().event)) {
+            while (!queue.empty() && is_complete(queue.front())) {
                 pop(queue, queue.begin(), complete);
             }
         });
@@ -44,11 +51,12 @@ class EventQueue {
     void synchronize(Belongs belongs, Complete complete) {
         visit([&](std::deque<Pending>& queue) {
             for (std::size_t at = 0; at < queue.size();) {
-                if (!belongs(queue[at].block)) {
+                const Pending& pending = queue[at];
+                if (!belongs(pending.block) || !pending.is_recorded()) {
                     ++at;
                     continue;
                 }
-                device_.synchronize(queue[at].event);
+                device_.synchronize(pending.event_of());
                 pop(queue, queue.begin() + static_cast<std::ptrdiff_t>(at), complete);
             }
         });
@@ -58,7 +66,9 @@ class EventQueue {
     void discard() {
         visit([&](std::deque<Pending>& queue) {
             for (const Pending& pending : queue) {
-                device_.release(pending.event);
+                if (pending.use == nullptr) {
+                    device_.release(pending.event);
+                }
             }
             queue.clear();
         });
@@ -66,9 +76,24 @@ class EventQueue {
 
   private:
     struct Pending {
-        device::EventHandle event;
+        device::EventHandle event;  // if it is not a use's
         Block* block;
+        std::uint64_t number;  // see LastUse
+        std::shared_ptr<LastUse> use{};
+
+        [[nodiscard]] bool is_recorded() const noexcept {
+            return use == nullptr || use->is_recorded();
+        }
+        [[nodiscard]] device::EventHandle event_of() const noexcept {
+            return use == nullptr ? event : use->event();
+        }
     };
+
+    [[nodiscard]] bool is_complete(const Pending& pending) {
+        const bool is_recorded = pending.is_recorded();
+        has_unrecorded_ = has_unrecorded_ || !is_recorded;
+        return is_recorded && device_.is_complete(pending.event_of());
+    }
 
     template <typename Visit>
     void visit(Visit visit_queue) {
@@ -88,9 +113,11 @@ class EventQueue {
 
     template <typename Complete>
     void pop(std::deque<Pending>& queue, std::deque<Pending>::iterator at, Complete complete) {
-        const Pending pending = *at;
+        const Pending pending = std::move(*at);
         queue.erase(at);
-        device_.release(pending.event);
+        if (pending.use == nullptr) {
+            device_.release(pending.event);
+        }
         if (--pending.block->event_count == 0) {
             complete(pending.block);
         }
@@ -99,6 +126,7 @@ class EventQueue {
     [[nodiscard]] std::uint64_t key_of(device::StreamHandle stream) const noexcept;
 
     device::Device& device_;
+    bool has_unrecorded_ = false;
     SlotTable<std::deque<Pending>> queues_;
     std::vector<std::pair<device::StreamHandle, std::uint64_t>> ids_;
 };

@@ -65,6 +65,9 @@ Block* CachingAllocator::add_segment(BlockPool& pool, std::uint64_t size,
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_segments.increase(1);
     }
+    if (tracker_ != nullptr) {
+        tracker_->add_segment(block->address, block->size, stream);
+    }
     trace(Action::segment_alloc, *block, block->size, 0, site);
     return block;
 }
@@ -72,7 +75,13 @@ Block* CachingAllocator::add_segment(BlockPool& pool, std::uint64_t size,
 // Returns a free segment to the device.
 void CachingAllocator::release_segment(Block* block, const CallSite& site) {
     trace(Action::segment_free, *block, block->size, 0, site);
+    if (poison_ != nullptr) {
+        poison_->forget(block->address, block->size);
+    }
     device_.free(block->address, block->size);
+    if (tracker_ != nullptr) {
+        tracker_->remove_segment(block->address);
+    }
     statistics_.segment.decrease(block->pool->is_small, 1);
     if (block->size >= settings_.max_split_size) {
         statistics_.oversize_segments.decrease(1);
@@ -125,6 +134,9 @@ Block* CachingAllocator::add_expandable_segment(BlockPool& pool, device::StreamH
     block->expandable_segment = &segment;
     block->mapped = false;
     pool.unmapped.insert(block);
+    if (tracker_ != nullptr) {
+        tracker_->add_segment(block->address, block->size, stream);
+    }
     return block;
 }
 
@@ -196,6 +208,9 @@ void CachingAllocator::unmap_block(Block* block, const CallSite& site) {
     if (taken.size == 0) {
         return;
     }
+    if (poison_ != nullptr) {
+        poison_->forget(taken.address, taken.size);
+    }
     BlockPool& pool = *block->pool;
     pool.free_blocks.erase(block);
     const Address end = block->address + block->size;
@@ -217,6 +232,9 @@ void CachingAllocator::release_expandable_segment(Block* block) {
         return;
     }
     block->pool->unmapped.erase(block);
+    if (tracker_ != nullptr) {
+        tracker_->remove_segment(block->address);
+    }
     expandable_segments_.remove_if([block](const ExpandableSegment& segment) {
         return &segment == block->expandable_segment;
     });

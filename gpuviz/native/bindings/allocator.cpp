@@ -9,8 +9,10 @@
 
 #include "allocator/caching_allocator.hpp"
 #include "allocator/cupy_pool.hpp"
+#include "bindings/track_uses.hpp"
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
+#include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
@@ -96,6 +98,59 @@ nb::dict block_at(const CachingAllocator& allocator, Address address) {
         values["stack"] = block->stack;
     }
     return values;
+}
+
+nb::list to_python(const std::vector<allocator::DelayedFrees>& rows) {
+    nb::list values;
+    for (const allocator::DelayedFrees& row : rows) {
+        nb::dict value;
+        value["allocated"] = row.lines.allocated;
+        value["freed"] = row.lines.freed;
+        value["used"] = row.lines.used;
+        value["own_stream"] = row.lines.own_stream;
+        value["stream"] = row.lines.stream;
+        value["frees"] = row.frees;
+        value["bytes"] = row.bytes;
+        value["byte_seconds"] = row.byte_seconds;
+        values.append(value);
+    }
+    return values;
+}
+
+nb::list stop_tracking_uses(CachingAllocator& allocator) {
+    const auto rows = [&] {
+        const GilRelease unlocked;
+        return allocator.stop_tracking_uses();
+    };
+    return to_python(rows());
+}
+
+nb::list writes_after_free(CachingAllocator& allocator) {
+    const auto found = [&] {
+        const GilRelease unlocked;
+        return allocator.writes_after_free();
+    };
+    nb::list values;
+    for (const allocator::WriteAfterFree& write : found()) {
+        nb::dict value;
+        value["address"] = write.address;
+        value["size"] = write.size;
+        value["offset"] = write.offset;
+        value["allocated"] = write.allocated;
+        value["freed"] = write.freed;
+        value["reused"] = write.reused;
+        value["stream"] = write.stream;
+        values.append(value);
+    }
+    return values;
+}
+
+nb::list delayed_frees(const CachingAllocator& allocator) {
+    const auto rows = [&] {
+        const GilRelease unlocked;
+        return allocator.delayed_frees();
+    };
+    return to_python(rows());
 }
 
 void bind_out_of_memory(nb::module_& m) {
@@ -230,6 +285,33 @@ void bind_state(nb::class_<CachingAllocator, Allocator>& allocator) {
         .def("block_at", &block_at, "address"_a,
              nb::sig("def block_at(self, address: int) -> dict[str, typing.Any]"),
              "Return the allocated block that starts at an address; {} when there is none.")
+        .def("stop_tracking_uses", &stop_tracking_uses,
+             nb::sig("def stop_tracking_uses(self) -> list[dict[str, typing.Any]]"),
+             "Stop following streams, and return the delayed frees by their lines.")
+        .def("delayed_frees", &delayed_frees,
+             nb::sig("def delayed_frees(self) -> list[dict[str, typing.Any]]"),
+             "Return the delayed frees by their lines, up to now.")
+        .def_prop_ro("untracked_uses", &CachingAllocator::untracked_uses,
+                     nb::call_guard<GilRelease>(), "Calls whose use of memory is unknown.")
+        .def(
+            "track_uses",
+            [](CachingAllocator& self, record::Session& session, const std::string& record_stream,
+               bool poison) { track_uses(self, session, record_stream, poison, record::now_ns); },
+            "session"_a, "record_stream"_a, "poison"_a = false,
+            "Delay the reuse of freed blocks until other streams have used them (`auto`), or only "
+            "count what this would delay (`report`); fill freed blocks (`poison`). The session's "
+            "tracer must not have started.")
+        .def("writes_after_free", &writes_after_free,
+             nb::sig("def writes_after_free(self) -> list[dict[str, int]]"),
+             "Return the writes to freed memory that were found.")
+        .def_prop_ro("unchecked_frees", &CachingAllocator::unchecked_frees,
+                     nb::call_guard<GilRelease>(),
+                     "Freed blocks that could not be filled or checked.")
+        .def(
+            "set_quarantine",
+            [](CachingAllocator& self, std::uint64_t bytes) { self.set_quarantine(bytes, site()); },
+            "bytes"_a, nb::call_guard<GilRelease>(),
+            "Hold freed blocks back until they have this many bytes in all; 0: do not.")
         .def("describe_state", &CachingAllocator::describe_state, "sink"_a, "stacks_are_valid"_a,
              "Push the events that recreate the current state.");
 }
@@ -241,7 +323,8 @@ void bind_allocator(nb::module_& m) {
     bind_settings(m);
     bind_base(m);
     nb::class_<CachingAllocator, Allocator> allocator(
-        m, "CachingAllocator", "torch's CUDA caching allocator for one device.");
+        m, "CachingAllocator", nb::is_weak_referenceable(),
+        "torch's CUDA caching allocator for one device.");
     allocator
         .def(nb::init<device::Device&, const Settings&>(), "device"_a, "settings"_a,
              nb::keep_alive<1, 2>())

@@ -25,5 +25,6 @@ void bind_simulated_gpu(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
 void bind_torch_snapshot(nanobind::module_& m);
 void bind_torch_writer(nanobind::module_& m);
+void bind_holders(nanobind::module_& m);
 
 }  // namespace gpuviz::bindings

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "cupti/array_extents.hpp"
 #include "cupti/cupti_tracer.hpp"
 #include "cupti/kernel_signature.hpp"
 #include "python/gil.hpp"
@@ -22,11 +23,13 @@ using cupti::CuptiTracer;
 namespace {
 
 void make_tracer(CuptiTracer* place, const std::string& library, record::Session& session,
-                 bool launch_sites, bool stacks, bool api_calls, bool graph_nodes) {
+                 bool launch_sites, bool stacks, bool api_calls, bool follow_streams,
+                 bool graph_nodes) {
     new (place) CuptiTracer(cupti::CuptiLibrary::open(library), session,
                             {.launch_sites = launch_sites,
                              .stacks = stacks,
                              .api_calls = api_calls,
+                             .follows_streams = follow_streams,
                              .graph_nodes = graph_nodes});
 }
 
@@ -41,17 +44,19 @@ void declare_numbered_modes(const std::string& symbol, const std::vector<int>& n
     cupti::declare_modes(symbol, std::move(modes));
 }
 
-// A function that calls `first` and then `then` with its arguments, without a frame of Python: it
-// must not be seen in the call stacks of what `then` does. Exceptions of `first` are ignored.
-nb::object preceded(nb::object then, nb::object first) {
-    return nb::cpp_function([then = std::move(then), first = std::move(first)](
+// A function that calls `first` with its arguments, and then `then` with the result and them,
+// without a frame of Python: it must not be seen in the call stacks of what `first` does.
+// Exceptions of `then` are ignored.
+nb::object followed(nb::object first, nb::object then) {
+    return nb::cpp_function([first = std::move(first), then = std::move(then)](
                                 const nb::args& arguments, const nb::kwargs& options) {
+        nb::object result = first(*arguments, **options);
         try {
-            first(*arguments, **options);
+            then(result, *arguments, **options);
         } catch (nb::python_error& error) {
             error.discard_as_unraisable("gpuviz");
         }
-        return then(*arguments, **options);
+        return result;
     });
 }
 
@@ -62,15 +67,18 @@ void bind_cupti(nb::module_& m) {
     m.def("declare_kernel_modes", &declare_numbered_modes, "symbol"_a, "modes"_a,
           "Declare the access modes of a kernel's leading parameters, as numbers in the order of "
           "`launch_blocks`.");
-    m.def(
-        "preceded", &preceded, "then"_a, "first"_a,
-        "A function that calls `first`, and then `then`, whose result it returns, without a frame "
-        "of Python.");
+    m.def("declare_array_elements", &cupti::declare_array_elements, "function"_a, "symbol"_a,
+          "elements"_a,
+          "Declare of which leading parameters a function, a CUfunction, accesses all elements: "
+          "their size in bytes; 0 for other parameters.");
+    m.def("followed", &followed, "first"_a, "then"_a,
+          "A function that calls `first`, and then `then` with the result and the arguments, and "
+          "returns the result, without a frame of Python.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),
              nb::kw_only(), "launch_sites"_a = true, "stacks"_a = true, "api_calls"_a = false,
-             "graph_nodes"_a = true,
+             "follow_streams"_a = false, "graph_nodes"_a = true,
              "`library` is the path of libcupti. Raises RuntimeError if it cannot be used.")
         .def("start", &CuptiTracer::start, unlocked,
              "Raise RuntimeError, with what stands in the way, or record from now on.")
@@ -80,6 +88,8 @@ void bind_cupti(nb::module_& m) {
         .def("abandon_after_fork", &CuptiTracer::abandon_after_fork)
         .def_prop_ro("launches", &CuptiTracer::launches, "Launches seen by callbacks.")
         .def_prop_ro("records", &CuptiTracer::records, "Records delivered by CUPTI.")
+        .def_prop_ro("reads_arguments", &CuptiTracer::reads_arguments,
+                     "Whether the driver reports the parameters of kernels.")
         .def_prop_ro("unreadable_launches", &CuptiTracer::unreadable_launches,
                      "Launches whose parameters could not be read.");
 }

@@ -53,6 +53,8 @@ void bind_device(nb::module_& m) {
              "Keep a stream busy: events recorded on it from now on stay pending.")
         .def("finish", &OfflineDevice::finish, "stream"_a,
              "Let a stream finish; its events complete.")
+        .def("write", &OfflineDevice::write, "address"_a, "size"_a, "value"_a,
+             "Set all bytes of a range.")
         .def("finish_all", &OfflineDevice::finish_all, "Let every stream finish.");
 
     nb::class_<SimulatedDevice, OfflineDevice>(

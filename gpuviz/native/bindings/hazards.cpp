@@ -89,7 +89,8 @@ Columns hazards_of(const Columns& operation_columns, const Columns& access_colum
     views[2]
         .take("address", blocks.address)
         .take("bytes", blocks.bytes)
-        .take("is_pinned", blocks.is_pinned);
+        .take("is_pinned", blocks.is_pinned)
+        .take("is_private", blocks.is_private);
     hazards::RecordedHazards found;
     {
         const python::GilRelease unlocked;

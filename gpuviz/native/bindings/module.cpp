@@ -25,4 +25,5 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_trace(m);
     gpuviz::bindings::bind_torch_snapshot(m);
     gpuviz::bindings::bind_torch_writer(m);
+    gpuviz::bindings::bind_holders(m);
 }

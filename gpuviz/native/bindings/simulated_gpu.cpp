@@ -14,6 +14,7 @@
 
 #include "allocator/caching_allocator.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/track_uses.hpp"
 #include "python/gil.hpp"
 #include "record/thread_id.hpp"
 #include "simulation/clocked_sink.hpp"
@@ -94,12 +95,28 @@ void make_kernel(GpuKernel* place, std::string name, std::int64_t duration_ns,
                           .accesses = to_native(accesses)};
 }
 
+// Gives what the allocator does a time of its own, between the calls before and after it.
+class BetweenCalls {
+  public:
+    explicit BetweenCalls(SimulatedGpu& gpu) : clock_(gpu.clock()) { clock_.pass(half_ns); }
+    BetweenCalls(const BetweenCalls&) = delete;
+    BetweenCalls& operator=(const BetweenCalls&) = delete;
+    ~BetweenCalls() { clock_.pass(half_ns); }
+
+  private:
+    static constexpr std::int64_t half_ns = 100;
+
+    simulation::GpuClock& clock_;
+};
+
 std::uint64_t allocate(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t size,
                        StreamHandle stream) {
+    const BetweenCalls between(gpu);
     return call(gpu, [&](const CallSite& site) { return allocator.allocate(size, stream, site); });
 }
 
 void free(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t address) {
+    const BetweenCalls between(gpu);
     call(gpu, [&](const CallSite& site) { allocator.free(address, site); });
 }
 
@@ -180,13 +197,25 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
            },
            "stream"_a, "kernel"_a)
         .def(
-            "create_graph",
-            [](SimulatedGpu& self, std::vector<GpuKernel> kernels) {
-                return call(self, [&](const CallSite& site) {
-                    return self.create_graph(std::move(kernels), site);
-                });
+            "begin_capture",
+            [](SimulatedGpu& self, StreamHandle stream) {
+                return call(self,
+                            [&](const CallSite& site) { return self.begin_capture(stream, site); });
             },
-            "kernels"_a, "Return the number of a new graph, whose kernels run one after another.")
+            "stream"_a, "Return the number of a new capture.")
+        .def(
+            "capture",
+            [](SimulatedGpu& self, std::uint32_t capture, const GpuKernel& kernel) {
+                call(self, [&](const CallSite& site) { self.capture(capture, kernel, site); });
+            },
+            "capture"_a, "kernel"_a)
+        .def(
+            "end_capture",
+            [](SimulatedGpu& self, std::uint32_t capture) {
+                return call(self,
+                            [&](const CallSite& site) { return self.end_capture(capture, site); });
+            },
+            "capture"_a, "Return the number of a new graph, whose kernels run one after another.")
         .def(
             "destroy_graph",
             [](SimulatedGpu& self, std::uint32_t graph) {
@@ -278,7 +307,16 @@ void bind_simulated_gpu(nb::module_& m) {
         .def("allocate", &allocate, "allocator"_a, "size"_a, "stream"_a,
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
         .def("free", &free, "allocator"_a, "address"_a)
-        .def("empty_cache", &empty_cache, "allocator"_a);
+        .def("empty_cache", &empty_cache, "allocator"_a)
+        .def(
+            "track_uses",
+            [](SimulatedGpu& self, CachingAllocator& allocator, record::Session& session,
+               const std::string& record_stream, bool poison) {
+                track_uses(allocator, session, record_stream, poison,
+                           [&self] { return self.clock().now(); });
+            },
+            "allocator"_a, "session"_a, "record_stream"_a, "poison"_a = false,
+            "Like CachingAllocator.track_uses, on the GPU's clock.");
     bind_streams(gpu);
     bind_events(gpu);
     bind_work(gpu);

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "cupti/cupti_tracer.hpp"
+#include "device/cuda_device.hpp"
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
@@ -29,6 +30,55 @@ CUstream stream_of(const CuptiCall& call, const void* parameters) {
     return member_at<CUstream>(parameters, call.stream);
 }
 
+// Our handle of a stream.
+std::uint64_t handle_of(CUstream stream) {
+    if (stream == CU_STREAM_PER_THREAD) {
+        return device::per_thread_stream(record::current_thread_id());
+    }
+    return stream == CU_STREAM_LEGACY ? 0 : reinterpret_cast<std::uint64_t>(stream);
+}
+
+// The stream of a call, which is not null if it is the per-thread default stream.
+CUstream named_stream_of(const CuptiCall& call, const void* parameters) {
+    const CUstream stream = stream_of(call, parameters);
+    return stream == nullptr && call.is_per_thread ? CU_STREAM_PER_THREAD : stream;
+}
+
+record::StreamCall stream_call_of(const CuptiCall& call, const void* parameters) {
+    using Kind = CuptiCall::Kind;
+    using Follow = record::StreamCall::Kind;
+    const auto kind = [&] {
+        switch (call.kind) {
+            case Kind::event_record:
+                return Follow::event_record;
+            case Kind::stream_wait_event:
+                return Follow::stream_wait_event;
+            case Kind::event_synchronize:
+                return Follow::event_synchronize;
+            case Kind::event_destroy:
+                return Follow::event_destroy;
+            case Kind::stream_synchronize:
+                return Follow::stream_synchronize;
+            case Kind::stream_destroy:
+                return Follow::stream_destroy;
+            case Kind::device_synchronize:
+                return Follow::device_synchronize;
+            default:
+                return Follow::work;
+        }
+    };
+    record::StreamCall followed{.kind = kind()};
+    if (call.stream >= 0 || call.kind == Kind::launch_ex) {
+        followed.stream = handle_of(named_stream_of(call, parameters));
+    } else if (call.is_per_thread) {
+        followed.stream = handle_of(CU_STREAM_PER_THREAD);  // of a synchronous copy
+    }
+    if (call.event >= 0) {
+        followed.event = member_at<std::uint64_t>(parameters, call.event);
+    }
+    return followed;
+}
+
 }  // namespace
 
 void CUPTIAPI CuptiTracer::callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -51,6 +101,12 @@ void CUPTIAPI CuptiTracer::callback(void* self, CUpti_CallbackDomain domain, CUp
 void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept {
     if (data.callbackSite == CUPTI_API_ENTER) {
         *data.correlationData = std::uint64_t(record::now_ns());
+        if (id < calls_.size() && calls_[id].may_join_capture()) {
+            note_stream(calls_[id], data);
+        }
+        if (id < calls_.size() && is_followed(calls_[id])) {
+            follow_enter(calls_[id], data);
+        }
         return;
     }
     const auto began_ns = std::int64_t(*data.correlationData);
@@ -61,15 +117,54 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     const bool is_launch =
         call.kind == CuptiCall::Kind::launch || call.kind == CuptiCall::Kind::launch_ex;
     record::ActivityLog& log = session_.log();
+    if (call.is_about_graphs()) {
+        try {
+            on_graph_call(call, data);
+        } catch (const std::exception&) {
+            log.count_lost(1);
+        }
+    }
+    thread_local std::vector<BlockTouches::Touch> touches;
+    touches.clear();
+    if (!is_recorded(call)) {
+        if (is_followed(call)) {
+            follow_exit(call, data, touches, 0);
+        }
+        return;
+    }
+    const std::uint32_t stack = options_.stacks ? session_.capture_stack() : 0;
     log.api_calls.append({.time = log.since_start(began_ns),
                           .end = log.since_start(record::now_ns()),
                           .name = name_of(id),
                           .thread = record::current_thread_id(),
                           .correlation = data.correlationId,
-                          .stack = options_.stacks ? session_.capture_stack() : 0,
+                          .stack = stack,
                           .range = session_.current_range()});
     launches_.fetch_add(is_launch, std::memory_order_relaxed);
     if (data.context == nullptr) {
+        return;
+    }
+    note_stream(call, data);
+    try {
+        const bool is_known =
+            session_.touches() != nullptr && touch_blocks(call, data, began_ns, touches);
+        if (is_followed(call)) {
+            follow_exit(call, data, touches, stack);
+        }
+        if (captures_.is_any_open() && call.kind != CuptiCall::Kind::stream_destroy) {
+            on_captured_call(call, data, is_known);
+        }
+        if (call.kind == CuptiCall::Kind::graph_launch) {
+            on_graph_launch(call, data);
+        }
+    } catch (const std::exception&) {
+        log.count_lost(1);
+    }
+}
+
+void CuptiTracer::note_stream(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
+    // After its call a destroyed stream is no stream any more.
+    if (data.context == nullptr || call.kind == CuptiCall::Kind::stream_destroy) {
         return;
     }
     try {
@@ -80,11 +175,8 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         } else {
             device();
         }
-        if (session_.touches() != nullptr && call.kind != CuptiCall::Kind::other) {
-            touch_blocks(call, data, began_ns);
-        }
     } catch (const std::exception&) {
-        log.count_lost(1);
+        session_.log().count_lost(1);
     }
 }
 
@@ -97,28 +189,33 @@ std::uint32_t CuptiTracer::name_of(CUpti_CallbackId id) noexcept {
     return name;
 }
 
-void CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data,
-                               std::int64_t time_ns) {
-    thread_local std::vector<BlockTouches::Touch> found;
-    found.clear();
+bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data,
+                               std::int64_t time_ns, std::vector<BlockTouches::Touch>& found) {
+    const bool is_copy = call.kind == CuptiCall::Kind::copy;
+    if (!is_copy && call.kind != CuptiCall::Kind::launch &&
+        call.kind != CuptiCall::Kind::launch_ex) {
+        return false;
+    }
     BlockTouches& blocks = *session_.touches();
     const BlockTouches::Touch touch{time_ns, 0, data.correlationId, AccessMode::unknown};
     const void* const parameters = data.functionParams;
+    bool is_known = true;
     if (call.kind == CuptiCall::Kind::launch) {
         // cuLaunchCooperativeKernel has the same members up to kernelParams, and no `extra`.
         const auto& launch = *static_cast<const cuLaunchKernel_params*>(parameters);
         const bool has_extra = std::strncmp(call.name, "cuLaunchKernel", 14) == 0;
-        arguments_.find(launch.f, data.symbolName, launch.kernelParams,
-                        has_extra ? launch.extra : nullptr, blocks, touch, found);
+        is_known = arguments_.find(launch.f, data.symbolName, launch.kernelParams,
+                                   has_extra ? launch.extra : nullptr, blocks, touch, found);
     } else if (call.kind == CuptiCall::Kind::launch_ex) {
         const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(parameters);
-        arguments_.find(launch.f, data.symbolName, launch.kernelParams, launch.extra, blocks, touch,
-                        found);
+        is_known = arguments_.find(launch.f, data.symbolName, launch.kernelParams, launch.extra,
+                                   blocks, touch, found);
     } else {
+        const auto count = std::uint64_t(member_at<std::size_t>(parameters, call.count));
         const auto add = [&](std::int16_t offset, AccessMode mode) {
             const auto address = offset < 0 ? 0 : member_at<std::uint64_t>(parameters, offset);
             if (blocks.may_be_block(address)) {
-                found.push_back({time_ns, address, data.correlationId, mode});
+                found.push_back({time_ns, address, data.correlationId, mode, count * call.element});
             }
         };
         add(call.destination, AccessMode::write);
@@ -127,6 +224,125 @@ void CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
     if (!found.empty()) {
         blocks.add(found);
     }
+    return is_known;
+}
+
+record::StreamCalls* CuptiTracer::follower_of(const CUpti_CallbackData& data) {
+    return data.context == nullptr ? nullptr : session_.stream_calls(device_of(data.context, 0));
+}
+
+void CuptiTracer::follow_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
+    try {
+        if (record::StreamCalls* const follower = follower_of(data)) {
+            follower->enter(stream_call_of(call, data.functionParams));
+        }
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+    }
+}
+
+void CuptiTracer::follow_exit(const CuptiCall& call, const CUpti_CallbackData& data,
+                              const std::vector<BlockTouches::Touch>& touches,
+                              std::uint32_t stack) noexcept {
+    try {
+        record::StreamCalls* const follower = follower_of(data);
+        if (follower == nullptr) {
+            return;
+        }
+        thread_local std::vector<std::uint64_t> addresses;
+        addresses.clear();
+        for (const BlockTouches::Touch& touch : touches) {
+            addresses.push_back(touch.address);
+        }
+        const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
+        follower->exit(stream_call_of(call, data.functionParams),
+                       result != nullptr && *result == CUDA_SUCCESS, addresses, stack);
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+    }
+}
+
+void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data) {
+    const void* const parameters = data.functionParams;
+    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
+    const bool is_success = result != nullptr && *result == CUDA_SUCCESS;
+    switch (call.kind) {
+        case CuptiCall::Kind::capture_begin:
+            return is_success ? captures_.began() : void();
+        case CuptiCall::Kind::capture_end:
+            return captures_.ended();
+        case CuptiCall::Kind::graph_instantiation: {
+            // All versions begin with the same members.
+            const auto& made = *static_cast<const cuGraphInstantiateWithFlags_params*>(parameters);
+            return is_success ? captures_.instantiated(made.hGraph, *made.phGraphExec) : void();
+        }
+        case CuptiCall::Kind::graph_destruction:
+            return captures_.destroyed(
+                static_cast<const cuGraphDestroy_params*>(parameters)->hGraph);
+        case CuptiCall::Kind::graph_change:
+            return captures_.changed();
+        default:
+            return;
+    }
+}
+
+void CuptiTracer::on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,
+                                   bool is_known_node) {
+    using Kind = CuptiCall::Kind;
+    using record::GraphCallKind;
+    const bool has_stream = call.stream >= 0 || call.kind == Kind::launch_ex;
+    const std::uint32_t capture =
+        has_stream ? captures_.captured(named_stream_of(call, data.functionParams), is_known_node)
+                   : 0;
+    GraphCallKind kind = GraphCallKind::kernel;
+    if (call.kind == Kind::event_record) {
+        kind = GraphCallKind::event_record;
+    } else if (call.kind == Kind::stream_wait_event) {
+        kind = GraphCallKind::stream_wait_event;
+    } else if (call.kind == Kind::copy) {
+        kind = call.source < 0 ? GraphCallKind::memset : GraphCallKind::memcpy;
+    } else if (!is_known_node) {
+        return;
+    }
+    if (capture == 0) {
+        return;
+    }
+    record::ActivityLog& log = session_.log();
+    const bool is_kernel = kind == GraphCallKind::kernel;
+    log.graph_calls.append(
+        {.correlation = data.correlationId,
+         .kind = kind,
+         .name = is_kernel ? log.strings.intern_symbol(data.symbolName) : 0,
+         .stream = stream_id_of(call, data),
+         .capture = capture,
+         .graph = 0,
+         .event = call.event < 0 ? 0 : member_at<std::uint64_t>(data.functionParams, call.event)});
+}
+
+void CuptiTracer::on_graph_launch(const CuptiCall& call, const CUpti_CallbackData& data) {
+    const auto& launch = *static_cast<const cuGraphLaunch_params*>(data.functionParams);
+    const CapturedGraph graph = captures_.graph_of(launch.hGraph);
+    const bool is_captured =
+        captures_.is_any_open() &&
+        captures_.captured(named_stream_of(call, data.functionParams), false) != 0;
+    if (is_captured) {
+        return;
+    }
+    session_.log().graph_calls.append({.correlation = data.correlationId,
+                                       .kind = record::GraphCallKind::launch,
+                                       .name = 0,
+                                       .stream = stream_id_of(call, data),
+                                       .capture = graph.capture,
+                                       .graph = graph.number,
+                                       .event = 0});
+}
+
+// The row of `streams` of the call's stream, which is known to have one.
+std::uint32_t CuptiTracer::stream_id_of(const CuptiCall& call, const CUpti_CallbackData& data) {
+    record::StreamTable& streams = session_.log().streams;
+    const std::uint64_t handle = handle_of(named_stream_of(call, data.functionParams));
+    return streams.by_handle(device_of(data.context, data.contextUid), handle,
+                             session_.log().since_start(record::now_ns()));
 }
 
 void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept {

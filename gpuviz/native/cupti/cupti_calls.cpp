@@ -14,27 +14,51 @@ struct Layout {
     std::string_view name;
     CuptiCall::Kind kind;
     std::int16_t stream;
-    std::int16_t destination;
-    std::int16_t source;
+    std::int16_t destination = -1;
+    std::int16_t source = -1;
+    std::int16_t count = -1;
+    std::int16_t event = -1;
+    std::uint8_t element = 1;
 };
 
 using enum CuptiCall::Kind;
 
-#define GPUVIZ_COPY(call, to, from) \
-    Layout { #call, copy, -1, GPUVIZ_AT(call, to), GPUVIZ_AT(call, from) }
-#define GPUVIZ_COPY_ASYNC(call, to, from) \
-    Layout { #call, copy, GPUVIZ_AT(call, hStream), GPUVIZ_AT(call, to), GPUVIZ_AT(call, from) }
-#define GPUVIZ_MEMSET(call) Layout{#call, copy, -1, GPUVIZ_AT(call, dstDevice), -1}
-#define GPUVIZ_MEMSET_ASYNC(call) \
-    Layout{#call, copy, GPUVIZ_AT(call, hStream), GPUVIZ_AT(call, dstDevice), -1}
-#define GPUVIZ_ON_STREAM(call) Layout{#call, other, GPUVIZ_AT(call, hStream), -1, -1}
+#define GPUVIZ_COPY(call, to, from)                                                    \
+    Layout {                                                                           \
+        .name = #call, .kind = copy, .stream = -1, .destination = GPUVIZ_AT(call, to), \
+        .source = GPUVIZ_AT(call, from), .count = GPUVIZ_AT(call, ByteCount)           \
+    }
+#define GPUVIZ_COPY_ASYNC(call, to, from)                                    \
+    Layout {                                                                 \
+        .name = #call, .kind = copy, .stream = GPUVIZ_AT(call, hStream),     \
+        .destination = GPUVIZ_AT(call, to), .source = GPUVIZ_AT(call, from), \
+        .count = GPUVIZ_AT(call, ByteCount)                                  \
+    }
+#define GPUVIZ_MEMSET(call, bytes)                                                            \
+    Layout {                                                                                  \
+        .name = #call, .kind = copy, .stream = -1, .destination = GPUVIZ_AT(call, dstDevice), \
+        .count = GPUVIZ_AT(call, N), .element = bytes                                         \
+    }
+#define GPUVIZ_MEMSET_ASYNC(call, bytes)                                                         \
+    Layout {                                                                                     \
+        .name = #call, .kind = copy, .stream = GPUVIZ_AT(call, hStream),                         \
+        .destination = GPUVIZ_AT(call, dstDevice), .count = GPUVIZ_AT(call, N), .element = bytes \
+    }
+#define GPUVIZ_ON_STREAM(call, what) \
+    Layout { .name = #call, .kind = what, .stream = GPUVIZ_AT(call, hStream) }
+#define GPUVIZ_ON_EVENT(call, what) \
+    Layout { .name = #call, .kind = what, .stream = -1, .event = GPUVIZ_AT(call, hEvent) }
+#define GPUVIZ_WITH_EVENT(call, what)                                    \
+    Layout {                                                             \
+        .name = #call, .kind = what, .stream = GPUVIZ_AT(call, hStream), \
+        .event = GPUVIZ_AT(call, hEvent)                                 \
+    }
 
 // Variants for the per-thread default stream (_ptsz, _ptds) have the same structures.
 constexpr std::array kLayouts{
-    Layout{"cuLaunchKernel", launch, GPUVIZ_AT(cuLaunchKernel, hStream), -1, -1},
-    Layout{"cuLaunchCooperativeKernel", launch, GPUVIZ_AT(cuLaunchCooperativeKernel, hStream), -1,
-           -1},
-    Layout{"cuLaunchKernelEx", launch_ex, -1, -1, -1},
+    GPUVIZ_ON_STREAM(cuLaunchKernel, launch),
+    GPUVIZ_ON_STREAM(cuLaunchCooperativeKernel, launch),
+    Layout{.name = "cuLaunchKernelEx", .kind = launch_ex, .stream = -1},
     GPUVIZ_COPY(cuMemcpyHtoD_v2, dstDevice, srcHost),
     GPUVIZ_COPY(cuMemcpyDtoH_v2, dstHost, srcDevice),
     GPUVIZ_COPY(cuMemcpyDtoD_v2, dstDevice, srcDevice),
@@ -45,21 +69,28 @@ constexpr std::array kLayouts{
     GPUVIZ_COPY_ASYNC(cuMemcpyDtoDAsync_v2, dstDevice, srcDevice),
     GPUVIZ_COPY_ASYNC(cuMemcpyAsync, dst, src),
     GPUVIZ_COPY_ASYNC(cuMemcpyPeerAsync, dstDevice, srcDevice),
-    GPUVIZ_MEMSET(cuMemsetD8_v2),
-    GPUVIZ_MEMSET(cuMemsetD16_v2),
-    GPUVIZ_MEMSET(cuMemsetD32_v2),
-    GPUVIZ_MEMSET_ASYNC(cuMemsetD8Async),
-    GPUVIZ_MEMSET_ASYNC(cuMemsetD16Async),
-    GPUVIZ_MEMSET_ASYNC(cuMemsetD32Async),
-    GPUVIZ_ON_STREAM(cuMemcpy2DAsync_v2),
-    GPUVIZ_ON_STREAM(cuMemcpy3DAsync_v2),
-    GPUVIZ_ON_STREAM(cuEventRecord),
-    GPUVIZ_ON_STREAM(cuEventRecordWithFlags),
-    GPUVIZ_ON_STREAM(cuStreamWaitEvent),
-    GPUVIZ_ON_STREAM(cuStreamSynchronize),
-    GPUVIZ_ON_STREAM(cuGraphLaunch),
-    GPUVIZ_ON_STREAM(cuMemAllocAsync),
-    GPUVIZ_ON_STREAM(cuMemFreeAsync),
+    GPUVIZ_MEMSET(cuMemsetD8_v2, 1),
+    GPUVIZ_MEMSET(cuMemsetD16_v2, 2),
+    GPUVIZ_MEMSET(cuMemsetD32_v2, 4),
+    GPUVIZ_MEMSET_ASYNC(cuMemsetD8Async, 1),
+    GPUVIZ_MEMSET_ASYNC(cuMemsetD16Async, 2),
+    GPUVIZ_MEMSET_ASYNC(cuMemsetD32Async, 4),
+    GPUVIZ_ON_STREAM(cuMemcpy2DAsync_v2, other),
+    GPUVIZ_ON_STREAM(cuMemcpy3DAsync_v2, other),
+    GPUVIZ_WITH_EVENT(cuEventRecord, event_record),
+    GPUVIZ_WITH_EVENT(cuEventRecordWithFlags, event_record),
+    GPUVIZ_WITH_EVENT(cuStreamWaitEvent, stream_wait_event),
+    GPUVIZ_ON_EVENT(cuEventSynchronize, event_synchronize),
+    GPUVIZ_ON_EVENT(cuEventDestroy_v2, event_destroy),
+    GPUVIZ_ON_STREAM(cuStreamSynchronize, stream_synchronize),
+    GPUVIZ_ON_STREAM(cuStreamDestroy_v2, stream_destroy),
+    Layout{.name = "cuCtxSynchronize", .kind = device_synchronize, .stream = -1},
+    // The runtime of CUDA 13 calls this one, for the current context.
+    Layout{.name = "cuCtxSynchronize_v2", .kind = device_synchronize, .stream = -1},
+    GPUVIZ_ON_STREAM(cuLaunchHostFunc, other),
+    GPUVIZ_ON_STREAM(cuGraphLaunch, graph_launch),
+    GPUVIZ_ON_STREAM(cuMemAllocAsync, other),
+    GPUVIZ_ON_STREAM(cuMemFreeAsync, other),
 };
 
 #undef GPUVIZ_AT
@@ -68,6 +99,8 @@ constexpr std::array kLayouts{
 #undef GPUVIZ_MEMSET
 #undef GPUVIZ_MEMSET_ASYNC
 #undef GPUVIZ_ON_STREAM
+#undef GPUVIZ_ON_EVENT
+#undef GPUVIZ_WITH_EVENT
 
 // Launches, copies, calls that block the host, and calls that make the device wait for the driver.
 constexpr std::array<std::string_view, 27> kTraced{
@@ -100,6 +133,29 @@ constexpr std::array<std::string_view, 27> kTraced{
     "cuStreamDestroy",
 };
 
+// Kinds of calls about graphs that have several versions, by the start of their names.
+CuptiCall::Kind kind_about_graphs(std::string_view name) {
+    if (name.starts_with("cuStreamBeginCapture")) {
+        return capture_begin;
+    }
+    if (name.starts_with("cuStreamEndCapture")) {
+        return capture_end;
+    }
+    if (name.starts_with("cuGraphInstantiate")) {
+        return graph_instantiation;
+    }
+    if (name == "cuGraphDestroy") {
+        return graph_destruction;
+    }
+    constexpr std::array changes{"SetParams", "SetEvent", "SetEnabled",
+                                 "Update",    "Add",      "DestroyNode"};
+    const bool is_change = name.starts_with("cuGraph") && !name.starts_with("cuGraphics") &&
+                           std::any_of(changes.begin(), changes.end(), [&](const char* part) {
+                               return name.find(part) != name.npos;
+                           });
+    return is_change ? graph_change : other;
+}
+
 std::string_view without_suffix(std::string_view name) {
     for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
         if (name.ends_with(suffix)) {
@@ -123,6 +179,13 @@ CuptiCall call_named(const char* name) {
         call.stream = layout->stream;
         call.destination = layout->destination;
         call.source = layout->source;
+        call.count = layout->count;
+        call.event = layout->event;
+        call.element = layout->element;
+    } else {
+        call.kind = kind_about_graphs(base);
+        // All versions begin with the stream.
+        call.stream = call.kind == capture_begin ? 0 : -1;
     }
     return call;
 }

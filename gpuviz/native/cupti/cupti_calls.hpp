@@ -12,7 +12,25 @@ namespace gpuviz::cupti {
 // A driver call that may get a row in `api_calls`, and the offsets in bytes of its parameters in
 // CUPTI's structure; -1 for parameters that it lacks.
 struct CuptiCall {
-    enum class Kind : std::uint8_t { other, launch, launch_ex, copy };
+    enum class Kind : std::uint8_t {
+        other,
+        launch,
+        launch_ex,
+        copy,  // or memset, which has no source
+        event_record,
+        stream_wait_event,
+        event_synchronize,
+        event_destroy,
+        stream_synchronize,
+        stream_destroy,
+        device_synchronize,
+        capture_begin,
+        capture_end,
+        graph_instantiation,
+        graph_launch,
+        graph_destruction,
+        graph_change,
+    };
 
     const char* name = nullptr;  // in CUPTI, for example cuMemcpyHtoDAsync_v2_ptsz
     Kind kind = Kind::other;
@@ -21,6 +39,26 @@ struct CuptiCall {
     std::int16_t stream = -1;
     std::int16_t destination = -1;
     std::int16_t source = -1;
+    std::int16_t count = -1;  // of the elements that are copied or set
+    std::int16_t event = -1;
+    std::uint8_t element = 1;  // bytes
+
+    // Whether the stream may capture after the call, although it did not before.
+    [[nodiscard]] bool may_join_capture() const noexcept {
+        return kind == Kind::capture_begin || kind == Kind::stream_wait_event;
+    }
+    // Whether the call matters for graphs, although it may get no row.
+    [[nodiscard]] bool is_about_graphs() const noexcept { return kind >= Kind::capture_begin; }
+    // Whether the call enqueues work on a stream.
+    [[nodiscard]] bool is_work() const noexcept {
+        return kind == Kind::launch || kind == Kind::launch_ex || kind == Kind::copy ||
+               kind == Kind::graph_launch || kind == Kind::capture_begin ||
+               (kind == Kind::other && stream >= 0);
+    }
+    // Whether the call orders streams or the host.
+    [[nodiscard]] bool is_about_order() const noexcept {
+        return kind >= Kind::event_record && kind <= Kind::device_synchronize;
+    }
 };
 
 // The driver calls of a library, indexed by callback id.

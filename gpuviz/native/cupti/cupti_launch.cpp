@@ -6,6 +6,9 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <string>
+
+#include "cupti/array_extents.hpp"
 
 namespace gpuviz::cupti {
 
@@ -35,7 +38,7 @@ CuptiLaunchArguments::CuptiLaunchArguments() {
     }
 }
 
-void CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* const* parameters,
+bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* const* parameters,
                                 void* const* extra, const BlockTouches& blocks,
                                 const BlockTouches::Touch& touch,
                                 std::vector<BlockTouches::Touch>& found) {
@@ -43,25 +46,39 @@ void CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     const std::byte* const packed = packed_parameters(extra);
     if (!layout || (parameters == nullptr && packed == nullptr && !layout->empty())) {
         ++unreadable_;
-        return;
+        return false;
     }
     for (std::size_t index = 0; index < layout->size(); ++index) {
         const Parameter& parameter = (*layout)[index];
         const auto* const value = parameters != nullptr
                                       ? static_cast<const std::byte*>(parameters[index])
                                       : packed + parameter.offset;
-        const std::size_t aligned = (8 - parameter.offset % 8) % 8;
-        const std::size_t before = found.size();
-        for (std::size_t at = aligned; at + 8 <= parameter.size; at += 8) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, value + at, sizeof word);
-            if (blocks.may_be_block(word)) {
-                const bool is_first = found.size() == before;
-                found.push_back(touch);
-                found.back().address = word;
-                found.back().mode = is_first ? parameter.mode.first : parameter.mode.later;
-            }
+        find_in(parameter, value, blocks, touch, found);
+    }
+    return true;
+}
+
+void CuptiLaunchArguments::find_in(const Parameter& parameter, const std::byte* value,
+                                   const BlockTouches& blocks, const BlockTouches::Touch& touch,
+                                   std::vector<BlockTouches::Touch>& found) {
+    const auto add = [&](std::uint64_t address, record::AccessMode mode, std::uint64_t bytes) {
+        if (blocks.may_be_block(address)) {
+            found.push_back(touch);
+            found.back().address = address;
+            found.back().mode = mode;
+            found.back().bytes = bytes;
         }
+    };
+    if (parameter.element != 0) {
+        const ArraySpan span = span_of_array(value, parameter.size, parameter.element);
+        return add(span.start, parameter.mode.first, span.bytes);
+    }
+    const std::size_t aligned = (8 - parameter.offset % 8) % 8;
+    const std::size_t before = found.size();
+    for (std::size_t at = aligned; at + 8 <= parameter.size; at += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, value + at, sizeof word);
+        add(word, found.size() == before ? parameter.mode.first : parameter.mode.later, 0);
     }
 }
 
@@ -103,11 +120,13 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     Parameters none;
     for (const ParameterInfo info : {function_info_, kernel_info_}) {
         std::vector<Parameter> parameters;
-        Parameter next{0, 0, {}};
+        Parameter next{0, 0, {}, 0};
+        std::vector<std::size_t> sizes;
         CUresult result = CUDA_ERROR_NOT_FOUND;
         while (info != nullptr && (result = info(function, parameters.size(), &next.offset,
                                                  &next.size)) == CUDA_SUCCESS) {
             parameters.push_back(next);
+            sizes.push_back(next.size);
         }
         // Past the last parameter the result is an invalid value, possibly also for a handle of the
         // other kind.
@@ -115,10 +134,13 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
             none = std::make_shared<const std::vector<Parameter>>();
         }
         if (!parameters.empty()) {
-            const std::vector<ParameterMode> modes =
-                parameter_modes(symbol == nullptr ? "" : symbol, parameters.size());
+            const std::string name = symbol == nullptr ? "" : symbol;
+            const std::vector<ParameterMode> modes = parameter_modes(name, parameters.size());
+            const std::vector<std::uint32_t> elements =
+                array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
             for (std::size_t index = 0; index < parameters.size(); ++index) {
                 parameters[index].mode = modes[index];
+                parameters[index].element = elements[index];
             }
             return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
         }

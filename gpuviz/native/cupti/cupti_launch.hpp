@@ -26,14 +26,16 @@ class CuptiLaunchArguments {
     CuptiLaunchArguments();
 
     // Appends an entry for each address in a launch's parameters, as a copy of `touch`. Exactly one
-    // of `parameters` and `extra` is not null.
-    void find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
+    // of `parameters` and `extra` is not null. Returns whether the parameters could be read.
+    bool find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
               const record::BlockTouches& blocks, const record::BlockTouches::Touch& touch,
               std::vector<record::BlockTouches::Touch>& found);
 
     // Invalidates the cached functions, whose handles may be reused.
     void forget_functions() noexcept;
 
+    // Whether the driver has the functions.
+    [[nodiscard]] bool is_supported() const noexcept { return function_info_ != nullptr; }
     // The number of launches whose parameters could not be read.
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
@@ -42,7 +44,12 @@ class CuptiLaunchArguments {
         std::size_t offset;
         std::size_t size;
         ParameterMode mode;
+        std::uint32_t element;  // see array_elements()
     };
+    static void find_in(const Parameter& parameter, const std::byte* value,
+                        const record::BlockTouches& blocks,
+                        const record::BlockTouches::Touch& touch,
+                        std::vector<record::BlockTouches::Touch>& found);
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;
     using ParameterInfo = CUresult (*)(void* kernel, std::size_t index, std::size_t* offset,
                                        std::size_t* size);

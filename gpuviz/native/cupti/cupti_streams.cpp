@@ -25,6 +25,8 @@ CuptiStreams::CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log
         get_flags_ = reinterpret_cast<decltype(get_flags_)>(dlsym(driver, "cuStreamGetFlags"));
         get_priority_ =
             reinterpret_cast<decltype(get_priority_)>(dlsym(driver, "cuStreamGetPriority"));
+        is_capturing_ =
+            reinterpret_cast<decltype(is_capturing_)>(dlsym(driver, "cuStreamIsCapturing"));
     }
 }
 
@@ -42,16 +44,29 @@ void CuptiStreams::destroyed(CUcontext context, int device, CUstream stream) {
                            log_.since_start(record::now_ns()));
 }
 
-void CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
+// The legacy stream cannot capture, and would be refused an answer while others do.
+bool CuptiStreams::is_capturing(CUstream stream) const noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return is_capturing_ != nullptr && stream != nullptr && stream != CU_STREAM_LEGACY &&
+           is_capturing_(stream, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
     const auto [context, stream, zero_is_per_thread] = key;
     const bool is_per_thread =
         stream == CU_STREAM_PER_THREAD || (stream == nullptr && zero_is_per_thread);
     const bool is_default = !is_per_thread && (stream == nullptr || stream == CU_STREAM_LEGACY);
     const std::uint32_t thread = is_per_thread ? record::current_thread_id() : 0;
     const std::lock_guard lock(mutex_);
-    if (!known_.insert({context, is_default || is_per_thread ? nullptr : stream, thread}).second) {
-        return;
+    const std::tuple known(context, is_default || is_per_thread ? nullptr : stream, thread);
+    if (known_.contains(known)) {
+        return true;
     }
+    if (is_capturing(is_per_thread ? CU_STREAM_PER_THREAD : stream)) {
+        return false;
+    }
+    known_.insert(known);
     record::Stream found{.id = 0, .device = device, .handle = 0};
     std::uint32_t number = 0;
     if (library_.get_stream_id(context, is_default || is_per_thread ? nullptr : stream,
@@ -77,6 +92,7 @@ void CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
         }
     }
     log_.streams.describe(found);
+    return true;
 }
 
 }  // namespace gpuviz::cupti

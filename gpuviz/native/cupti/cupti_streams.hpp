@@ -26,8 +26,7 @@ class CuptiStreams {
               const DeviceOf& device_of) {
         const Memo now{number_, version_.load(), context_id, {context, stream, is_per_thread}};
         thread_local Memo last;
-        if (last != now) {
-            describe(now.key, device_of(), 0);
+        if (last != now && describe(now.key, device_of(), 0)) {
             last = now;
         }
     }
@@ -45,12 +44,16 @@ class CuptiStreams {
         bool operator==(const Memo&) const = default;
     };
 
-    void describe(const Key& key, int device, std::int64_t created);
+    // Whether the stream is described now. To ask about one that captures a graph would end the
+    // capture.
+    bool describe(const Key& key, int device, std::int64_t created);
+    [[nodiscard]] bool is_capturing(CUstream stream) const noexcept;
 
     const CuptiLibrary& library_;
     record::ActivityLog& log_;
     CUresult (*get_flags_)(CUstream, unsigned*) = nullptr;
     CUresult (*get_priority_)(CUstream, int*) = nullptr;
+    CUresult (*is_capturing_)(CUstream, CUstreamCaptureStatus*) = nullptr;
     std::uint64_t number_;  // among all objects of this class
     std::atomic<std::uint64_t> version_{1};
     std::mutex mutex_;                                                // guards known_

@@ -64,6 +64,11 @@ void CuptiTracer::stop() noexcept {
         wake_.notify_one();
         flusher_.join();
     }
+    for (int device = 0; device < record::Session::max_devices; ++device) {
+        if (record::StreamCalls* const follower = session_.stream_calls(device)) {
+            follower->finish();
+        }
+    }
     enable_callbacks(false);
     // Our own wait must not be recorded.
     library_->disable_activity(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
@@ -198,7 +203,8 @@ void CuptiTracer::disable_activities() noexcept {
 
 void CuptiTracer::enable_callbacks(bool enable) noexcept {
     for (std::size_t id = 1; id < calls_.size(); ++id) {
-        if (options_.api_calls || (options_.launch_sites && calls_[id].is_traced)) {
+        if (is_recorded(calls_[id]) || is_followed(calls_[id]) ||
+            (options_.launch_sites && calls_[id].is_about_graphs())) {
             library_->enable_callback(enable, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,
                                       CUpti_CallbackId(id));
         }

@@ -14,6 +14,7 @@
 
 #include "cupti/cupti_buffers.hpp"
 #include "cupti/cupti_calls.hpp"
+#include "cupti/cupti_captures.hpp"
 #include "cupti/cupti_launch.hpp"
 #include "cupti/cupti_library.hpp"
 #include "cupti/cupti_records.hpp"
@@ -23,10 +24,11 @@
 namespace gpuviz::cupti {
 
 struct CuptiOptions {
-    bool launch_sites = true;  // rows of api_calls for launches, copies and synchronizations
-    bool stacks = true;        // with call stacks
-    bool api_calls = false;    // rows for all driver calls
-    bool graph_nodes = true;   // kernels of graphs one by one, not a graph launch as a whole
+    bool launch_sites = true;      // rows of api_calls for launches, copies and synchronizations
+    bool stacks = true;            // with call stacks
+    bool api_calls = false;        // rows for all driver calls
+    bool follows_streams = false;  // for the session's StreamCalls
+    bool graph_nodes = true;       // kernels of graphs one by one, not a graph launch as a whole
 };
 
 // Records the GPU activities of this process into a session, whichever library causes them.
@@ -57,6 +59,7 @@ class CuptiTracer {
     // any records mean that another tool took over CUPTI's buffers.
     [[nodiscard]] std::uint64_t launches() const noexcept { return launches_.load(); }
     [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
+    [[nodiscard]] bool reads_arguments() const noexcept { return arguments_.is_supported(); }
     [[nodiscard]] std::uint64_t unreadable_launches() const noexcept {
         return arguments_.unreadable();
     }
@@ -66,7 +69,29 @@ class CuptiTracer {
                                   const void* data);
     void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
-    void touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns);
+    void note_stream(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    // Whether all that the call accesses is known, as far as parameters show it.
+    bool touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns,
+                      std::vector<record::BlockTouches::Touch>& found);
+    // Reports a call to whoever follows those about the streams of its device.
+    void follow_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    void follow_exit(const CuptiCall& call, const CUpti_CallbackData& data,
+                     const std::vector<record::BlockTouches::Touch>& touches,
+                     std::uint32_t stack) noexcept;
+    [[nodiscard]] record::StreamCalls* follower_of(const CUpti_CallbackData& data);
+    void on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data);
+    void on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,
+                          bool is_known_node);
+    [[nodiscard]] std::uint32_t stream_id_of(const CuptiCall& call, const CUpti_CallbackData& data);
+    void on_graph_launch(const CuptiCall& call, const CUpti_CallbackData& data);
+    // Whether calls that get no row are needed as well.
+    [[nodiscard]] bool is_followed(const CuptiCall& call) const noexcept {
+        return options_.follows_streams && (call.is_work() || call.is_about_order());
+    }
+    // Whether the call gets a row in `api_calls`.
+    [[nodiscard]] bool is_recorded(const CuptiCall& call) const noexcept {
+        return options_.api_calls || (options_.launch_sites && call.is_traced);
+    }
     [[nodiscard]] std::uint32_t name_of(CUpti_CallbackId id) noexcept;
     [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
 
@@ -85,6 +110,7 @@ class CuptiTracer {
     CuptiBuffers buffers_;
     CuptiStreams streams_;
     CuptiLaunchArguments arguments_;
+    CuptiCaptures captures_;
     std::vector<CuptiCall> calls_;
     std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: unknown so far
     std::vector<CUpti_ActivityKind> kinds_;               // enabled kinds

@@ -1,5 +1,7 @@
 #include "device/cuda_device.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <string>
 
@@ -14,11 +16,17 @@ constexpr StreamHandle kPerThreadTag = 0x2;
 constexpr StreamHandle kTagMask = 0x7;
 constexpr StreamHandle kDefaultStream = 0;
 
+bool is_per_thread(StreamHandle stream) noexcept { return (stream & kTagMask) == kPerThreadTag; }
+
 bool is_foreign_thread_stream(StreamHandle stream) noexcept {
-    return (stream & kTagMask) == kPerThreadTag && stream != kPerThreadTag;
+    return is_per_thread(stream) && stream != kPerThreadTag &&
+           stream != per_thread_stream(std::uint32_t(gettid()));
 }
 
-CUstream raw(StreamHandle stream) noexcept { return reinterpret_cast<CUstream>(stream); }
+// Of a stream that the calling thread can refer to.
+CUstream raw(StreamHandle stream) noexcept {
+    return reinterpret_cast<CUstream>(is_per_thread(stream) ? kPerThreadTag : stream);
+}
 CUevent raw_event(EventHandle event) noexcept { return reinterpret_cast<CUevent>(event); }
 
 }  // namespace
@@ -150,14 +158,54 @@ void CudaDevice::unmap(Address address, std::uint64_t size, std::uint64_t page) 
     }
 }
 
+// Within a Scope. The legacy stream cannot be used while a blocking stream captures.
+bool CudaDevice::can_enqueue(StreamHandle stream) const {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !is_foreign_thread_stream(stream) &&
+           driver_->is_capturing(raw(stream), &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool CudaDevice::fill(Address address, std::uint64_t size, std::uint8_t value,
+                      StreamHandle stream) {
+    const Scope scope(*this);
+    if (!can_enqueue(stream)) {
+        return false;
+    }
+    driver_->check(driver_->fill(address, value, size, raw(stream)), "cuMemsetD8Async");
+    return true;
+}
+
+bool CudaDevice::read(const Samples& samples, void* to, StreamHandle stream) {
+    const Scope scope(*this);
+    if (!can_enqueue(stream)) {
+        return false;
+    }
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = samples.first;
+    copy.srcPitch = samples.stride;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = to;
+    copy.dstPitch = samples.width;
+    copy.WidthInBytes = samples.width;
+    copy.Height = samples.count;
+    driver_->check(driver_->copy_pieces(&copy, raw(stream)), "cuMemcpy2DAsync");
+    return true;
+}
+
+void* CudaDevice::host_memory(std::uint64_t size) {
+    const Scope scope(*this);
+    void* memory = nullptr;
+    driver_->check(driver_->allocate_host(&memory, size, 0), "cuMemHostAlloc");
+    return memory;
+}
+
 EventHandle CudaDevice::record_event(StreamHandle stream) {
     const Scope scope(*this);
-    CUevent event = nullptr;
-    if (idle_events_.empty()) {
+    CUevent event = idle_event();
+    if (event == nullptr) {
         driver_->check(driver_->create_event(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    } else {
-        event = idle_events_.back();
-        idle_events_.pop_back();
     }
     if (is_foreign_thread_stream(stream)) {
         // Only the stream's own thread can refer to it; waiting for everything is safe.
@@ -166,6 +214,17 @@ EventHandle CudaDevice::record_event(StreamHandle stream) {
     }
     driver_->check(driver_->record_event(event, raw(stream)), "cuEventRecord");
     return reinterpret_cast<EventHandle>(event);
+}
+
+// Null if all are in use.
+CUevent CudaDevice::idle_event() {
+    const std::lock_guard lock(events_mutex_);
+    if (idle_events_.empty()) {
+        return nullptr;
+    }
+    CUevent event = idle_events_.back();
+    idle_events_.pop_back();
+    return event;
 }
 
 bool CudaDevice::is_complete(EventHandle event) {
@@ -183,7 +242,10 @@ void CudaDevice::synchronize(EventHandle event) {
     driver_->check(driver_->synchronize_event(raw_event(event)), "cuEventSynchronize");
 }
 
-void CudaDevice::release(EventHandle event) { idle_events_.push_back(raw_event(event)); }
+void CudaDevice::release(EventHandle event) {
+    const std::lock_guard lock(events_mutex_);
+    idle_events_.push_back(raw_event(event));
+}
 
 void CudaDevice::synchronize_stream(StreamHandle stream) {
     const Scope scope(*this);
@@ -201,8 +263,23 @@ bool CudaDevice::is_capturing(StreamHandle stream) {
     }
     const Scope scope(*this);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    driver_->check(driver_->is_capturing(raw(stream), &status), "cuStreamIsCapturing");
+    const CUresult result = driver_->is_capturing(raw(stream), &status);
+    // The answer for the legacy stream, which cannot capture, while a blocking stream does.
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        return false;
+    }
+    driver_->check(result, "cuStreamIsCapturing");
     return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+bool CudaDevice::is_blocking(StreamHandle stream) {
+    if (is_per_thread(stream)) {
+        return true;
+    }
+    const Scope scope(*this);
+    unsigned flags = 0;
+    driver_->check(driver_->stream_flags(raw(stream), &flags), "cuStreamGetFlags");
+    return (flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
 }  // namespace gpuviz::device

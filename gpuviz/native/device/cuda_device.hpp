@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace gpuviz::device {
 
 // A real GPU through the driver API, in the primary context, which CuPy uses as well.
 //
-// The allocator's lock serializes all calls. The destructor releases nothing, because at the end of
-// a process the driver may already be unloaded; it frees everything itself.
+// The allocator's lock serializes calls about memory. The destructor releases nothing, because at
+// the end of a process the driver may already be unloaded; it frees everything itself.
 class CudaDevice final : public Device {
   public:
     CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal);
@@ -31,6 +32,11 @@ class CudaDevice final : public Device {
     [[nodiscard]] bool map(Address address, std::uint64_t size, std::uint64_t page) override;
     void unmap(Address address, std::uint64_t size, std::uint64_t page) override;
 
+    [[nodiscard]] bool fill(Address address, std::uint64_t size, std::uint8_t value,
+                            StreamHandle stream) override;
+    [[nodiscard]] bool read(const Samples& samples, void* to, StreamHandle stream) override;
+    [[nodiscard]] void* host_memory(std::uint64_t size) override;
+
     [[nodiscard]] EventHandle record_event(StreamHandle stream) override;
     [[nodiscard]] bool is_complete(EventHandle event) override;
     void synchronize(EventHandle event) override;
@@ -38,10 +44,13 @@ class CudaDevice final : public Device {
 
     void synchronize_stream(StreamHandle stream) override;
     [[nodiscard]] bool is_capturing(StreamHandle stream) override;
+    [[nodiscard]] bool is_blocking(StreamHandle stream) override;
 
   private:
     class Scope;
 
+    [[nodiscard]] CUevent idle_event();
+    [[nodiscard]] bool can_enqueue(StreamHandle stream) const;
     // False if out of memory; nothing is mapped then.
     [[nodiscard]] bool map_page(Address address, std::uint64_t page);
 
@@ -50,6 +59,7 @@ class CudaDevice final : public Device {
     CUcontext context_ = nullptr;
     std::uint64_t total_memory_ = 0;
     bool virtual_memory_ = false;
+    std::mutex events_mutex_;  // guards idle_events_
     std::vector<CUevent> idle_events_;
     std::unordered_map<Address, CUmemGenericAllocationHandle> pages_;
 };

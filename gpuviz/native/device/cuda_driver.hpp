@@ -56,12 +56,16 @@ class CudaDriver {
     X(map_memory, cuMemMap, cuMemMap)                                     \
     X(unmap_memory, cuMemUnmap, cuMemUnmap)                               \
     X(set_access, cuMemSetAccess, cuMemSetAccess)                         \
+    X(allocate_host, cuMemHostAlloc, cuMemHostAlloc)                      \
+    X(fill, cuMemsetD8Async, cuMemsetD8Async)                             \
+    X(copy_pieces, cuMemcpy2DAsync, cuMemcpy2DAsync_v2)                   \
     X(create_event, cuEventCreate, cuEventCreate)                         \
     X(record_event, cuEventRecord, cuEventRecord)                         \
     X(query_event, cuEventQuery, cuEventQuery)                            \
     X(synchronize_event, cuEventSynchronize, cuEventSynchronize)          \
     X(synchronize_stream, cuStreamSynchronize, cuStreamSynchronize)       \
     X(is_capturing, cuStreamIsCapturing, cuStreamIsCapturing)             \
+    X(stream_flags, cuStreamGetFlags, cuStreamGetFlags)                   \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)
 
 // decltype, because the header maps unversioned names to its own versions.

@@ -27,10 +27,19 @@ struct ProcessMemory {
     std::uint64_t used;
 };
 
+// Equally spaced pieces of memory, in bytes.
+struct Samples {
+    Address first;
+    std::uint64_t stride;  // from piece to piece
+    std::uint32_t width;   // of a piece
+    std::uint32_t count;
+};
+
 // The operations of a GPU that a caching allocator needs. Implementations: CUDA, simulated,
 // recorded.
 //
-// Calls come from any thread, one at a time. Sizes are in bytes.
+// Calls come from any thread, one at a time; those about events and streams also at the same time.
+// Sizes are in bytes.
 class Device {
   public:
     Device() = default;
@@ -58,6 +67,16 @@ class Device {
     [[nodiscard]] virtual bool map(Address address, std::uint64_t size, std::uint64_t page) = 0;
     virtual void unmap(Address address, std::uint64_t size, std::uint64_t page) = 0;
 
+    // Enqueue on an existing stream; false: it captures, or cannot be referred to, and nothing
+    // was done.
+    [[nodiscard]] virtual bool fill(Address, std::uint64_t /*size*/, std::uint8_t /*value*/,
+                                    StreamHandle) {
+        return false;
+    }
+    [[nodiscard]] virtual bool read(const Samples&, void* /*to*/, StreamHandle) { return false; }
+    // Memory of the host to which read() copies without waiting; the device keeps it.
+    [[nodiscard]] virtual void* host_memory(std::uint64_t size) = 0;
+
     // Events come from a pool of the device, and release() returns them.
     [[nodiscard]] virtual EventHandle record_event(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_complete(EventHandle event) = 0;
@@ -66,6 +85,9 @@ class Device {
 
     virtual void synchronize_stream(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
+    // Whether an existing stream that does not capture, other than the legacy default stream, waits
+    // for it and is waited for; false if unknown.
+    [[nodiscard]] virtual bool is_blocking(StreamHandle) { return false; }
 };
 
 }  // namespace gpuviz::device

@@ -41,6 +41,34 @@ void OfflineDevice::complete(std::uint32_t label) {
     std::erase_if(pending_, [&](EventHandle handle) { return events_[handle - 1].complete; });
 }
 
+void OfflineDevice::write(Address address, std::uint64_t size, std::uint8_t value) {
+    const auto value_at = [&](Address at) {
+        const auto after = contents_.upper_bound(at);
+        return after == contents_.begin() ? std::uint8_t{0} : std::prev(after)->second;
+    };
+    const Address end = address + size;
+    const std::uint8_t behind = value_at(end);
+    contents_.erase(contents_.lower_bound(address), contents_.lower_bound(end));
+    contents_[address] = value;
+    contents_[end] = behind;
+}
+
+bool OfflineDevice::read(const Samples& samples, void* to, StreamHandle) {
+    auto* byte = static_cast<std::uint8_t*>(to);
+    for (std::uint32_t piece = 0; piece < samples.count; ++piece) {
+        for (std::uint32_t at = 0; at < samples.width; ++at) {
+            const Address address = samples.first + piece * samples.stride + at;
+            const auto after = contents_.upper_bound(address);
+            *byte++ = after == contents_.begin() ? std::uint8_t{0} : std::prev(after)->second;
+        }
+    }
+    return true;
+}
+
+void* OfflineDevice::host_memory(std::uint64_t size) {
+    return host_memory_.emplace_back(std::make_unique<std::byte[]>(size)).get();
+}
+
 bool OfflineDevice::is_busy(StreamHandle stream) const noexcept {
     return std::find(busy_.begin(), busy_.end(), stream) != busy_.end();
 }

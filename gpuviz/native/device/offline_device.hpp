@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "device/device.hpp"
@@ -25,6 +28,16 @@ class OfflineDevice : public Device {
     void release_hold() noexcept { held_ = 0; }
     // Completes the events with this label, and those recorded before them on their streams.
     void complete(std::uint32_t label);
+
+    // The contents of its memory, immediately; 0 where nothing was written.
+    void write(Address address, std::uint64_t size, std::uint8_t value);
+    [[nodiscard]] bool fill(Address address, std::uint64_t size, std::uint8_t value,
+                            StreamHandle) override {
+        write(address, size, value);
+        return true;
+    }
+    [[nodiscard]] bool read(const Samples& samples, void* to, StreamHandle stream) override;
+    [[nodiscard]] void* host_memory(std::uint64_t size) override;
 
     [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
     [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
@@ -56,6 +69,8 @@ class OfflineDevice : public Device {
     std::uint64_t used_ = 0;
     std::uint64_t held_ = 0;  // the label of new events
     int ordinal_;
+    std::map<Address, std::uint8_t> contents_;  // from here on
+    std::vector<std::unique_ptr<std::byte[]>> host_memory_;
     std::vector<StreamHandle> busy_;
     std::vector<Event> events_;  // a handle is the index + 1
     std::vector<EventHandle> unused_events_;

@@ -16,6 +16,19 @@ namespace {
 
 constexpr std::uint32_t kind_bits = 0x3, synchronous_bit = 0x4, pageable_bit = 0x8;
 
+// How the nodes of a graph use a block.
+struct Use {
+    Mode first_mode;
+    bool is_exact;
+    OperationId first;
+    OperationId last;
+};
+
+struct Owner {
+    OperationId operation;
+    std::uint32_t block;
+};
+
 class Feed {
   public:
     Feed(const RecordedOperations& operations, const RecordedAccesses& accesses,
@@ -85,10 +98,29 @@ class Feed {
             case Code::free:
                 if (id_of(object)) end(operation, object);
                 break;
+            case Code::begin_capture:
+                engine_.begin_capture(stream(number));
+                break;
+            case Code::node:
+                note_uses(operation, object);
+                engine_.launch(operation, 0, stream(number), taken_);
+                break;
+            case Code::end_capture:
+                captured_ = graphs_[object] = engine_.end_capture(stream(number));
+                captures_[object] = captured_number_ = object;
+                break;
+            case Code::instantiate:
+                graphs_[object] = engine_.instantiate(captured_);
+                captures_[object] = captured_number_;
+                break;
+            case Code::launch_graph:
+                engine_.launch_graph(operation, 0, graph(object), stream(number));
+                break;
             default:
                 throw std::invalid_argument("row " + std::to_string(row) + " has no code");
         }
-        take_hazards();
+        const bool is_graph = static_cast<Code>(operations_.code[row]) == Code::launch_graph;
+        take_hazards(is_graph ? std::optional(object) : std::nullopt);
     }
 
     Slot stream(std::uint32_t number) const {
@@ -102,6 +134,71 @@ class Feed {
         const auto [found, is_new] = events_.try_emplace(number, 0);
         if (is_new) found->second = engine_.create_event();
         return found->second;
+    }
+
+    GraphId graph(std::uint32_t number) const {
+        const auto found = graphs_.find(number);
+        if (found != graphs_.end()) return found->second;
+        throw std::invalid_argument("graph " + std::to_string(number) + " does not exist");
+    }
+
+    void note_uses(OperationId operation, std::uint32_t capture) {
+        for (const Access& each : taken_) {
+            const Use use{each.mode, each.is_exact, operation, operation};
+            uses_[capture].try_emplace(each.block, use).first->second.last = operation;
+        }
+    }
+
+    const Use* use_of(std::uint32_t graph, BlockId block) const {
+        const auto capture = captures_.find(graph);
+        const auto uses = capture == captures_.end() ? uses_.end() : uses_.find(capture->second);
+        if (uses == uses_.end()) return nullptr;
+        const auto found = uses->second.find(block);
+        return found == uses->second.end() ? nullptr : &found->second;
+    }
+
+    // The last operation that allocated memory at some addresses.
+    const Owner* last_owner(std::uint64_t start, std::uint64_t stop) const {
+        const Owner* last = nullptr;
+        for (auto each = owners_.lower_bound(stop); each != owners_.begin();) {
+            --each;
+            const auto& [address, owner] = *each;
+            if (address + blocks_.bytes[owner.block] > start &&
+                (last == nullptr || owner.operation > last->operation)) {
+                last = &owner;
+            }
+            if (address + most_bytes_ <= start) break;
+        }
+        return last;
+    }
+
+    // The later owner of a block that the graph reads before it writes it, which has been freed as
+    // well; null if there is none.
+    const Owner* judge_input(Hazard& hazard, std::uint32_t graph) const {
+        const Use* use = use_of(graph, hazard.block);
+        if (hazard.kind != Kind::use_after_free || use == nullptr ||
+            use->first_mode != Mode::read) {
+            return nullptr;
+        }
+        const std::uint32_t block = numbers_.at(hazard.block);
+        const std::uint64_t start = blocks_.address[block];
+        const Owner* owner = last_owner(start, start + blocks_.bytes[block]);
+        if (owner == nullptr || owner->operation < hazard.first) return nullptr;
+        hazard.kind = Kind::reuse;
+        hazard.tier = use->is_exact ? Tier::certain : Tier::probable;
+        hazard.first = owner->operation;
+        return owner;
+    }
+
+    // Whether the graph itself writes the new owner after its last access to the old one.
+    bool is_own_reuse(const Hazard& hazard, std::uint32_t graph) const {
+        const Use* old = use_of(graph, hazard.block);
+        const Use* owner = use_of(graph, hazard.other_block);
+        const bool is_by_allocation =
+            hazard.kind == Kind::reuse &&
+            static_cast<Code>(operations_.code[hazard.first - 1]) == Code::allocate;
+        return is_by_allocation && old != nullptr && owner != nullptr &&
+               owner->first_mode == Mode::write && owner->first > old->last;
     }
 
     std::optional<BlockId>& id_of(std::uint32_t block) {
@@ -146,7 +243,8 @@ class Feed {
         }
         const BlockId id = engine_.allocate(
             {.operation = operation,
-             .allocator = Allocator::caching,
+             .allocator =
+                 blocks_.is_private[block] != 0 ? Allocator::private_pool : Allocator::caching,
              .memory = blocks_.is_pinned[block] != 0 ? Memory::pinned : Memory::device,
              .address = address,
              .bytes = bytes,
@@ -154,6 +252,8 @@ class Feed {
         ids_[block] = id;
         unlisted_.emplace_back(id, block);
         by_address_[address] = block;
+        owners_[address] = {operation, block};
+        most_bytes_ = std::max(most_bytes_, bytes);
     }
 
     // Operation 0: its end was not recorded.
@@ -170,20 +270,27 @@ class Feed {
         by_address_.erase(blocks_.address[block]);
     }
 
-    void take_hazards() {
+    void take_hazards(std::optional<std::uint32_t> graph = {}) {
         if (!engine_.has_hazards()) return;
         numbers_.insert(unlisted_.begin(), unlisted_.end());
         unlisted_.clear();
-        for (const Hazard& each : engine_.take()) {
+        for (Hazard& each : engine_.take()) {
+            if (graph && is_own_reuse(each, *graph)) continue;
+            const Owner* owner = graph ? judge_input(each, *graph) : nullptr;
             std::uint64_t bytes = 0;
             for (const auto& [start, stop] : each.bytes) bytes += stop - start;
+            std::int64_t other = -1;
+            if (owner != nullptr) {
+                other = std::int64_t(owner->block);
+            } else if (each.other_block != 0) {
+                other = std::int64_t(numbers_.at(each.other_block));
+            }
             found_.kind.push_back(std::uint8_t(each.kind));
             found_.tier.push_back(std::uint8_t(each.tier));
             found_.first.push_back(std::uint32_t(each.first - 1));
             found_.second.push_back(std::uint32_t(each.second - 1));
             found_.block.push_back(numbers_.at(each.block));
-            found_.other_block.push_back(
-                each.other_block == 0 ? -1 : std::int64_t(numbers_.at(each.other_block)));
+            found_.other_block.push_back(other);
             found_.bytes.push_back(bytes);
         }
     }
@@ -198,6 +305,14 @@ class Feed {
     std::map<std::uint64_t, std::uint32_t> by_address_;
     std::unordered_map<std::uint32_t, Slot> streams_;
     std::unordered_map<std::uint32_t, EventId> events_;
+    std::unordered_map<std::uint32_t, GraphId> graphs_;
+    GraphId captured_ = 0;  // the last one
+    std::uint32_t captured_number_ = 0;
+    // A capture has the number of the first graph made of it.
+    std::unordered_map<std::uint32_t, std::uint32_t> captures_;                 // by graph
+    std::unordered_map<std::uint32_t, std::unordered_map<BlockId, Use>> uses_;  // by capture
+    std::map<std::uint64_t, Owner> owners_;  // the last one that began at an address
+    std::uint64_t most_bytes_ = 0;
     std::vector<Access> taken_;
     std::size_t reached_ = 0;
     RecordedHazards found_;

@@ -24,13 +24,18 @@ enum class Code : std::uint8_t {
     allocate,
     record_stream,
     free,
+    begin_capture,
+    node,
+    end_capture,
+    instantiate,
+    launch_graph,
 };
 
 // The operations of a recording, in the order in which the host issued them.
 struct RecordedOperations {
     std::span<const std::uint8_t> code;
     std::span<const std::uint32_t> stream;    // numbers from 0, which is the legacy stream
-    std::span<const std::uint32_t> object;    // a block, an event, or the kind of a stream or copy
+    std::span<const std::uint32_t> object;    // a block, an event, a graph, or a kind
     std::span<const std::uint32_t> accesses;  // how many of the accesses are the operation's
 };
 
@@ -46,6 +51,7 @@ struct RecordedBlocks {
     std::span<const std::uint64_t> address;
     std::span<const std::uint64_t> bytes;
     std::span<const std::uint8_t> is_pinned;
+    std::span<const std::uint8_t> is_private;  // whether its pool is reserved for graphs
 };
 
 struct RecordedHazards {
@@ -57,7 +63,10 @@ struct RecordedHazards {
 
 // The hazards of a recording, in the order of their second operations. A block that overlaps live
 // ones ends them; accesses to blocks that are not alive are ignored. An access of unknown mode is
-// not taken as a write: most of them only read.
+// not taken as a write: most of them only read. A graph's input that was freed counts as reused
+// also if its later owner was freed as well, since the graph reads what that one left. That a
+// graph's temporary became another array of the same graph is no reuse if the graph writes that one
+// after it.
 //
 // Throws std::invalid_argument if the columns refer to rows that do not exist.
 [[nodiscard]] RecordedHazards hazards_of(const RecordedOperations& operations,

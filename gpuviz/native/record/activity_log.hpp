@@ -22,6 +22,7 @@ class ActivityLog {
     ColumnLog<ApiCallRow> api_calls;
     ColumnLog<SynchronizationRow> synchronizations;
     ColumnLog<LaunchBlockRow> launch_blocks;
+    ColumnLog<GraphCallRow> graph_calls;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
     ColumnLog<RangeRow> ranges;
@@ -51,6 +52,7 @@ class ActivityLog {
         visit("api_calls", self.api_calls);
         visit("synchronizations", self.synchronizations);
         visit("launch_blocks", self.launch_blocks);
+        visit("graph_calls", self.graph_calls);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
     }

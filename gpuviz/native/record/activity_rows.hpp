@@ -32,6 +32,15 @@ enum class SynchronizationKind : std::int8_t {
 
 enum class AccessMode : std::int8_t { unknown, read, write, read_write };
 
+enum class GraphCallKind : std::int8_t {
+    kernel,
+    memcpy,
+    memset,
+    event_record,
+    stream_wait_event,
+    launch,
+};
+
 enum class MemoryOperation : std::int8_t { allocation, release };
 
 enum class OverheadKind : std::int8_t {
@@ -158,12 +167,34 @@ struct LaunchBlockRow {
     std::uint64_t block;
     std::uint64_t address;
     AccessMode mode;
+    std::uint64_t bytes;  // 0: unknown
 
     static constexpr auto fields() {
-        return std::tuple{Field{"correlation", &LaunchBlockRow::correlation},
-                          Field{"block", &LaunchBlockRow::block},
-                          Field{"address", &LaunchBlockRow::address},
-                          Field{"mode", &LaunchBlockRow::mode}};
+        return std::tuple{
+            Field{"correlation", &LaunchBlockRow::correlation},
+            Field{"block", &LaunchBlockRow::block}, Field{"address", &LaunchBlockRow::address},
+            Field{"mode", &LaunchBlockRow::mode}, Field{"bytes", &LaunchBlockRow::bytes}};
+    }
+};
+
+struct GraphCallRow {
+    std::uint32_t correlation;
+    GraphCallKind kind;
+    std::uint32_t name;
+    std::uint32_t stream;
+    std::uint32_t capture;
+    std::uint32_t graph;  // of launches
+    std::uint64_t event;  // of records and waits
+
+    static constexpr auto fields() {
+        using Self = GraphCallRow;
+        return std::tuple{Field{"correlation", &Self::correlation},
+                          Field{"kind", &Self::kind},
+                          Field{"name", &Self::name},
+                          Field{"stream", &Self::stream},
+                          Field{"capture", &Self::capture},
+                          Field{"graph", &Self::graph},
+                          Field{"event", &Self::event}};
     }
 };
 

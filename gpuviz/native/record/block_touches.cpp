@@ -65,8 +65,10 @@ void BlockTouches::record(const Touch& touch, ActivityLog& log) {
         return;
     }
     const auto& [address, size] = *std::prev(after);
-    if (touch.address - address < size) {
-        log.launch_blocks.append({touch.correlation, address, touch.address, touch.mode});
+    const std::uint64_t offset = touch.address - address;
+    if (offset < size) {
+        const std::uint64_t bytes = touch.bytes <= size - offset ? touch.bytes : 0;
+        log.launch_blocks.append({touch.correlation, address, touch.address, touch.mode, bytes});
     }
 }
 

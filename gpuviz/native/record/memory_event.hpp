@@ -78,6 +78,22 @@ class MemoryEventSink {
     virtual void push(const MemoryEvent& event) noexcept = 0;
 };
 
+// A sink between an allocator and the sink of a recording, which may change or be absent.
+class MemoryEventRelay : public MemoryEventSink {
+  public:
+    void set_next(MemoryEventSink* next) noexcept { next_ = next; }
+
+  protected:
+    void pass_on(const MemoryEvent& event) noexcept {
+        if (next_ != nullptr) {
+            next_->push(event);
+        }
+    }
+
+  private:
+    MemoryEventSink* next_ = nullptr;
+};
+
 // The origin of an event.
 struct CallSite {
     std::uint32_t stack = 0;

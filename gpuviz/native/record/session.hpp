@@ -19,6 +19,7 @@
 #include "record/ranges.hpp"
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
+#include "record/stream_calls.hpp"
 
 namespace gpuviz::record {
 
@@ -66,6 +67,18 @@ class Session {
     [[nodiscard]] std::uint32_t current_range() noexcept { return ranges_->current(); }
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
+
+    // Who follows the program's calls about the streams of a device; null: nobody. It must outlive
+    // the tracer's recording, and is set before it, or as soon as the device is used.
+    void set_stream_calls(int device, StreamCalls* calls) noexcept {
+        if (device >= 0 && device < max_devices) {
+            stream_calls_[std::size_t(device)].store(calls);
+        }
+    }
+    [[nodiscard]] StreamCalls* stream_calls(int device) const noexcept {
+        return device < 0 || device >= max_devices ? nullptr
+                                                   : stream_calls_[std::size_t(device)].load();
+    }
 
     // Sets a function called at the beginning of every drain, on the draining thread; null removes
     // it after waiting for a call in progress. It must not throw, and may only append rows.
@@ -123,6 +136,7 @@ class Session {
     std::unique_ptr<Ranges> ranges_;
     std::unique_ptr<BlockTouches> touches_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
+    std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time
     std::atomic<bool> running_{false};

@@ -18,9 +18,7 @@ std::uint32_t StreamTable::by_tracer_id(int device, std::uint64_t tracer_id) {
     if (known != by_tracer_id_.end()) {
         return known->second;
     }
-    Stream unknown{.id = 0, .device = device, .handle = 0, .tracer_id = tracer_id};
-    unknown.has_handle = false;
-    return add(std::move(unknown)).id;
+    return add({.id = 0, .device = device, .handle = Stream::no_handle, .tracer_id = tracer_id}).id;
 }
 
 std::uint32_t StreamTable::describe(const Stream& known) {
@@ -40,7 +38,7 @@ std::uint32_t StreamTable::describe(const Stream& known) {
     if (row == nullptr) {
         return add(known).id;
     }
-    if (!row->has_handle) {
+    if (row->handle == Stream::no_handle) {
         by_handle_[{known.device, known.handle}].push_back(row->id);
         ++version_;
     }
@@ -107,7 +105,7 @@ Stream& StreamTable::add(Stream stream) {
     changed_.push_back(true);
     streams_.push_back(std::move(stream));
     Stream& added = streams_.back();
-    if (added.has_handle) {
+    if (added.handle != Stream::no_handle) {
         by_handle_[{added.device, added.handle}].push_back(added.id);
         ++version_;
     }

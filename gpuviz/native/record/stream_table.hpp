@@ -16,17 +16,17 @@ enum class StreamKind : std::int8_t { unknown, default_stream, per_thread, block
 // Row of the table `streams`.
 struct Stream {
     static constexpr std::int64_t alive = -1;
+    static constexpr std::uint64_t no_handle = ~std::uint64_t{0};
 
     std::uint32_t id;  // 1, 2, ... in order of first use
     int device;
-    std::uint64_t handle;         // a raw CUstream; 0 if only the tracer's id is known
+    std::uint64_t handle;  // a raw CUstream; no_handle for one that the driver made for itself
     std::uint64_t tracer_id = 0;  // CUPTI's id of the stream, never reused; 0: unknown
     StreamKind kind = StreamKind::unknown;
     std::int32_t priority = 0;
     std::int64_t created = 0;  // since the session's start; 0: before
     std::int64_t destroyed = alive;
-    std::string name{};      // given by the user; empty: none
-    bool has_handle = true;  // false if only the tracer's id is known
+    std::string name{};  // given by the user; empty: none
 };
 
 // Streams by handle and time, and by the tracer's id. Thread-safe.

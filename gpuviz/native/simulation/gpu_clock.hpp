@@ -23,8 +23,8 @@ class GpuClock {
     virtual void wait_until(std::int64_t time_ns) noexcept = 0;
     // The longest wait without checking for interrupts of the user.
     [[nodiscard]] virtual std::int64_t patience_ns() const noexcept = 0;
-    // Adds the duration of a CUDA call by the host.
-    virtual void end_call() noexcept = 0;
+    // Adds the duration of something that the host did, such as a call.
+    virtual void pass(std::int64_t duration_ns) noexcept = 0;
 };
 
 // Waits in real time.
@@ -37,14 +37,12 @@ class RealClock final : public GpuClock {
         }
     }
     [[nodiscard]] std::int64_t patience_ns() const noexcept override { return 50'000'000; }
-    void end_call() noexcept override {}
+    void pass(std::int64_t) noexcept override {}
 };
 
 // Advances only in waits and calls, so that a program finishes immediately and deterministically.
 class VirtualClock final : public GpuClock {
   public:
-    static constexpr std::int64_t call_ns = 1000;
-
     [[nodiscard]] std::int64_t now() const noexcept override { return now_; }
     void wait_until(std::int64_t time_ns) noexcept override {
         std::int64_t seen = now_;
@@ -54,7 +52,7 @@ class VirtualClock final : public GpuClock {
     [[nodiscard]] std::int64_t patience_ns() const noexcept override {
         return std::numeric_limits<std::int64_t>::max() / 2;
     }
-    void end_call() noexcept override { now_ += call_ns; }
+    void pass(std::int64_t duration_ns) noexcept override { now_ += duration_ns; }
 
   private:
     std::atomic<std::int64_t> now_{record::now_ns()};

@@ -1,5 +1,7 @@
 #include "simulation/scheduled_device.hpp"
 
+#include <mutex>
+
 #include "record/thread_id.hpp"
 
 namespace gpuviz::simulation {
@@ -37,14 +39,32 @@ void ScheduledDevice::unmap(Address address, std::uint64_t size, std::uint64_t p
     SimulatedDevice::unmap(address, size, page);
 }
 
-EventHandle ScheduledDevice::record_event(device::StreamHandle stream) {
-    EventHandle event = 0;
-    if (idle_events_.empty()) {
-        event = gpu_.create_event(this_thread());
-    } else {
-        event = idle_events_.back();
-        idle_events_.pop_back();
+// The contents change immediately, unlike the stream's.
+bool ScheduledDevice::fill(Address address, std::uint64_t size, std::uint8_t value,
+                           device::StreamHandle stream) {
+    gpu_.fill(stream, address, size, this_thread());
+    return SimulatedDevice::fill(address, size, value, stream);
+}
+
+EventHandle ScheduledDevice::idle_event() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_events_.empty()) {
+            const EventHandle event = idle_events_.back();
+            idle_events_.pop_back();
+            return event;
+        }
     }
+    return gpu_.create_event(this_thread());
+}
+
+void ScheduledDevice::release(EventHandle event) {
+    const std::lock_guard lock(mutex_);
+    idle_events_.push_back(event);
+}
+
+EventHandle ScheduledDevice::record_event(device::StreamHandle stream) {
+    const EventHandle event = idle_event();
     if (!gpu_.has_stream(stream)) {
         // It was destroyed, possibly with pending work; waiting for everything is safe.
         gpu_.synchronize_device(this_thread());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/simulated_device.hpp"
+#include "record/fork_safe_mutex.hpp"
 #include "simulation/simulated_gpu.hpp"
 
 namespace gpuviz::simulation {
@@ -22,16 +23,24 @@ class ScheduledDevice final : public device::SimulatedDevice {
                            std::uint64_t page) override;
     void unmap(device::Address address, std::uint64_t size, std::uint64_t page) override;
 
+    [[nodiscard]] bool fill(device::Address address, std::uint64_t size, std::uint8_t value,
+                            device::StreamHandle stream) override;
     [[nodiscard]] device::EventHandle record_event(device::StreamHandle stream) override;
     [[nodiscard]] bool is_complete(device::EventHandle event) override {
         return gpu_.is_complete(event);
     }
     void synchronize(device::EventHandle event) override;
-    void release(device::EventHandle event) override { idle_events_.push_back(event); }
+    void release(device::EventHandle event) override;
     void synchronize_stream(device::StreamHandle stream) override;
+    [[nodiscard]] bool is_blocking(device::StreamHandle stream) override {
+        return gpu_.is_blocking(stream);
+    }
 
   private:
+    [[nodiscard]] device::EventHandle idle_event();
+
     SimulatedGpu& gpu_;
+    record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::device};  // guards the events
     std::vector<device::EventHandle> idle_events_;
 };
 

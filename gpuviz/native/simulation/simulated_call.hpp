@@ -13,6 +13,9 @@ namespace gpuviz::simulation {
 // end.
 class SimulatedGpu::Call {
   public:
+    // On a virtual clock, besides what the call waits for.
+    static constexpr std::int64_t host_ns = 1000;
+
     Call(SimulatedGpu& gpu, std::string_view name, const record::CallSite& site)
         : gpu_(gpu), lock_(gpu.mutex_), name_(name), site_(site) {
         began_ns = gpu_.clock_->now();
@@ -23,7 +26,7 @@ class SimulatedGpu::Call {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() {
-        gpu_.clock_->end_call();
+        gpu_.clock_->pass(host_ns);
         if (recording_ == gpu_.records_.recording()) {
             gpu_.records_.call(name_, {.time = began_ns,
                                        .end = gpu_.clock_->now(),

@@ -3,6 +3,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "simulation/followed_call.hpp"
 #include "simulation/simulated_call.hpp"
 
 namespace gpuviz::simulation {
@@ -30,6 +31,11 @@ void SimulatedGpu::detach(const Patience& patience) {
     if (session == nullptr) {
         return;
     }
+    lock.unlock();
+    if (record::StreamCalls* const follower = session->stream_calls(device_)) {
+        follower->finish();
+    }
+    lock.lock();
     std::exception_ptr ended;
     try {
         wait(lock, streams_.newest(), patience);
@@ -48,6 +54,13 @@ void SimulatedGpu::detach(const Patience& patience) {
 void SimulatedGpu::abandon_recording() {
     const std::lock_guard lock(mutex_);
     records_.attach(nullptr, streams_.all());
+}
+
+record::StreamCalls* SimulatedGpu::follower() {
+    // The session may end once the lock is released.
+    const std::lock_guard lock(mutex_);
+    Session* const session = records_.session();
+    return session == nullptr ? nullptr : session->stream_calls(device_);
 }
 
 Session* SimulatedGpu::session() {
@@ -114,6 +127,8 @@ StreamHandle SimulatedGpu::create_stream(bool non_blocking, int priority, const 
 }
 
 void SimulatedGpu::destroy_stream(StreamHandle handle, const CallSite& site) {
+    const FollowedCall followed(
+        *this, {.kind = record::StreamCall::Kind::stream_destroy, .stream = handle}, site);
     const Call call(*this, "cuStreamDestroy_v2", site);
     const GpuStream stream = streams_.at(handle);
     streams_.destroy(handle, schedule_);
@@ -122,6 +137,8 @@ void SimulatedGpu::destroy_stream(StreamHandle handle, const CallSite& site) {
 
 void SimulatedGpu::synchronize_stream(StreamHandle handle, const CallSite& site,
                                       const Patience& patience) {
+    const FollowedCall followed(
+        *this, {.kind = record::StreamCall::Kind::stream_synchronize, .stream = handle}, site);
     Call call(*this, "cuStreamSynchronize", site);
     const GpuStream stream = streams_.at(handle);
     call.wait_for(streams_.pending(stream), patience);
@@ -131,6 +148,11 @@ void SimulatedGpu::synchronize_stream(StreamHandle handle, const CallSite& site,
 bool SimulatedGpu::has_stream(StreamHandle handle) {
     const std::lock_guard lock(mutex_);
     return streams_.find(handle) != nullptr;
+}
+
+bool SimulatedGpu::is_blocking(StreamHandle handle) {
+    const std::lock_guard lock(mutex_);
+    return streams_.at(handle).kind == record::StreamKind::blocking;
 }
 
 bool SimulatedGpu::is_idle(StreamHandle handle) {
@@ -161,6 +183,8 @@ void SimulatedGpu::succeeded(SynchronizationKind kind, std::uint32_t stream, std
 }
 
 void SimulatedGpu::synchronize_device(const CallSite& site, const Patience& patience) {
+    const FollowedCall followed(*this, {.kind = record::StreamCall::Kind::device_synchronize},
+                                site);
     Call call(*this, "cuCtxSynchronize", site);
     call.wait_for(streams_.newest(), patience);
     call.synchronized(SynchronizationKind::context_synchronize);
@@ -178,6 +202,8 @@ EventHandle SimulatedGpu::create_event(const CallSite& site) {
 }
 
 void SimulatedGpu::destroy_event(EventHandle event, const CallSite& site) {
+    const FollowedCall followed(
+        *this, {.kind = record::StreamCall::Kind::event_destroy, .event = event}, site);
     const Call call(*this, "cuEventDestroy_v2", site);
     static_cast<void>(event_at(event));
     events_.erase(event);
@@ -195,6 +221,10 @@ SimulatedGpu::Event& SimulatedGpu::event_at(EventHandle event) {
 
 void SimulatedGpu::record_event(EventHandle handle, StreamHandle stream_handle,
                                 const CallSite& site) {
+    const FollowedCall followed(
+        *this,
+        {.kind = record::StreamCall::Kind::event_record, .stream = stream_handle, .event = handle},
+        site);
     Call call(*this, "cuEventRecord", site);
     Event& event = event_at(handle);
     GpuStream& stream = streams_.at(stream_handle);
@@ -213,6 +243,11 @@ void SimulatedGpu::record_event(EventHandle handle, StreamHandle stream_handle,
 
 void SimulatedGpu::wait_event(StreamHandle stream_handle, EventHandle handle,
                               const CallSite& site) {
+    const FollowedCall followed(*this,
+                                {.kind = record::StreamCall::Kind::stream_wait_event,
+                                 .stream = stream_handle,
+                                 .event = handle},
+                                site);
     Call call(*this, "cuStreamWaitEvent", site);
     const Event& event = event_at(handle);
     GpuStream& stream = streams_.at(stream_handle);
@@ -223,6 +258,8 @@ void SimulatedGpu::wait_event(StreamHandle stream_handle, EventHandle handle,
 
 void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site,
                                      const Patience& patience) {
+    const FollowedCall followed(
+        *this, {.kind = record::StreamCall::Kind::event_synchronize, .event = handle}, site);
     Call call(*this, "cuEventSynchronize", site);
     const Event event = event_at(handle);
     call.wait_for(std::span(&event.work, 1), patience);

@@ -69,6 +69,8 @@ class SimulatedGpu {
     void abandon_recording();
     // Null if there is no recording.
     [[nodiscard]] record::Session* session();
+    // Who follows calls about streams, if anyone does.
+    [[nodiscard]] record::StreamCalls* follower();
     // Writes the work that has ended.
     void poll() noexcept;
     [[nodiscard]] GpuClock& clock() noexcept { return *clock_; }
@@ -80,6 +82,7 @@ class SimulatedGpu {
     void synchronize_stream(device::StreamHandle stream, const record::CallSite& site,
                             const Patience& patience = nullptr);
     [[nodiscard]] bool has_stream(device::StreamHandle stream);
+    [[nodiscard]] bool is_blocking(device::StreamHandle stream);
     [[nodiscard]] bool is_idle(device::StreamHandle stream);
     void synchronize_device(const record::CallSite& site, const Patience& patience = nullptr);
 
@@ -100,9 +103,12 @@ class SimulatedGpu {
               const Patience& patience = nullptr);
     void fill(device::StreamHandle stream, std::uint64_t address, std::uint64_t bytes,
               const record::CallSite& site);
-    // The kernels of a graph run one after the other.
-    [[nodiscard]] std::uint32_t create_graph(std::vector<GpuKernel> kernels,
-                                             const record::CallSite& site);
+    // The kernels of a graph run one after the other. A capture has a number, and so has the graph
+    // that it ends as.
+    [[nodiscard]] std::uint32_t begin_capture(device::StreamHandle stream,
+                                              const record::CallSite& site);
+    void capture(std::uint32_t capture, const GpuKernel& kernel, const record::CallSite& site);
+    [[nodiscard]] std::uint32_t end_capture(std::uint32_t capture, const record::CallSite& site);
     void destroy_graph(std::uint32_t graph, const record::CallSite& site);
     void launch_graph(device::StreamHandle stream, std::uint32_t graph,
                       const record::CallSite& site);
@@ -118,6 +124,7 @@ class SimulatedGpu {
 
   private:
     class Call;
+    class FollowedCall;
     using Id = GpuSchedule::Id;
 
     struct Event {
@@ -125,7 +132,10 @@ class SimulatedGpu {
         std::uint64_t sync_id = 0;  // of the record; 0: never recorded
     };
     struct Graph {
-        std::vector<GpuKernel> kernels;
+        device::StreamHandle stream = 0;  // that captured it
+        std::uint32_t capture = 0;
+        std::uint64_t recording = 0;  // in which all kernels were captured; 0: none
+        std::vector<GpuKernel> kernels{};
         Id last = 0;
     };
 
@@ -139,7 +149,7 @@ class SimulatedGpu {
     void succeeded(record::SynchronizationKind kind, std::uint32_t stream, std::uint32_t event,
                    std::uint64_t sync_id);
     [[nodiscard]] Event& event_at(device::EventHandle event);
-    [[nodiscard]] Graph& graph_at(std::uint32_t graph);
+    [[nodiscard]] static Graph& at(std::map<std::uint32_t, Graph>& graphs, std::uint32_t number);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
     Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after);
     [[nodiscard]] record::ActivityRow row_of(const Call& call, const GpuStream& stream) const;
@@ -159,7 +169,9 @@ class SimulatedGpu {
     GpuStreams streams_;
     std::map<device::EventHandle, Event> events_;
     std::vector<device::EventHandle> unused_events_;
+    std::map<std::uint32_t, Graph> captures_;  // open ones
     std::map<std::uint32_t, Graph> graphs_;
+    std::uint32_t captures_begun_ = 0;
     std::uint32_t graphs_created_ = 0;
     std::uint64_t sync_ids_ = 0;
     std::uint32_t correlations_ = 0;

@@ -13,7 +13,8 @@ namespace {
 
 // Whether a tracer omits the call unless all calls are recorded.
 bool is_minor(std::string_view call) {
-    return call == "cuEventCreate" || call == "cuEventDestroy_v2" || call == "cuGraphExecDestroy";
+    return call == "cuEventCreate" || call == "cuEventDestroy_v2" || call == "cuGraphExecDestroy" ||
+           call == "cuStreamBeginCapture_v2";
 }
 
 }  // namespace
@@ -127,6 +128,12 @@ void SimulatedRecords::memory_operation(record::MemoryOperationRow row) noexcept
         ActivityLog& log = session_->log();
         row.time = log.since_start(row.time);
         log.memory_operations.append(row);
+    }
+}
+
+void SimulatedRecords::graph_call(const record::GraphCallRow& row) noexcept {
+    if (session_ != nullptr) {
+        session_->log().graph_calls.append(row);
     }
 }
 

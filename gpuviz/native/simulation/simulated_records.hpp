@@ -53,6 +53,7 @@ class SimulatedRecords {
     // Add rows whose times are on the clock of clock.hpp.
     void call(std::string_view name, record::ApiCallRow row) noexcept;
     void synchronization(record::SynchronizationRow row) noexcept;
+    void graph_call(const record::GraphCallRow& row) noexcept;
     void memory_operation(record::MemoryOperationRow row) noexcept;
     void touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
                std::int64_t time_ns);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "record/thread_id.hpp"
+#include "simulation/followed_call.hpp"
 #include "simulation/simulated_call.hpp"
 #include "simulation/simulated_gpu.hpp"
 
@@ -16,12 +17,17 @@ using record::ActivityKind;
 using record::ActivityRow;
 using record::CallSite;
 using record::CopyKind;
+using record::GraphCallKind;
 using record::MemoryKind;
 using record::MemoryOperation;
 
 namespace {
 
 constexpr std::uint64_t node_bits = 32;
+
+record::StreamCall work_on(StreamHandle stream) {
+    return {.kind = record::StreamCall::Kind::work, .stream = stream};
+}
 
 void check(const GpuKernel& kernel) {
     if (kernel.duration_ns < 1) {
@@ -122,39 +128,73 @@ SimulatedGpu::Id SimulatedGpu::add_kernel(Call& call, GpuStream& stream, const G
 
 void SimulatedGpu::launch(StreamHandle handle, const GpuKernel& kernel, const CallSite& site) {
     check(kernel);
+    const FollowedCall followed(*this, work_on(handle), site, kernel.accesses);
     Call call(*this, "cuLaunchKernel", site);
     GpuStream& stream = streams_.at(handle);
     records_.expect(add_kernel(call, stream, kernel, 0), row_of(call, stream, kernel));
 }
 
-std::uint32_t SimulatedGpu::create_graph(std::vector<GpuKernel> kernels, const CallSite& site) {
-    for (const GpuKernel& kernel : kernels) {
-        check(kernel);
-    }
+std::uint32_t SimulatedGpu::begin_capture(StreamHandle stream, const CallSite& site) {
+    const FollowedCall followed(*this, work_on(stream), site);
+    const Call call(*this, "cuStreamBeginCapture_v2", site);
+    static_cast<void>(streams_.at(stream));
+    const std::uint32_t number = ++captures_begun_;
+    captures_[number] = {stream, number, records_.recording()};
+    return number;
+}
+
+void SimulatedGpu::capture(std::uint32_t number, const GpuKernel& kernel, const CallSite& site) {
+    check(kernel);
+    const Call call(*this, "cuLaunchKernel", site);
+    Graph& graph = at(captures_, number);
+    graph.kernels.push_back(kernel);
+    graph.recording = graph.recording == records_.recording() ? graph.recording : 0;
+    records_.touch(kernel.accesses, call.correlation, call.began_ns);
+    records_.graph_call({.correlation = call.correlation,
+                         .kind = GraphCallKind::kernel,
+                         .name = records_.name_id(kernel.name),
+                         .stream = streams_.at(graph.stream).row,
+                         .capture = number,
+                         .graph = 0,
+                         .event = 0});
+}
+
+std::uint32_t SimulatedGpu::end_capture(std::uint32_t number, const CallSite& site) {
     const Call call(*this, "cuGraphInstantiateWithFlags", site);
-    graphs_[++graphs_created_].kernels = std::move(kernels);
+    graphs_[++graphs_created_] = std::move(at(captures_, number));
+    captures_.erase(number);
     return graphs_created_;
 }
 
 void SimulatedGpu::destroy_graph(std::uint32_t graph, const CallSite& site) {
     const Call call(*this, "cuGraphExecDestroy", site);
-    static_cast<void>(graph_at(graph));
+    static_cast<void>(at(graphs_, graph));
     graphs_.erase(graph);
 }
 
-SimulatedGpu::Graph& SimulatedGpu::graph_at(std::uint32_t graph) {
-    const auto found = graphs_.find(graph);
-    if (found == graphs_.end()) {
-        throw std::invalid_argument("The simulated GPU has no graph " + std::to_string(graph) +
+SimulatedGpu::Graph& SimulatedGpu::at(std::map<std::uint32_t, Graph>& graphs,
+                                      std::uint32_t number) {
+    const auto found = graphs.find(number);
+    if (found == graphs.end()) {
+        throw std::invalid_argument("The simulated GPU has no graph " + std::to_string(number) +
                                     "; it was destroyed, or belongs to another GPU.");
     }
     return found->second;
 }
 
 void SimulatedGpu::launch_graph(StreamHandle handle, std::uint32_t id, const CallSite& site) {
+    const FollowedCall followed(*this, work_on(handle), site);
     Call call(*this, "cuGraphLaunch", site);
-    Graph& graph = graph_at(id);
+    Graph& graph = at(graphs_, id);
     GpuStream& stream = streams_.at(handle);
+    const bool is_known = graph.recording == records_.recording();
+    records_.graph_call({.correlation = call.correlation,
+                         .kind = GraphCallKind::launch,
+                         .name = 0,
+                         .stream = stream.row,
+                         .capture = is_known ? graph.capture : 0,
+                         .graph = is_known ? id : 0,
+                         .event = 0});
     std::uint64_t node = std::uint64_t{id} << node_bits;
     Id first = 0;
     for (const GpuKernel& kernel : graph.kernels) {
@@ -177,6 +217,8 @@ void SimulatedGpu::launch_graph(StreamHandle handle, std::uint32_t id, const Cal
 
 void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite& site,
                         const Patience& patience) {
+    const std::vector<GpuAccess> accesses = accesses_of(copy);
+    const FollowedCall followed(*this, work_on(copy.async ? handle : 0), site, accesses);
     Call call(*this, call_of(copy), site);
     GpuStream& stream = streams_.at(copy.async ? handle : 0);
     const Id work = add(call, stream, work_of(copy));
@@ -188,7 +230,7 @@ void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite
     row.source = copy.kind == CopyKind::host_to_device ? host : MemoryKind::device;
     row.destination = copy.kind == CopyKind::device_to_host ? host : MemoryKind::device;
     records_.expect(work, row);
-    records_.touch(accesses_of(copy), call.correlation, call.began_ns);
+    records_.touch(accesses, call.correlation, call.began_ns);
     if (blocks_host(copy)) {
         call.wait_for(std::span(&work, 1), patience);
     }
@@ -196,6 +238,8 @@ void SimulatedGpu::copy(StreamHandle handle, const GpuCopy& copy, const CallSite
 
 void SimulatedGpu::fill(StreamHandle handle, std::uint64_t address, std::uint64_t bytes,
                         const CallSite& site) {
+    const GpuAccess access{address, AccessMode::write};
+    const FollowedCall followed(*this, work_on(handle), site, std::span(&access, 1));
     Call call(*this, "cuMemsetD8Async", site);
     GpuStream& stream = streams_.at(handle);
     const Id work =
@@ -206,7 +250,6 @@ void SimulatedGpu::fill(StreamHandle handle, std::uint64_t address, std::uint64_
     row.bytes = std::int64_t(bytes);
     row.destination = MemoryKind::device;
     records_.expect(work, row);
-    const GpuAccess access{address, AccessMode::write};
     records_.touch(std::span(&access, 1), call.correlation, call.began_ns);
 }
 

@@ -42,10 +42,12 @@ def test_help_names_every_command(gpuviz_command):
     assert listed == [
         "convert",
         "demo",
+        "diff",
         "doctor",
         "findings",
         "hazards",
         "info",
+        "leaks",
         "peak",
         "report",
         "run",

@@ -14,6 +14,7 @@ from gpuviz.errors import GpuvizError
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.test_dead_at_the_peak import keeps
+from tests.unit.recording.leaking_programs import a_list
 from tests.unit.report.recordings import make_recording
 
 RECORDINGS = Path(commands.__file__).parent / "recordings"
@@ -266,7 +267,19 @@ def test_sizes_are_read_with_their_units(text, expected):
 
 @pytest.mark.parametrize(
     "verb",
-    ["convert", "demo", "doctor", "hazards", "info", "report", "run", "stats", "view", "what-if"],
+    [
+        "convert",
+        "demo",
+        "diff",
+        "doctor",
+        "hazards",
+        "info",
+        "report",
+        "run",
+        "stats",
+        "view",
+        "what-if",
+    ],
 )
 def test_help_of_every_verb_has_an_example(folder, verb):
     done = run([GPUVIZ, verb, "-h"], folder)
@@ -292,6 +305,16 @@ def test_findings_are_facts_for_programs(tmp_path):
         ("R45", 32 << 20)
     ]
     assert facts["unknown"] == []
+
+
+def test_leaks_name_the_line_and_its_growth(tmp_path):
+    kept = []
+    recorded(lambda gpu: a_list(gpu, kept)).save(tmp_path / "run.gpuviz")
+    done = run([GPUVIZ, "leaks", "run.gpuviz"], tmp_path)
+    (row,) = json.loads(run([GPUVIZ, "leaks", "--json", "run.gpuviz"], tmp_path).stdout)
+
+    assert done.stdout.startswith(" +1.00 MiB  work (")
+    assert (row["growth_bytes"], row["use"]) == (1 << 20, "unused")
 
 
 def small_before_large(gpu):

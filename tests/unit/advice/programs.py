@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 def recorded(program: Callable[[gpuviz.SimulatedGPU], None]) -> Recording:
     """Return the recording of a program that frees all its arrays."""
-    gpu = gpuviz.SimulatedGPU()
+    gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
         program(gpu)
         gpu.synchronize()

@@ -107,6 +107,15 @@ def test_cupti_is_taken_and_given_back_to_see_whether_it_is_free(monkeypatch, er
     assert calls == [LIBRARY, "start", *([] if error else ["stop"])]
 
 
+def test_cupti_is_left_alone_under_compute_sanitizer(monkeypatch):
+    monkeypatch.setenv("NVTX_INJECTION64_PATH", "/opt/sanitizer/libsanitizer-collection.so")
+    monkeypatch.delattr(profiling._core, "CuptiTracer")
+    [_, finding] = profiling.findings(RUNTIME, has_driver=True, tools=[])
+
+    assert finding.level == "warning"
+    assert "compute-sanitizer is running" in finding.found
+
+
 def test_processes_that_have_loaded_cupti_are_named(tmp_path):
     for process, maps in ((11, "7f00 /usr/lib/libcupti.so.13\n"), (12, "7f00 /usr/lib/libc.so\n")):
         (tmp_path / str(process)).mkdir()

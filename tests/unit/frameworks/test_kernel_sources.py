@@ -2,7 +2,12 @@
 
 import pytest
 
-from gpuviz.frameworks.kernel_sources import agreed, modes_by_kernel, modes_of_operation
+from gpuviz.frameworks.kernel_sources import (
+    agreed,
+    elements_by_kernel,
+    modes_by_kernel,
+    modes_of_operation,
+)
 
 LETTERS = {"read": "r", "write": "w", "read_write": "+", "unknown": "?"}
 
@@ -115,3 +120,89 @@ def test_outputs_of_an_operation():
 )
 def test_a_source_that_is_cut_off_is_no_error(source):
     assert set("".join(map(str, modes_by_kernel(source).values()))) <= set("()',unkow ")
+
+
+def element_wise(operation, before="", parameters="CArray<double, 2, 0, 1> _raw_y"):
+    """Return a kernel like those that CuPy generates, of an input x and an output y."""
+    return f"""
+    {before}
+    extern "C" __global__ void k(
+        const CArray<float, 1, 1, 1> _raw_x, {parameters}, CIndexer<1, 1> _ind) {{
+      ;
+      #pragma unroll 1
+      CUPY_FOR(i, _ind.size()) {{
+        _ind.set(i);
+        const float &x = _raw_x[_ind.get()];
+        double &y = _raw_y[_ind.get()];
+        {operation};
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("y = x", (4, 8, 0)),
+        ("y = 3", (0, 8, 0)),  # x is not used
+        ("y += sqrt(x) * 2", (4, 8, 0)),
+        ("if (x > 0) y = x", (0, 0, 0)),
+        ("y = x > 0 ? 1 : y", (0, 0, 0)),
+        ("y = x; return", (0, 0, 0)),
+        ("y = x && _raw_x[i]", (0, 0, 0)),
+        ("y = x + _raw_x[i + 1]", (0, 8, 0)),
+    ],
+)
+def test_all_elements_are_accessed_if_nothing_chooses(operation, expected):
+    assert elements_by_kernel(element_wise(operation)) == {"k": expected}
+
+
+def test_a_macro_may_choose():
+    maybe = "#define SET(a) if (a > 0) y = a\n"
+    assert elements_by_kernel(element_wise("SET(x)", maybe)) == {"k": (0, 0, 0)}
+    assert elements_by_kernel(element_wise("y = x", maybe)) == {"k": (4, 8, 0)}
+
+
+def test_elements_of_raw_arrays_structures_and_unknown_types():
+    for parameters in (
+        "CArray<double, 1, 1, 1> y",
+        "double* _raw_y",
+        "CArray<mine, 1, 1, 1> _raw_y",
+        "double _raw_y",
+    ):
+        assert elements_by_kernel(element_wise("y = x", parameters=parameters))["k"][1] == 0
+    whole = element_wise("y = x", parameters="const CArray<complex<double>, 1, 1, 1> _raw_y")
+    assert elements_by_kernel(whole)["k"] == (4, 16, 0)
+    assert elements_by_kernel(whole + whole) == {"k": (0, 0, 0)}
+
+
+REDUCTION = """
+#define REDUCE(a, b) (a + b)
+#define POST_MAP(a) ({result})
+extern "C" __global__ void k(
+    const CArray<float, 2, 1, 1> _raw_in0, CArray<float, 0, 1, 1> _raw_out0,
+    CIndexer<2, 1> _in_ind, CIndexer<0, 1> _out_ind) {{
+  for (int _j = _i; _j < _in_ind.size(); ++_j) {{
+    _in_ind.set(_j);
+    const float in0 = _raw_in0[_in_ind.get()];
+    _s = REDUCE(_s, in0);
+  }}
+  if (_i < _out_ind.size()) {{
+    _out_ind.set(_i);
+    float &out0 = _raw_out0[_out_ind.get()];
+    POST_MAP(_s);
+  }}
+}}
+"""
+
+
+def test_a_reduction_reads_all_and_writes_each_result():
+    assert elements_by_kernel(REDUCTION.format(result="out0 = a")) == {"k": (4, 4, 0, 0)}
+    assert elements_by_kernel(REDUCTION.format(result="a > 0 ? out0 = a : 0")) == {"k": (0,) * 4}
+
+
+@pytest.mark.parametrize(
+    "source", ["", "__global__ void k(", "__global__ void k(float* p) {", "p[i] = 1;"]
+)
+def test_other_sources_have_no_elements(source):
+    assert not any(map(any, elements_by_kernel(source).values()))

@@ -278,16 +278,184 @@ def test_pairs_of_the_same_lines_are_counted(program):
     assert [(each.kind, each.count, each.showed) for each in raw] == [("RAW", 5, True)]
 
 
-def test_launches_of_graphs_are_not_judged_and_order_what_came_before(program):
-    def graph(program):
-        b = program.empty(program.t)
-        program.t.begin_capture()
-        program.launch(program.t, "node", writes=[b])
-        program.t.end_capture().launch(program.t)
+def with_bytes(recording, *sizes):
+    """Return a recording whose launches are known to access these bytes of the block."""
+    table = recording.tables["launch_blocks"]
+    begin = table.schema.get_field_index("address")
+    address = [
+        block + first for block, (first, _) in zip(table["block"].to_pylist(), sizes, strict=True)
+    ]
+    table = table.set_column(begin, "address", pa.array(address, pa.uint64()))
+    column = table.schema.get_field_index("bytes")
+    size = pa.array([last - first if last else 0 for first, last in sizes], pa.uint64())
+    tables = {**recording.tables, "launch_blocks": table.set_column(column, "bytes", size)}
+    return type(recording)(tables, recording.manifest)
 
-    write_then_read(program, graph)
+
+@pytest.mark.parametrize(
+    ("write", "read", "tiers"),
+    [
+        ((0, SIZE), (0, SIZE), ["certain"]),
+        ((0, SIZE), (0, 0), ["probable"]),
+        ((0, 512), (512, SIZE), []),
+        ((0, 513), (512, SIZE), ["certain"]),
+        ((512, 0), (0, 512), []),
+        ((512, 0), (0, 513), ["probable"]),
+    ],
+)
+def test_known_bytes_make_a_hazard_certain_or_none(program, write, read, tiers):
+    write_then_read(program, lambda _: None)
+
+    found = with_bytes(program.recording(), write, read).hazards()
+
+    assert [each.tier for each in found] == tiers
+
+
+def captured(program, stream, *kernels):
+    stream.begin_capture()
+    for name, reads, writes in kernels:
+        program.launch(stream, name, reads=reads, writes=writes)
+    return stream.end_capture()
+
+
+def test_a_captured_kernel_accesses_its_arrays_at_each_launch_of_the_graph(program):
+    a = program.empty(program.s)
+    graph = captured(program, program.s, ("node", [], [a]))
+    program.launch(program.t, "read", reads=[a])  # nothing has run before it
+    program.gpu.synchronize()
+    for _ in range(3):
+        graph.launch(program.s)
+        program.launch(program.t, "read", reads=[a])
+        program.gpu.synchronize()
+
+    (found,) = program.recording().hazards()
+    assert (found.kind, found.first.name, found.second.name) == ("RAW", "graph launch", "read")
+    assert (found.count, found.showed) == (3, True)
+    assert "graph.launch(program.s)" in found.first.source
+
+
+def test_a_stream_that_waits_for_a_graph_may_use_its_arrays(program):
+    a = program.empty(program.s)
+    graph = captured(program, program.s, ("node", [], [a]))
+    for _ in range(3):
+        graph.launch(program.s)
+        program.t.wait_event(program.s.record())
+        program.launch(program.t, "read", reads=[a])
+        program.s.wait_event(program.t.record())
 
     assert program.found() == []
+
+
+def test_two_graphs_of_the_same_temporary_are_unordered_on_two_streams(program):
+    out = [program.empty(program.s) for _ in range(2)]
+    graphs = []
+    for each in out:
+        temporary = program.empty(program.s)
+        graphs.append(
+            captured(program, program.s, ("make", [], [temporary]), ("use", [temporary], [each]))
+        )
+        del temporary
+    graphs[0].launch(program.s)
+    graphs[1].launch(program.t)
+
+    found = {each.kind: each for each in program.recording().hazards()}
+    assert found.keys() == {"WAW", "use_after_free"}
+    assert "graphs[0].launch" in found["WAW"].first.source
+    assert "graphs[1].launch" in found["WAW"].second.source
+    assert found["use_after_free"].tier == "latent"
+
+
+def test_a_temporary_that_another_array_owns_by_then_is_reused(program):
+    out = program.empty(program.s)
+    temporary = program.empty(program.s)
+    graph = captured(program, program.s, ("make", [], [temporary]), ("use", [temporary], [out]))
+    del temporary
+    other = program.empty(program.s)
+    graph.launch(program.s)
+
+    (found,) = program.recording().hazards()
+    assert (found.kind, found.first.name, found.second.name) == (
+        "reuse", "allocation", "graph launch",
+    )  # fmt: skip
+    assert found.showed
+    assert "as long as the graph is launched" in found.fix
+    assert "memory of a graph belongs to another array" in hazards_text(
+        program.recorder.recording, [found]
+    )
+    assert other.ptr
+
+
+@pytest.mark.parametrize("input_is_read", [True, False])
+def test_what_a_later_owner_left_matters_to_a_graph_that_reads_it(program, input_is_read):
+    out = program.empty(program.s)
+    first = program.empty(program.s)
+    kernel = ("use", [first], [out]) if input_is_read else ("fill", [out], [first])
+    graph = captured(program, program.s, kernel)
+    del first, kernel
+    later = program.empty(program.s)
+    program.launch(program.s, "overwrite", writes=[later])
+    del later
+    graph.launch(program.s)
+
+    (found,) = program.recording().hazards()
+    wanted = ("reuse", "allocation") if input_is_read else ("use_after_free", "free")
+    assert (found.kind, found.first.name) == wanted
+    assert found.tier == ("probable" if input_is_read else "latent")
+
+
+def test_a_graph_whose_arrays_are_kept_is_none(program):
+    out, temporary = program.empty(program.s), program.empty(program.s)
+    graph = captured(program, program.s, ("make", [], [temporary]), ("use", [temporary], [out]))
+    other = program.empty(program.s)
+    program.launch(program.s, "overwrite", writes=[other])
+    for _ in range(2):
+        graph.launch(program.s)
+
+    assert program.found() == []
+
+
+def test_a_temporary_that_became_a_result_of_its_own_graph_is_none(program):
+    program.s.begin_capture()
+    temporary = program.empty(program.s)
+    program.launch(program.s, "make", writes=[temporary])
+    between = program.empty(program.s)
+    program.launch(program.s, "use", reads=[temporary], writes=[between])
+    del temporary
+    result = program.empty(program.s)  # the same memory
+    program.launch(program.s, "finish", reads=[between], writes=[result])
+    graph = program.s.end_capture()
+    for _ in range(2):
+        graph.launch(program.s)
+
+    assert program.found() == []
+
+
+def test_a_graph_with_a_kernel_of_a_communication_library_orders_what_came_before(program):
+    a = program.empty(program.s)
+    graph = captured(program, program.t, ("ncclDevKernel_AllReduce", [], [a]))
+    write_then_read(program, lambda program: graph.launch(program.t))
+
+    assert program.found() == []
+
+
+def test_a_graph_captured_before_the_recording_orders_what_came_before():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    s, t = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    t.begin_capture()
+    with t:
+        gpu.launch("node", duration=LONG_S)
+    graph = t.end_capture()
+    with gpuviz.record(device=gpu) as recorder:
+        with s:
+            a = gpu.empty(SIZE)
+            gpu.launch("write", writes=[a], duration=LONG_S)
+        graph.launch(t)
+        with t:
+            gpu.launch("read", reads=[a], duration=LONG_S)
+        gpu.synchronize()
+
+    assert recorder.recording.tables["graph_calls"]["capture"].to_pylist() == [0]
+    assert recorder.recording.hazards() == ()
 
 
 def test_a_wait_for_an_event_from_before_the_recording_orders_everything():
@@ -391,7 +559,7 @@ def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
 
     operations = columns(code="u1", stream="u4", object="u4", accesses="u4")
     accesses = columns(block="u4", mode="u1", start="u8", stop="u8", is_exact="u1")
-    blocks = columns(address="u8", bytes="u8", is_pinned="u1")
+    blocks = columns(address="u8", bytes="u8", is_pinned="u1", is_private="u1")
 
     with pytest.raises(ValueError, match=text):
         _core.hazards_of(operations, accesses, blocks)
@@ -416,6 +584,7 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
         "address": np.array([4096, 4160], np.uint64),
         "bytes": np.array([128, 64], np.uint64),
         "is_pinned": np.zeros(2, np.uint8),
+        "is_private": np.zeros(2, np.uint8),
     }
 
     assert len(_core.hazards_of(operations, accesses, blocks)["kind"]) == 0
@@ -429,12 +598,32 @@ def touch(draw):
         "block": block,
         "address": block + draw(st.sampled_from([0, 0, 256, 600])),
         "mode": draw(st.sampled_from(DICTIONARIES["launch_blocks", "mode"])),
+        "bytes": draw(st.sampled_from([0, 0, 64, 4096])),
     }
 
 
-@given(any_recording(), st.lists(touch(), max_size=8))
-def test_any_recording_can_be_judged(recording, touched):
-    tables = {**recording.tables, "launch_blocks": rows_of("launch_blocks", touched)}
+@st.composite
+def graph_call(draw):
+    return {
+        "correlation": draw(st.integers(0, 6)),
+        "kind": draw(st.sampled_from(DICTIONARIES["graph_calls", "kind"])),
+        "name": 0,
+        "stream": draw(st.integers(0, 3)),
+        "capture": draw(st.integers(1, 2)),
+        "graph": draw(st.integers(0, 2)),
+        "event": draw(st.integers(0, 1)),
+    }
+
+
+@given(
+    any_recording(), st.lists(touch(), max_size=8), st.lists(graph_call(), min_size=2, max_size=8)
+)
+def test_any_recording_can_be_judged(recording, touched, graph_calls):
+    tables = {
+        **recording.tables,
+        "launch_blocks": rows_of("launch_blocks", touched),
+        "graph_calls": rows_of("graph_calls", graph_calls),
+    }
     judged = type(recording)(tables, recording.manifest)
 
     found = judged.hazards()

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpuviz.recorder import feed, pump
+from gpuviz.recorder import feed, feed_streams, pump
 from tests.unit.notebook.followed_program import assert_has_all, drain, listeners, run_program
 
 
@@ -126,7 +126,7 @@ def test_only_what_is_missing_is_sent_again(new_recorder, new_browser):
 
 
 def test_a_large_recording_comes_in_parts(source, new_recorder, new_browser, monkeypatch):
-    monkeypatch.setattr(feed, "PART_BYTES", 2000)
+    monkeypatch.setattr(feed_streams, "PART_BYTES", 2000)
     recorder = new_recorder()
     with recorder:
         run_program(source, 300)

@@ -117,6 +117,7 @@ def test_saving_computes_only_what_is_cheap_and_keeps_what_is_known(
         recording
     ).keys() == {
         "findings",
+        "hazards",
         "what_if",
     }
     assert uncomputed == ["findings", "what_if", "findings"]

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+import gpuviz
+from gpuviz.advice import conclusions
 from gpuviz.report import hazards
 from gpuviz.report.page import build_page
 from tests.unit.hazards.test_hazards import Program
@@ -37,6 +39,9 @@ def test_a_hazard_that_showed_is_the_first_line_and_has_its_section():
     assert hazard.showed
     assert "read without waiting for the write" in first_lines(page)[0]
     assert f'data-show="{begin}-{end}"' in section
+    rows = f"{hazard.first.activity}-{hazard.second.activity}"
+    assert f'data-hazard="{rows}"' in section
+    assert 'data-tab="hazards" data-number="1"' in section
     assert "fill writes it on " in section
     assert "use reads it on " in section
     assert "wait_event(first_stream.record())" in section
@@ -47,6 +52,74 @@ def test_ordered_operations_have_no_section():
 
 
 def test_a_very_long_recording_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hazards, "_MOST_JUDGED", 1)
+    monkeypatch.setattr(conclusions, "_MOST_JUDGED", 1)
 
     assert hazards.hazard_notices(raced(waits=False), 0) == []
+
+
+def test_a_latent_hazard_has_no_arrow_since_it_has_one_operation():
+    program = Program()
+    array = program.empty(program.s)
+    program.launch(program.t, "use", reads=[array])
+    del array
+    page = build_page(program.recording())
+
+    assert 'data-panel="hazards"' in page
+    assert "data-hazard=" not in page.partition("<script")[0]
+
+
+def test_at_most_so_many_arrows_are_drawn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hazards, "_MOST_ARROWS", 0)
+    (notice,) = hazards.hazard_notices(raced(waits=False), 0)
+
+    assert notice.unordered is None
+
+
+def asked(work, **options: bool) -> str:
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    recorder = gpuviz.record(device=gpu, **options)
+    recorder.announces = False
+    with recorder:
+        work(gpu)
+        gpu.synchronize()
+    return build_page(recorder.recording)
+
+
+def section(page: str, slug: str) -> str:
+    """Return the text of a section; empty if there is none."""
+    found = page.partition(f'data-panel="{slug}"')[2].partition("</section>")[0]
+    return " ".join(re.sub(r"<[^>]*>", " ", found.partition(">")[2]).split())
+
+
+def launches(gpu) -> None:
+    with gpu.Stream(non_blocking=True):
+        array = gpu.empty(512)
+        gpu.launch("fill", writes=[array], duration=1e-4)
+    for _ in range(2):
+        gpu.launch("<last>", duration=1e-4)
+
+
+def test_a_report_says_that_none_were_found_if_they_were_asked_for():
+    assert section(asked(launches, hazards=True), "hazards") == (
+        "Hazards No unordered operations on the same memory were found."
+    )
+    assert section(asked(lambda _: None, hazards=True), "hazards") == (
+        "Hazards The recording does not have the blocks that launches touch."
+    )
+    assert section(asked(launches), "hazards") == ""
+
+
+def test_a_report_lists_work_on_a_forbidden_default_stream():
+    page = asked(launches, forbid_default_stream=True)
+
+    assert section(page, "default-stream").startswith(
+        "Default stream Line Work Calls Time on the GPU "
+        "gpu.launch(&quot;&lt;last&gt;&quot;, duration=1e-4) launches (report/test_hazards.py:"
+    )
+    assert " kernel 2 200 \N{MICRO SIGN}s Launches, copies and memsets" in section(
+        page, "default-stream"
+    )
+    assert section(asked(launches), "default-stream") == ""
+    assert "Nothing ran on the legacy default stream." in section(
+        asked(lambda _: None, forbid_default_stream=True), "default-stream"
+    )

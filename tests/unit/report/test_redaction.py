@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import gpuviz
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording, load
 from gpuviz.recording.tables import schemas
@@ -46,6 +47,26 @@ def marked(recording: Recording) -> Recording:
         tables[name] = pa.Table.from_pylist(rows, schema=schemas()[name])
     manifest = replace(recording.manifest, program=(MARK, MARK), platform=MARK, notes=(MARK,))
     return Recording(tables, manifest)
+
+
+def test_captured_kernels_have_the_pseudonyms_of_their_launches():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder, gpu.Stream() as stream:
+        gpu.launch(f"{MARK} first", duration=1e-6)
+        stream.begin_capture()
+        gpu.launch(MARK, duration=1e-6)
+        graph = stream.end_capture()
+        graph.launch()
+        stream.synchronize()
+
+    redacted = redact(recorder.recording)
+
+    texts = redacted.tables["strings"].to_pylist()
+    names = {row["id"]: row["text"] for row in texts} | {0: ""}
+    launched = [names[row] for row in redacted.tables["activities"]["name"].to_pylist()]
+    captured = [names[row] for row in redacted.tables["graph_calls"]["name"].to_pylist()]
+    assert launched == ["kernel 1", "kernel 2"]
+    assert captured == ["kernel 2", ""]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -52,20 +52,19 @@ class Simulated:
         self.native.attach(self.session)
         self.streams = [self.gpu.null_stream, *map(self.new_stream, range(1, len(KINDS)))]
         self.events = [self.gpu.Event() for _ in range(EVENTS)]
-        self.graphs = [
-            self.native.create_graph(
-                [
-                    _core.GpuKernel(name=name, duration_ns=duration, multiprocessors=share)
-                    for name, duration, share in kernels
-                ],
-            )
-            for kernels in GRAPHS
-        ]
+        self.graphs = [self.new_graph(kernels) for kernels in GRAPHS]
         self.began = self.native.now_ns - self.session.start_ns
 
     def new_stream(self, slot):
         non_blocking = KINDS[slot] == "non_blocking"
         return self.gpu.Stream(non_blocking=non_blocking, priority=PRIORITIES[slot])
+
+    def new_graph(self, kernels):
+        capture = self.native.begin_capture(0)
+        for name, duration, share in kernels:
+            kernel = _core.GpuKernel(name=name, duration_ns=duration, multiprocessors=share)
+            self.native.capture(capture, kernel)
+        return self.native.end_capture(capture)
 
     def replace(self, slot):
         self.streams[slot] = None

@@ -108,7 +108,7 @@ def test_a_handle_that_is_used_again_is_another_stream(recorded):
             stream = gpu.Stream(non_blocking=True, priority=-1)
             handles.append(stream.ptr)
             with stream:
-                gpu.launch(name, duration=50e-6)
+                gpu.launch(name, duration=500e-6)
             x = gpu.empty(1000)
             del stream, x
 

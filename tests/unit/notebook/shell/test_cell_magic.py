@@ -3,6 +3,7 @@ import re
 import pytest
 
 import gpuviz
+from gpuviz.notebook.compared_cells import FIRST_RUN, MOST_CELLS, ComparedCells
 from gpuviz.recorder.recorder import Recorder
 
 
@@ -215,3 +216,87 @@ def test_a_report_is_only_replaced_by_force(shell, tmp_path):
     assert first.stderr == forced.stderr == ""
     assert f"{path} exists; choose another name, or use --force to replace it." in refused.stderr
     assert gpuviz.load(path).peak().bytes == (1 << 20) + 512
+
+
+RACE = """\
+s, t = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+with s:
+    a = gpu.empty(1 << 20)
+    gpu.launch("fill", writes=[a], duration=1e-3, share=0.1)
+with t:
+    gpu.launch("use", reads=[a], duration=1e-3, share=0.1)
+gpu.launch("last", duration=1e-3)
+gpu.synchronize()
+"""
+
+
+def test_a_cell_shows_its_hazards_with_lines_and_fix(shell):
+    ran = shell.run(f"%%gpuviz --simulated gpu --hazards\n{RACE}")
+
+    assert re.search(r"Hazards +1  unordered operations on the same memory", ran.text)
+    assert "RAW, probable: read without waiting for the write (1.00 MiB, 1 pair" in ran.text
+    assert 'gpu.launch("use", reads=[a], duration=1e-3, share=0.1)  <module> (In [' in ran.text
+    assert "second_stream.wait_event(first_stream.record())." in ran.text
+    assert "Default stream" not in ran.text
+    assert "second_stream.wait_event(first_stream.record())." in ran.shown[0]["text/html"]
+
+
+def test_a_cell_lists_work_on_the_default_stream(shell):
+    ran = shell.run(f"%%gpuviz --simulated gpu --forbid-default-stream\n{RACE}")
+
+    assert re.search(r"Default stream +1  launches, copies and memsets", ran.text)
+    assert 'kernel, 1 time  gpu.launch("last", duration=1e-3)' in ran.text
+    assert "Hazards" not in ran.text
+
+
+def test_a_cell_can_prevent_the_reuse_of_memory(shell):
+    ran = shell.run(
+        f"%%gpuviz --simulated gpu --record-stream auto --poison\n{RACE}first = a.ptr\n"
+        "with t:\n    gpu.launch('late', reads=[a], duration=1)\ndel a\n"
+        "with s:\n    print(gpu.empty(1 << 20).ptr == first)"
+    )
+
+    assert ran.stdout.splitlines()[0] == "False"
+
+
+def test_the_hazards_of_a_cell_within_a_recording_are_known_when_it_stops(shell):
+    shell.run("%gpuviz start --simulated gpu --hazards")
+    ran = shell.run(f"%%gpuviz --hazards\n{RACE}")
+    stopped = shell.run("%gpuviz stop")
+
+    assert re.search(r"Hazards +unknown  ", ran.text)
+    assert "1 hazard between streams: 1 probable." in stopped.stdout
+
+
+def test_a_cell_whose_hazards_are_unknown_says_why(shell):
+    ran = shell.run("%%gpuviz --simulated gpu --hazards\nb = gpu.empty(512)")
+
+    assert re.search(r"Hazards +unknown  The recording does not have the blocks", ran.text)
+    refused = shell.run("%%gpuviz --simulated gpu --hazards --no-stacks\nb = gpu.empty(512)")
+    assert "hazards=True needs stacks=True" in refused.stderr + refused.stdout + str(
+        refused.result.error_in_exec
+    )
+
+
+def test_a_cell_is_compared_with_its_previous_run(shell):
+    cell = "%%gpuviz --simulated gpu --quiet --compare\nx = gpu.empty({} << 20)\ndel x"
+
+    first, second, same = (shell.run(cell.format(size)).text for size in (4, 6, 6))
+
+    assert first.startswith("This is the first compared run of this cell.")
+    assert re.search(r"Peak of allocated bytes +4\.00 MiB +6\.00 MiB +\+50 %", second)
+    assert re.search(r"\+2\.00 MiB +edited .*x = gpu\.empty\(6 << 20\) \(was `x = gpu", second)
+    assert "Peak of" not in same
+
+
+def test_only_the_last_cells_are_kept_to_be_compared():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.empty(1 << 20)
+    cells = ComparedCells()
+
+    for number in range(MOST_CELLS + 1):
+        assert cells.compared(str(number), recorder.recording)[0] == FIRST_RUN
+
+    assert cells.compared("0", recorder.recording)[0] == FIRST_RUN
+    assert cells.compared(str(MOST_CELLS), recorder.recording)[0] == "No difference."

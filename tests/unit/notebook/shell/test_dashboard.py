@@ -56,7 +56,9 @@ def press(dashboard, name):
 
 
 def enabled(dashboard):
-    return {name for name, button in dashboard._buttons.items() if not button.disabled}
+    """Return the buttons that act on a recording and can be pressed."""
+    buttons = dashboard._buttons.items()
+    return {name for name, button in buttons if not button.disabled and name != "Leaks"}
 
 
 def test_before_anything_is_recorded_there_is_only_start(dashboard):
@@ -389,21 +391,23 @@ def test_a_refresher_that_is_woken_calls_at_once():
 def test_a_chart_is_drawn_less_often_where_that_takes_long(shell, dashboard, monkeypatch):
     shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
     charts = dashboard._charts
-    now, drawn = [100.0], []
+    # Long after the charts may have been drawn in real time.
+    begin = time.monotonic() + 1000
+    now, drawn = [begin], []
 
     def draw():
-        drawn.append(now[0])
+        drawn.append(now[0] - begin)
         now[0] += 0.5
 
     monkeypatch.setattr(charts, "refresh", draw)
     clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
     monkeypatch.setattr("gpuviz.notebook.charts.time", clock)
-    for second in range(100, 220, 10):
-        now[0] = max(now[0], float(second))
+    for second in range(0, 120, 10):
+        now[0] = max(now[0], begin + second)
         charts.refresh_if_due()
     charts.refresh_if_due(at_once=True)
 
-    assert drawn == [100.0, 160.0, 210.0]
+    assert drawn == pytest.approx([0, 60, 110])
 
 
 def test_the_numbers_of_the_dashboard_are_those_of_the_status_at_the_same_time(shell, dashboard):
@@ -430,3 +434,26 @@ def test_the_numbers_of_the_dashboard_are_those_of_the_status_at_the_same_time(s
 
 def panel_state(shell):
     return Panel(shell.shell._gpuviz_magics.control).state()
+
+
+def test_the_dashboard_shows_what_keeps_memory_alive_and_lets_go_of_it(shell, dashboard):
+    shell.names["gpu"] = gpu = gpuviz.SimulatedGPU(real_time=False)
+    shell.names["weights"] = gpu.empty(64 * MIB)
+    kept_alive = dashboard._kept_alive
+    assert kept_alive._text.value == ""
+
+    press(dashboard, "Leaks")
+
+    assert '<td style="text-align:left">weights</td>' in kept_alive._text.value
+    (button,) = [one for one in kept_alive._buttons.children if "weights" in one.description]
+    assert button.description == "Delete weights: 64.0 MiB"
+    button.click()
+    assert "weights" not in shell.names
+    assert gpu.memory_stats()["allocated_bytes.all.current"] == 0
+    assert "Freed 64.0 MiB." in kept_alive._text.value
+    button.click()
+    assert "would free no memory" in kept_alive._text.value
+    thread = threading.Thread(target=kept_alive.search)
+    thread.start()
+    thread.join()
+    assert kept_alive._text.value == "Available when the cell has ended."

@@ -1,0 +1,102 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import type { ChartContext } from "./chart_context.ts";
+import type { LaneLayout } from "./lane_layout.ts";
+import { saveAndClip, type Drawing } from "./plot.ts";
+
+const MOST_ARROWS = 1500;
+const HEAD_PX = 7;
+/** How wide an arrow is for the pointer. */
+const REACHED_PX = 11;
+
+type Point = readonly [x: number, y: number];
+
+/**
+ * Arrows from where an event was recorded to the work of another stream that waited for it, and
+ * from an operation to one that nothing orders after it, where both are in sight.
+ *
+ * The result tells which of the latter is at a place of the plot.
+ */
+export function drawArrows(
+  drawing: Drawing,
+  layout: LaneLayout,
+  time: Scale,
+  { gpu: { activities, streamWaits: waits }, hazards }: ChartContext,
+): (x: number, y: number) => HTMLElement | undefined {
+  const { area, context, pixelRatio, theme } = drawing;
+  const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));
+  const drawn = new Set<string>();
+  saveAndClip(drawing);
+  for (let wait = 0; wait < waits.count && drawn.size < MOST_ARROWS; wait += 1) {
+    const from = lanes.get(waits.recordedStream[wait]);
+    const to = lanes.get(waits.waitingStream[wait]);
+    const fromNs = waits.recordedNs[wait] ?? 0;
+    const toNs = waits.resumedNs[wait] ?? 0;
+    const isSeen = Math.max(fromNs, toNs) >= time.from && Math.min(fromNs, toNs) <= time.to;
+    if (from !== undefined && to !== undefined && isSeen) {
+      const fromX = toPixel(time, fromNs);
+      const toX = toPixel(time, toNs);
+      const place = `${fromX >> 2} ${toX >> 2} ${from.topPx} ${to.topPx}`;
+      if (!drawn.has(place)) {
+        drawn.add(place);
+        const isDown = to.topPx > from.topPx;
+        const fromY = area.top + from.topPx + (isDown ? from.heightPx : 0);
+        const toY = area.top + to.topPx + (isDown ? 0 : to.heightPx);
+        drawArrow(drawing, theme.text, 1.5, [fromX, fromY], [toX, toY]);
+      }
+    }
+  }
+  /** The middle of what is in sight of an operation. */
+  const middleOf = (row: number): Point | undefined => {
+    const lane = lanes.get(activities.stream[row]);
+    const from = Math.max(activities.fromNs[row] ?? 0, time.from);
+    const to = Math.min(activities.toNs[row] ?? 0, time.to);
+    return lane === undefined || to < from
+      ? undefined
+      : [toPixel(time, (from + to) / 2), area.top + lane.topPx + lane.heightPx / 2];
+  };
+  const lines = hazards.value.map((hazard) => {
+    const rows = (hazard.dataset["hazard"] ?? "").split("-").map(Number);
+    const [from, to] = rows.map(middleOf);
+    return from && to && drawArrow(drawing, theme.alarm, 2.5, from, to);
+  });
+  context.restore();
+  return (x, y) => {
+    context.lineWidth = REACHED_PX;
+    return hazards.value.find((_, place) => {
+      const line = lines[place];
+      return line && context.isPointInStroke(line, x * pixelRatio, y * pixelRatio);
+    });
+  };
+}
+
+/** Draws a line with a dot where it begins and a head where it ends; returns the line. */
+function drawArrow(
+  { context, theme }: Drawing,
+  colour: string,
+  widthPx: number,
+  [fromX, fromY]: Point,
+  [toX, toY]: Point,
+): Path2D {
+  const line = new Path2D();
+  line.moveTo(fromX, fromY);
+  line.lineTo(toX, toY);
+  const share = HEAD_PX / (Math.hypot(toX - fromX, toY - fromY) || 1);
+  const right = (toX - fromX) * share;
+  const down = (toY - fromY) * share;
+  const marks = new Path2D();
+  marks.arc(fromX, fromY, widthPx + 1, 0, 2 * Math.PI);
+  marks.moveTo(toX, toY);
+  marks.lineTo(toX - right + down / 2, toY - down - right / 2);
+  marks.lineTo(toX - right - down / 2, toY - down + right / 2);
+  marks.closePath();
+  context.strokeStyle = theme.background;
+  context.lineWidth = 2;
+  context.stroke(marks);
+  context.lineWidth += widthPx;
+  context.stroke(line);
+  context.strokeStyle = context.fillStyle = colour;
+  context.lineWidth = widthPx;
+  context.stroke(line);
+  context.fill(marks);
+  return line;
+}

@@ -1,0 +1,84 @@
+"""R09: memory grows with every iteration, and nothing uses it again."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.analysis.leaks import GrowingLine, growing_lines
+from gpuviz.quantities import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_UNIT = {"iteration": "iteration", "cell": "run of the cell"}
+_UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find lines that keep arrays of each iteration, or of each run of a cell, for nothing.
+
+    Trigger: the live memory of a line grows with the iterations or runs (see
+    `gpuviz.analysis.growth.growth`), and of the blocks that it keeps for more than three of them,
+    none is used after the iteration that follows its own. Blocks that another stream uses must
+    outlive that work, and are not counted.
+
+    The saving is the decrease of the peak if each block that the line keeps were freed right after
+    its last use.
+    """
+    for line in growing_lines(device.recording, device.used):
+        if line.device != device.device or line.growth is None or line.use != "unused":
+            continue
+        place = device.place[line.blocks]
+        blocks = place[~device.is_shared[place]]
+        change = Change(blocks, device.begin[blocks], device.last[blocks])
+        saved = device.saving(change) if len(blocks) else 0
+        if saved:
+            yield _finding(device, line, blocks, change, saved)
+
+
+def _finding(
+    device: DeviceBlocks,
+    line: GrowingLine,
+    blocks: "NDArray[Any]",
+    change: Change,
+    saved: int,
+) -> Finding:
+    shown = device.line_of(blocks[-1:])
+    place = named(shown.site, shown.source)
+    unit = _UNIT[line.by]
+    return Finding(
+        rule="R09",
+        title=f"{place} keeps {_pace(line)} more with each {unit}, and nothing uses it again.",
+        reason=(
+            f"After {format_count(line.periods)} {_UNITS[line.by]}, it keeps "
+            f"{format_bytes(line.live_bytes)} in {format_count(len(line.blocks))} arrays. "
+            "Of those that are older than three, none was used after the one that follows its own."
+        ),
+        change=_advice(device, blocks),
+        certainty="likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=(device.line_of(blocks),),
+        evidence=device.evidence(blocks),
+        lifetimes=change,
+    )
+
+
+def _pace(line: GrowingLine) -> str:
+    grown = line.growth
+    assert grown is not None  # noqa: S101 - see find
+    slope = format_bytes(round(grown.slope))
+    low, high = (format_bytes(round(each)) for each in (grown.low, grown.high))
+    return slope if low == high else f"{slope} ({low} to {high})"
+
+
+def _advice(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
+    used = blocks[device.is_used[blocks]]
+    after = f" after {named(*device.last_use(used[:1]))}" if len(used) else ""
+    return (
+        f"Drop the references to these arrays{after}. Something keeps them: a list, a cache, "
+        "a closure, or the outputs of the notebook. If the host needs the values later, keep a "
+        "copy in its memory (`cupy.asnumpy`)."
+    )

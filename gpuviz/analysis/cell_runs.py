@@ -1,0 +1,74 @@
+"""What each run of a notebook cell cost."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.iterations import peak_and_busy
+from gpuviz.analysis.launches import texts
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+_KINDS = DICTIONARIES["ranges", "kind"]
+_NAME = re.compile(r"In \[(\d+)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """One run of a notebook cell.
+
+    Attributes:
+        number: The execution count.
+        duration_ns: From the cell's first to its last line, or to the end of the recording.
+        peak_bytes: Most bytes allocated meanwhile, on the device with the most.
+        busy_ns: The time in which an activity ran on the busiest device; None if streams were not
+            recorded.
+    """
+
+    number: int
+    duration_ns: int
+    peak_bytes: int
+    busy_ns: int | None
+
+
+def cell_runs(recording: "Recording", *, streams: bool) -> list[CellRun]:
+    """Return the cells that ran in a recording and used memory or the GPU, in their order.
+
+    A cell that is still running ends with the recording. Cells inside other cells are left out.
+
+    Args:
+        recording: The recording.
+        streams: Whether GPU activities were recorded.
+    """
+    import numpy as np
+
+    ranges, (first, last) = recording.tables["ranges"], recording.time_range
+    is_cell = codes(ranges["kind"], _KINDS) == _KINDS.index("cell")
+    rows = np.flatnonzero(is_cell & (plain(ranges["parent"]) == 0))
+    rows = rows[np.argsort(plain(ranges["time"])[rows], kind="stable")]
+    begins, ends = plain(ranges["time"])[rows], plain(ranges["end"])[rows]
+    begins = np.clip(begins, first, last)
+    ends = np.clip(np.where(ends < 0, last, ends), begins, last)
+    activities = recording.tables["activities"]
+    events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
+    happened = [plain(events["time"]), plain(activities["time"])]
+    times = np.sort(np.concatenate(happened))
+    has_used = np.searchsorted(times, begins) < np.searchsorted(times, ends, side="right")
+    names = texts(recording.tables, plain(ranges["name"])[rows])
+    found = [_NAME.match(name) for name in names]
+    is_known = np.array([each is not None for each in found], bool)
+    chosen = np.flatnonzero(has_used & is_known)
+    if not chosen.size:
+        return []
+    begins, ends = begins[chosen], ends[chosen]
+    costs = [peak_and_busy(recording, device, begins, ends) for device in recording.devices]
+    peaks, busy = (np.max([each[place] for each in costs], axis=0).tolist() for place in (0, 1))
+    numbers = [int(match[1]) for match in found if match is not None and match[1]]
+    known = np.array(numbers)[np.cumsum(is_known)[chosen] - 1].tolist()
+    return [
+        CellRun(*row) if streams else CellRun(*row[:3], None)
+        for row in zip(known, (ends - begins).tolist(), peaks, busy, strict=True)
+    ]

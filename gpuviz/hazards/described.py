@@ -1,0 +1,74 @@
+"""The hazards of a recording with names, lines and the fix."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import texts
+from gpuviz.hazards.fix import fix
+from gpuviz.hazards.hazard import Hazard, HazardOperation
+from gpuviz.recording.conclusions import SIDES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recording.recording import Recording
+
+# What is not named by its activity.
+_OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
+
+
+def described(recording: "Recording", table: "pa.Table") -> tuple[Hazard, ...]:
+    """Return the rows of the table ``hazards`` of a recording with what they refer to."""
+    if not table.num_rows:
+        return ()
+    streams = recording.tables["streams"].select(["id", "name"]).to_pylist()
+    names = {row["id"]: row["name"] for row in streams}
+    return tuple(_hazard(recording, row, names) for row in table.to_pylist())
+
+
+def _hazard(recording: "Recording", row: dict[str, Any], streams: dict[int, str]) -> Hazard:
+    first, second = (_operation(recording, row, side, streams) for side in SIDES)
+    events = recording.tables["memory_events"]
+    is_of_graph = row["second_operation"] == "launch_graph"
+    # Where a graph finds a new owner of its memory, that is the first operation.
+    is_own = row["other_block"] < 0 or (is_of_graph and row["first_operation"] == "allocate")
+    old = row["block"] if is_own else row["other_block"]
+    stack = recording.call_stacks.call_site
+    freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
+    stream = _name(streams, events["stream"][old].as_py())
+    facts = ("kind", "tier", "device", "block", "other_block", "bytes", "count")
+    return Hazard(
+        **{name: row[name] for name in facts},
+        showed=bool(row["showed"]),
+        first=first,
+        second=second,
+        allocated=stack(events["stack"][old].as_py())[0],
+        freed=freed,
+        fix=fix(row["kind"], first, second, stream, freed, is_of_graph=is_of_graph),
+    )
+
+
+def _operation(
+    recording: "Recording", row: dict[str, Any], side: str, streams: dict[int, str]
+) -> HazardOperation:
+    facts = ("mode", "stack", "activity", "event")
+    mode, stack, activity, event = (row[f"{side}_{name}"] for name in facts)
+    name = _OWN_NAMES.get(row[f"{side}_operation"], "")
+    if row[f"{side}_operation"] == "node":
+        name = _name_in(recording, "graph_calls", row[f"{side}_graph_call"])
+    elif not name and activity >= 0:
+        name = _name_in(recording, "activities", activity)
+    site, source = recording.call_stacks.call_site(stack)
+    stream = _name(streams, row[f"{side}_stream"])
+    return HazardOperation(name, mode, site, source, stack, stream, activity, event)
+
+
+def _name_in(recording: "Recording", table: str, row: int) -> str:
+    """Return the name in a row of a table, or its kind if it has none."""
+    chosen = recording.tables[table].slice(row, 1)
+    (text,) = texts(recording.tables, plain(chosen["name"]))
+    return text or str(chosen["kind"][0].as_py())
+
+
+def _name(streams: dict[int, str], stream: int) -> str:
+    return streams.get(stream) or f"stream {stream}"

@@ -1,0 +1,72 @@
+#include "cupti/cupti_captures.hpp"
+
+#include <dlfcn.h>
+
+namespace gpuviz::cupti {
+
+CuptiCaptures::CuptiCaptures() {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (driver == nullptr) {
+        return;
+    }
+    capture_info_ =
+        reinterpret_cast<decltype(capture_info_)>(dlsym(driver, "cuStreamGetCaptureInfo_v2"));
+    nodes_ = reinterpret_cast<decltype(nodes_)>(dlsym(driver, "cuGraphGetNodes"));
+}
+
+void CuptiCaptures::ended() noexcept {
+    int open = open_.load();
+    // A capture may have begun before the recording.
+    while (open > 0 && !open_.compare_exchange_weak(open, open - 1)) {
+    }
+}
+
+std::uint32_t CuptiCaptures::captured(CUstream stream, bool is_known_node) {
+    if (capture_info_ == nullptr || stream == nullptr || stream == CU_STREAM_LEGACY) {
+        return 0;
+    }
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUgraph graph = nullptr;
+    if (capture_info_(stream, &status, &id, &graph, nullptr, nullptr) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        return 0;
+    }
+    const std::lock_guard lock(mutex_);
+    Capture& capture = captures_[graph];
+    if (capture.number == 0 || capture.id != id) {
+        capture = {id, ++capture_count_, 0};
+    }
+    capture.nodes += is_known_node ? 1 : 0;
+    return capture.number;
+}
+
+void CuptiCaptures::instantiated(CUgraph graph, CUgraphExec executable) {
+    const std::lock_guard lock(mutex_);
+    graphs_.erase(executable);
+    const auto known = captures_.find(graph);
+    std::size_t nodes = 0;
+    if (known != captures_.end() && nodes_ != nullptr &&
+        nodes_(graph, nullptr, &nodes) == CUDA_SUCCESS && nodes == known->second.nodes) {
+        graphs_[executable] = {++graph_count_, known->second.number};
+    }
+}
+
+CapturedGraph CuptiCaptures::graph_of(CUgraphExec executable) {
+    const std::lock_guard lock(mutex_);
+    const auto known = graphs_.find(executable);
+    return known == graphs_.end() ? CapturedGraph{} : known->second;
+}
+
+void CuptiCaptures::destroyed(CUgraph graph) {
+    const std::lock_guard lock(mutex_);
+    captures_.erase(graph);
+}
+
+void CuptiCaptures::changed() {
+    const std::lock_guard lock(mutex_);
+    captures_.clear();
+    graphs_.clear();
+}
+
+}  // namespace gpuviz::cupti

@@ -1,0 +1,42 @@
+"""``%%gpuviz --compare``: a cell against its previous run."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from gpuviz.comparison.diff import Diff
+from gpuviz.comparison.text import diff_text
+from gpuviz.report.diff import diff_html
+
+if TYPE_CHECKING:
+    from gpuviz.recording.recording import Recording
+
+FIRST_RUN = "This is the first compared run of this cell. Run it again to see what changed."
+# Cells whose last recordings are kept.
+MOST_CELLS = 8
+
+
+class ComparedCells:
+    """The last recording of each compared cell, of the most recent ones only.
+
+    A cell is recognized by the id that the front end sends, also after an edit. IPython in a
+    terminal sends none: there, the previous compared cell is the previous run.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Recording] = {}
+
+    def compared(self, cell: str, recording: "Recording") -> tuple[str, str]:
+        """Return what changed since the cell's previous run, as text and as HTML.
+
+        Args:
+            cell: The id of the cell; empty if unknown.
+            recording: The recording of this run, which the next one is compared with.
+        """
+        before = self._last.pop(cell, None)
+        self._last[cell] = recording
+        for oldest in list(self._last)[:-MOST_CELLS]:
+            del self._last[oldest]
+        if before is None:
+            return FIRST_RUN, f"<p>{escape(FIRST_RUN)}</p>"
+        found = Diff(before, recording)
+        return diff_text(found), diff_html(found)

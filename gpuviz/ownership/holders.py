@@ -1,0 +1,184 @@
+"""`gpuviz.holders`: who keeps GPU memory alive."""
+
+import functools
+import gc
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from types import CoroutineType, GeneratorType
+from typing import Any
+
+from gpuviz import _core
+from gpuviz.allocator.arguments import integer
+from gpuviz.ownership.held_memory import HeldBlock, HeldMemory, Holder, HolderKind
+from gpuviz.ownership.live_memory import (
+    LiveMemory,
+    live_memory,
+    owner_types,
+    place_of,
+    reserved_bytes,
+    used_bytes,
+)
+from gpuviz.ownership.names import ProcessNames, thread_name
+from gpuviz.ownership.paths import PathNames, is_class
+from gpuviz.ownership.release import CYCLE, POOLS, Keyed, perform, releases_of
+from gpuviz.ownership.sources import PLAN_CACHE, PLANS_NAME, Source, Sources
+
+DEFAULT_AT_LEAST = 1 << 20
+# The native search lists no more; a block with as many may have more.
+_MOST_PATHS = 64
+
+
+def holders(at_least: int = DEFAULT_AT_LEAST, *, most: int | None = None) -> HeldMemory:
+    """Return who keeps GPU memory alive in this process.
+
+    The search follows every Python reference, without calling code of any object, and keeps none.
+    It finds the memory of CuPy's arrays and of `gpuviz.SimulatedGPU`; memory of other libraries
+    that comes from gpuviz's allocator has an unknown holder.
+
+    Args:
+        at_least: Only blocks of at least this many bytes.
+        most: Only this many blocks, the largest ones, which is faster in a large process.
+
+    Raises:
+        TypeError: An argument is no integer.
+        ValueError: An argument is negative.
+    """
+    integer("at_least", at_least, "a number of bytes")
+    if most is not None:
+        integer("most", most, "a number of blocks or None")
+    # The objects made here would otherwise cause a collection, which visits all objects.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return _held_memory(at_least, most)
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _held_memory(at_least: int, most: int | None) -> HeldMemory:
+    memory = live_memory()
+    # What can be let go includes small blocks.
+    wanted = sorted(memory.blocks, key=lambda place: -memory.blocks[place][0])[:most]
+    search = _Search(at_least)
+    addresses = [address for _, address in wanted]
+    blocks, owned = search.blocks(memory, addresses if memory.is_complete else None)
+    for place, address in wanted:
+        if (place, address) not in owned:
+            size, device = memory.blocks[place, address]
+            blocks.append((HeldBlock(address, size, device, (), None, False), ()))
+    blocks.sort(key=lambda each: -each[0].size)
+    return HeldMemory(
+        blocks=tuple(block for block, _ in blocks[:most] if block.size >= at_least),
+        releases=releases_of(blocks, search.results, memory.releasable),
+        used=used_bytes(),
+        cached=memory.cached,
+    )
+
+
+def release(name: str) -> int:
+    """Let go of something that keeps GPU memory alive, and return the bytes that it freed.
+
+    The memory stays in the pool, except for ``pools``.
+
+    Args:
+        name: The name of a `Release` of `holders`: a variable, an output such as ``Out[3]``,
+            ``exception`` (all places in which IPython and Python keep the last one), ``cycles``,
+            ``plans`` (CuPy's cache of FFT plans) or ``pools`` (cached memory).
+
+    Raises:
+        ValueError: Letting go of this alone would free nothing.
+    """
+    known = holders(0).releases
+    chosen = next((each for each in known if each.name == name), None)
+    if chosen is None:
+        names = ", ".join(each.name for each in known) or "nothing"
+        raise ValueError(
+            f"letting go of {name!r:.80} would free no memory; of these it would: {names}"
+        )
+    before = _bytes_of(name)
+    perform(chosen)
+    return before - _bytes_of(name)
+
+
+def _bytes_of(name: str) -> int:
+    return reserved_bytes() if name == POOLS else used_bytes()
+
+
+class _Search:
+    """One search; its objects are dropped with it."""
+
+    def __init__(self, at_least: int) -> None:
+        self._at_least = at_least
+        self._process = ProcessNames()
+        self._paths = PathNames()
+        self.results: Mapping[int, str] = {}
+
+    def blocks(
+        self, memory: LiveMemory, wanted: list[int] | None
+    ) -> tuple[list[Keyed], set[tuple[int, int]]]:
+        """Return the blocks with the keys of their sources, and their places."""
+        process = self._process
+        owners, labels, _ = _core.find_holders(
+            owner_types(),
+            getattr(sys.modules.get("numpy"), "ndarray", None),
+            process.skipped,
+            [(each.values, each.tier, each.is_copy) for each in process.names],
+            wanted,
+        )
+        named = Sources(process, labels)
+        self.results, sources = named.results, named.all
+        blocks: list[Keyed] = []
+        places: set[tuple[int, int]] = set()
+        for owner, address, nbytes, paths, dominators, is_cyclic in owners:
+            place = place_of(owner), address
+            places.add(place)
+            size, device = memory.blocks.get(place, (nbytes, 0))
+            found: dict[tuple[Any, ...], Holder] = {}
+            for number, path in paths:
+                source = sources[number]
+                if source.key not in found:
+                    way = path if size >= self._at_least else []
+                    found[source.key] = self._holder(source, way)
+            # What only a cycle keeps besides is freed with the others by a collection.
+            in_cycle = found.pop(CYCLE, None) if len(found) > 1 else None
+            listed = tuple(found.values())
+            only = None
+            if len(paths) < _MOST_PATHS:
+                only = listed[0] if len(listed) == 1 else self._common(dominators)
+            block = HeldBlock(
+                address, size, device, listed, only, is_cyclic or in_cycle is not None
+            )
+            blocks.append((block, tuple(found)))
+        return blocks, places
+
+    def _holder(self, source: Source, path: list[Any]) -> Holder:
+        special = self._common(path)
+        kind = source.kind if special is None or source.kind == "exception" else special.kind
+        text = self._paths.text(source.text, path) if path else source.text
+        return Holder(kind, source.name, text)
+
+    def _common(self, path: Iterable[Any]) -> Holder | None:
+        """Return the first object of a path that is a holder of its own."""
+        for each in path:
+            kind = type(each)
+            if issubclass(kind, threading.Thread):
+                name = thread_name(each)
+                return Holder("thread", f"thread {name}", f"thread {name}")
+            if is_class(kind, "_asyncio", "Task"):
+                return Holder("task", f"asyncio task {_task_name(each)}", "asyncio task")
+            if is_class(kind, PLAN_CACHE, "PlanCache"):
+                return Holder("plan cache", PLANS_NAME, "FFT plan")
+            if kind is functools._lru_cache_wrapper:  # noqa: SLF001 - the class of cached functions
+                text = self._paths.text("", [each])
+                return Holder("cache", text.removeprefix(" → "), text)
+            if kind is GeneratorType or kind is CoroutineType:
+                what: HolderKind = "generator" if kind is GeneratorType else "coroutine"
+                return Holder(what, f"{what} {each.__qualname__}()", what)
+        return None
+
+
+def _task_name(task: Any) -> str:
+    name = type(task).get_name(task)
+    return name if type(name) is str else "?"

@@ -1,0 +1,23 @@
+"""Time of the differences of two recordings of a million events and as many activities."""
+
+import gpuviz
+from gpuviz.recording.recording import Recording
+from tests.benchmarks._large_recording import recorded
+from tests.benchmarks.recording import Row, fastest_s
+
+MANY = 1_000_000
+BOUND_S = 3.0
+
+
+def rows() -> list[Row]:
+    """Measure it; return the line of the table."""
+    before, after = recorded(MANY, MANY), recorded(MANY + MANY // 10, MANY)
+
+    def compare() -> None:
+        # Copies, because a recording keeps what it has computed.
+        found = gpuviz.diff(*(Recording(each.tables, each.manifest) for each in (before, after)))
+        assert not found.is_empty
+
+    seconds = fastest_s(compare)
+    name = "diff of two recordings of a million events and activities"
+    return [(name, f"{BOUND_S} s", f"{seconds:.2f} s", seconds <= BOUND_S)]
