@@ -179,17 +179,22 @@ while True:
     writer.flush()
     number += 1
     print(number, flush=True)
+    if number < 20:
+        sys.stdin.readline()
 """
 
 
 def test_a_killed_writer_leaves_what_it_had_flushed(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, tmp_path],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         for _ in range(20):
-            load_any_time(tmp_path, int(process.stdout.readline()))
+            flushed = int(process.stdout.readline())
+            print(file=process.stdin, flush=True)  # it goes on while its files are read
+            load_any_time(tmp_path, flushed)
         process.send_signal(signal.SIGKILL)
         flushed = [20, *map(int, process.stdout.read().split())][-1]
 
