@@ -1,3 +1,4 @@
+from .allocator.graph import graph as graph
 from .allocator.mem_pool import MemPool as MemPool
 from .allocator.mem_pool import use_mem_pool as use_mem_pool
 from .allocator.memory import empty_cache as empty_cache

@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -184,6 +184,17 @@ def cupy_allocator() -> _core.CupyAllocator:
 
 
 malloc = _core.cupy_malloc(cupy_allocator)
+
+
+@contextmanager
+def caching_allocator_installed() -> Iterator[None]:
+    """Let the calling thread allocate with gpuviz's allocator in a ``with`` block."""
+    cuda = import_cupy().cuda
+    if cuda.get_allocator() is malloc:
+        yield
+    else:
+        with cuda.using_allocator(malloc):
+            yield
 
 
 def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ class SimulatedGPU(NonCopyable):
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         _allocators.add(self._allocator)
-        self._current = CurrentStream(self._native)
+        self._current = CurrentStream(self._native, self._allocator)
         for hook in _new_gpu_hooks:
             hook(self)
 

@@ -18,7 +18,8 @@ class CurrentStream(threading.local):
         streams: The streams of the enclosing ``with`` blocks, innermost last.
     """
 
-    def __init__(self, native: _core.SimulatedGpu) -> None:
+    def __init__(self, native: _core.SimulatedGpu, allocator: _core.CachingAllocator) -> None:
+        self.allocator = allocator
         self.null = SimulatedStream(native, self, 0, owned=False)
         self.streams: list[SimulatedStream] = []
 
@@ -93,6 +94,11 @@ class SimulatedStream(NonCopyable):
         """Restore the previous current stream."""
         self._current.streams.pop()
 
+    @property
+    def allocator(self) -> _core.CachingAllocator:
+        """The allocator of its GPU."""
+        return self._current.allocator
+
     def belongs_to(self, native: _core.SimulatedGpu) -> bool:
         """Return whether it is a stream of this GPU."""
         return self._native is native
@@ -131,6 +137,10 @@ class SimulatedStream(NonCopyable):
             raise RuntimeError(
                 f"A simulated graph contains kernels only; call end_capture() before {what}"
             )
+
+    def is_capturing(self) -> bool:
+        """Return whether launches are captured instead of run."""
+        return self._capture is not None
 
     def begin_capture(self) -> None:
         """Capture the kernels launched on this stream in a graph, instead of running them."""

@@ -19,6 +19,7 @@ NAMES = [
     "empty_cache",
     "get_allocator_settings",
     "get_per_process_memory_fraction",
+    "graph",
     "holders",
     "leaks",
     "list_gpu_processes",

@@ -1,0 +1,246 @@
+"""`gpuviz.graph` on the simulated GPU."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuviz
+
+MIB = 1 << 20
+SIZE = 4 * MIB
+LONG_S = 1.0
+
+
+@pytest.fixture
+def gpu():
+    return gpuviz.SimulatedGPU(real_time=False)
+
+
+@pytest.fixture
+def stream(gpu):
+    return gpu.Stream(non_blocking=True)
+
+
+def reserved(gpu):
+    return gpu.memory_stats()["reserved_bytes.all.current"]
+
+
+def captured(gpu, stream, pool=None, duration=1e-6):
+    """Return a graph with a freed temporary, the temporary's address, and the result."""
+    with gpuviz.graph(stream, pool) as graph:
+        temporary, result = gpu.empty(SIZE), gpu.empty(SIZE)
+        gpu.launch("make", writes=[temporary], duration=duration)
+        gpu.launch("use", reads=[temporary], writes=[result], duration=duration)
+    return graph, temporary.ptr, result
+
+
+def recorded(gpu, program):
+    with gpuviz.record(device=gpu) as recorder:
+        program()
+    return recorder.recording
+
+
+def test_nothing_else_gets_the_memory_of_a_temporary(gpu, stream):
+    graph, temporary, _result = captured(gpu, stream)
+    with stream:
+        others = [gpu.empty(SIZE) for _ in range(4)]
+
+    assert temporary not in [each.ptr for each in others]
+    assert graph.pool.id == (0, 1)
+    assert sum(each["total_size"] for each in graph.pool.snapshot()) >= 2 * SIZE
+
+
+def test_the_block_makes_the_stream_current_and_ends_with_its_capture(gpu, stream):
+    with gpuviz.graph(stream):
+        assert gpu.current_stream is stream
+        assert stream.is_capturing()
+
+    assert gpu.current_stream is not stream
+    assert not stream.is_capturing()
+
+
+def test_the_memory_is_released_with_the_graph_and_its_arrays(gpu, stream):
+    graph, _, result = captured(gpu, stream)
+    del graph
+    gpu.empty_cache()
+    assert reserved(gpu) > 0
+
+    del result
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
+
+
+def test_emptying_the_cache_leaves_the_memory_of_a_graph(gpu, stream):
+    graph, _, result = captured(gpu, stream)
+    del result
+    before = graph.pool.snapshot()
+    gpu.empty_cache()
+
+    assert graph.pool.snapshot() == before
+
+
+def test_graphs_with_one_pool_use_the_same_memory(gpu, stream):
+    first, temporary, result = captured(gpu, stream)
+    second, shared, other = captured(gpu, stream, first.pool)
+
+    assert second.pool is first.pool
+    assert shared == temporary
+    assert other.ptr != result.ptr
+
+    del first, result, other
+    gpu.empty_cache()
+    assert reserved(gpu) > 0
+    del second
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
+
+
+def test_a_kept_array_lives_as_long_as_the_graph(gpu, stream):
+    x = gpu.empty(SIZE)
+    address = x.ptr
+    with gpuviz.graph(stream) as graph:
+        gpu.launch("use", reads=[x], duration=1e-6)
+    graph.keep(x)
+    del x
+    assert gpu.empty(SIZE).ptr != address
+
+    del graph
+    assert gpu.empty(SIZE).ptr == address
+
+
+def test_deleting_a_graph_that_runs_waits_for_it(gpu, stream):
+    other = gpu.Stream(non_blocking=True)
+    graph, _, _result = captured(gpu, stream, duration=LONG_S)
+    graph.replay()
+    graph.replay(other)
+    assert graph.replays == 2
+    assert not other.done
+
+    del graph
+    assert stream.done
+    assert other.done
+
+
+def allocate_and_fail(gpu):
+    gpu.empty(SIZE)
+    raise KeyError("reason")
+
+
+def test_an_exception_ends_the_capture_and_releases_its_memory(gpu, stream):
+    with pytest.raises(KeyError, match="reason"), gpuviz.graph(stream) as graph:
+        allocate_and_fail(gpu)
+    with pytest.raises(RuntimeError, match="its capture has not ended, or failed"):
+        graph.replay()
+    assert not stream.is_capturing()
+
+    del graph
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
+    captured(gpu, stream)[0].replay()
+
+
+def test_a_graph_cannot_be_captured_or_replayed_in_a_capture(gpu, stream):
+    graph, _, _result = captured(gpu, stream)
+    with gpuviz.graph(stream):
+        with (
+            pytest.raises(RuntimeError, match="This stream is already capturing"),
+            gpuviz.graph(stream),
+        ):
+            pass
+        with pytest.raises(RuntimeError, match="cannot be replayed on a stream that is capturing"):
+            graph.replay()
+
+
+def test_a_capture_that_cannot_begin_leaves_no_pool_active(gpu, stream, monkeypatch):
+    def refuse():
+        raise RuntimeError("refused")
+
+    monkeypatch.setattr(stream, "begin_capture", refuse)
+    with pytest.raises(RuntimeError, match="refused"), gpuviz.graph(stream):
+        pass
+
+    assert gpu.current_stream is not stream
+    x = gpu.empty(SIZE)
+    gpu.empty_cache()
+    del x
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
+
+
+def test_arguments_of_another_kind_are_refused(gpu, stream):
+    graph, _, _result = captured(gpu, stream)
+    elsewhere = gpuviz.SimulatedGPU(real_time=False).Stream()
+    for arguments, error, text in [
+        ((7,), TypeError, "stream must be a cupy.cuda.Stream, got int"),
+        ((stream, 7), TypeError, "pool must be the pool of a gpuviz.graph, got int"),
+        ((elsewhere, graph.pool), ValueError, "another device"),
+    ]:
+        with pytest.raises(error, match=text), gpuviz.graph(*arguments):
+            pass
+
+
+def reused_temporary(gpu, stream, capture):
+    with stream:
+        graph, _, _result = capture(gpu, stream)
+        other = gpu.empty(SIZE)
+        gpu.launch("fill", writes=[other], duration=1e-6)
+        graph.launch(stream) if hasattr(graph, "launch") else graph.replay()
+        gpu.launch("read", reads=[other], duration=1e-6)
+    gpu.synchronize()
+
+
+def captured_without_pool(gpu, stream):
+    stream.begin_capture()
+    temporary, result = gpu.empty(SIZE), gpu.empty(SIZE)
+    gpu.launch("make", writes=[temporary], duration=1e-6)
+    gpu.launch("use", reads=[temporary], writes=[result], duration=1e-6)
+    del temporary
+    return stream.end_capture(), 0, result
+
+
+@pytest.mark.parametrize(
+    ("capture", "kinds"), [(captured_without_pool, {"reuse"}), (captured, set())]
+)
+def test_a_pool_prevents_the_reuse_of_a_temporary(gpu, stream, capture, kinds):
+    recording = recorded(gpu, lambda: reused_temporary(gpu, stream, capture))
+
+    assert {each.kind for each in recording.hazards()} == kinds
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["capture", "share", "replay", "allocate", "free", "destroy"]),
+            st.integers(0, 5),
+        ),
+        max_size=30,
+    )
+)
+def test_no_memory_of_a_graph_is_handed_out_while_it_exists(steps):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    stream = gpu.Stream(non_blocking=True)
+    graphs, arrays = [], []
+
+    def chosen(things, number):
+        return things[number % len(things)]
+
+    for step, number in steps:
+        if step == "capture" or (step == "share" and not graphs):
+            graphs.append(captured(gpu, stream)[:2])
+        elif step == "share":
+            graphs.append(captured(gpu, stream, chosen(graphs, number)[0].pool)[:2])
+        elif step == "replay" and graphs:
+            chosen(graphs, number)[0].replay()
+        elif step == "allocate":
+            with stream:
+                arrays.append(gpu.empty(SIZE))
+        elif step == "free" and arrays:
+            arrays.pop(number % len(arrays))
+        elif step == "destroy" and graphs:
+            graphs.pop(number % len(graphs))
+        assert {each.ptr for each in arrays}.isdisjoint(address for _, address in graphs)
+
+    graphs.clear()
+    arrays.clear()
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
