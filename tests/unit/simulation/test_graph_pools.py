@@ -207,6 +207,39 @@ def test_a_pool_prevents_the_reuse_of_a_temporary(gpu, stream, capture, kinds):
     assert {each.kind for each in recording.hazards()} == kinds
 
 
+@pytest.mark.parametrize(("kept", "kinds"), [(False, {"reuse"}), (True, set())])
+def test_keeping_an_input_prevents_its_reuse(gpu, stream, kept, kinds):
+    def program():
+        with stream:
+            x = gpu.empty(SIZE)
+            gpu.launch("fill", writes=[x], duration=1e-6)
+            with gpuviz.graph(stream) as graph:
+                result = gpu.empty(SIZE)
+                gpu.launch("use", reads=[x], writes=[result], duration=1e-6)
+            if kept:
+                graph.keep(x)
+            del x
+            other = gpu.empty(SIZE)
+            gpu.launch("fill", writes=[other], duration=1e-6)
+            graph.replay()
+        gpu.synchronize()
+
+    assert {each.kind for each in recorded(gpu, program).hazards()} == kinds
+
+
+@pytest.mark.parametrize(("shares", "kinds"), [(True, {"WAW"}), (False, set())])
+def test_graphs_that_run_at_once_need_their_own_pools(gpu, stream, shares, kinds):
+    def program():
+        other = gpu.Stream(non_blocking=True)
+        first, _, _result = captured(gpu, stream)
+        second, _, _other_result = captured(gpu, stream, first.pool if shares else None)
+        first.replay()
+        second.replay(other)
+        gpu.synchronize()
+
+    assert {each.kind for each in recorded(gpu, program).hazards()} == kinds
+
+
 @given(
     st.lists(
         st.tuples(
