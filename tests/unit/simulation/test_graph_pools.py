@@ -1,5 +1,7 @@
 """`gpuviz.graph` on the simulated GPU."""
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,6 +165,19 @@ def test_a_capture_that_cannot_begin_leaves_no_pool_active(gpu, stream, monkeypa
     x = gpu.empty(SIZE)
     gpu.empty_cache()
     del x
+    gpu.empty_cache()
+    assert reserved(gpu) == 0
+
+
+def test_a_capture_that_fails_at_its_end_releases_its_memory(gpu, stream, monkeypatch):
+    def invalidated():
+        raise OSError("the capture was invalidated")
+
+    monkeypatch.setattr(stream, "end_capture", invalidated)
+    with pytest.raises(RuntimeError, match="The capture failed: the capture was invalidated"):
+        captured(gpu, stream)
+
+    gc.collect()  # the traceback of the exception referred to the arrays
     gpu.empty_cache()
     assert reserved(gpu) == 0
 
