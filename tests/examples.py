@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 
 # Per hundred examples. `full` takes hours.
-PROFILES = {"fast": 25, "ci": 100, "full": 2000}
+PROFILES = {"fast": 10, "ci": 100, "full": 2000}
 
 
 def register_profiles() -> None:
