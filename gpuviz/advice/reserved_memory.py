@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.columns import codes, distinct, plain
 from gpuviz.analysis.device_replay import (
     Change,
     DeviceReplay,
@@ -150,7 +150,7 @@ class ReservedMemory:
         if self.own != CUPY and maps != parsed(self.recording, self.own).expandable_segments:
             return False
         known = self.recording.tables["streams"]["id"].to_pylist()
-        used = self.recording.tables["memory_events"]["stream"].unique().to_pylist()
+        used = distinct(plain(self.recording.tables["memory_events"]["stream"])).tolist()
         if not {0, *known}.issuperset(used):
             return False
         again = self.replayed(self.own)

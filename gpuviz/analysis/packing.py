@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz._core import lifetimes, pack
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.columns import plain, rows_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,14 +101,14 @@ def packing(
     load_row = numbers["load_time"]
     in_load = (begin <= load_row) & (load_row < rows["end"])
     ends = np.append(times, -1)[rows["end"]]
-    allocations = pa.array(rows["begin"])
+    requests = rows_at(events.select(["stream", "pool", "stack"]), rows["begin"])
     blocks = {
-        "event": allocations,
+        "event": pa.array(rows["begin"]),
         "time": pa.array(times[rows["begin"]]),
         "end": pa.array(ends),
         "size": pa.array(size),
         "offset": pa.array(offsets),
-        **{name: events[name].take(allocations) for name in ("stream", "pool", "stack")},
+        **dict(zip(requests.column_names, requests.columns, strict=True)),
         "in_load": pa.array(in_load),
     }
     return Packing(

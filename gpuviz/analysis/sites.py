@@ -11,6 +11,7 @@ from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Moment, Recording
 
@@ -85,31 +86,25 @@ def _site(
 
 
 def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
     blocks = state_at(recording, at, device).blocks()
     chosen = blocks["state"] == ALLOCATED
     if device is not None:
         chosen &= blocks["device"] == device
-    sizes = pa.array(blocks["size"][chosen].astype("int64"))
-    return _by_stack(pa.table({"stack": blocks["stack"][chosen], "size": sizes}))
+    return _by_stack(blocks["stack"][chosen], blocks["size"][chosen].astype("int64"))
 
 
 def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
         chosen &= plain(events["device"]) == device
-    return _by_stack(events.select(["stack", "size"]).filter(pa.array(chosen)))
+    return _by_stack(plain(events["stack"])[chosen], plain(events["size"])[chosen])
 
 
-def _by_stack(table: "pa.Table") -> list[dict[str, Any]]:
+def _by_stack(stacks: "NDArray[Any]", allocated: "NDArray[Any]") -> list[dict[str, Any]]:
     """Return the allocations of each stack, in the order in which stacks appear."""
-    stacks = plain(table["stack"])
     groups = Groups([stacks])
-    sizes = groups.totals(plain(table["size"]))
+    sizes = groups.totals(allocated)
     columns = {
         "stack": stacks[groups.first_rows],
         "size_sum": sizes["sum"],

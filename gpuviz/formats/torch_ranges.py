@@ -61,7 +61,7 @@ class SnapshotRanges:
         count = len(self._names)
         nothing = np.zeros(count, np.uint32)
         schema = schemas()["ranges"]
-        kind = pa.array(["range"] * count, pa.utf8()).dictionary_encode().cast(schema.field(4).type)
+        kind = pa.array(["range"] * count, schema.field("kind").type)
         columns = {
             "id": np.arange(1, count + 1, dtype=np.uint32),
             "time": np.array(self._starts, np.int64),

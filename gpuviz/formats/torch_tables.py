@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.columns import distinct
 from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
 from gpuviz.recording.implied_columns import is_installed
@@ -203,10 +204,10 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
-    known = pa.array(["", *texts])
+    known = ["", *texts]
     lines = np.asarray(snapshot.frame_lines)
     count = len(lines)
-    files = known.take(pa.array(snapshot.frame_files)).dictionary_encode()
+    files = _words(known, np.asarray(snapshot.frame_files))
     cells = [_CELL.fullmatch(name) for name in files.dictionary.to_pylist()]
     numbers = np.array([int(cell[1]) if cell else 0 for cell in cells], np.int32)
     installed = np.array([is_installed(name) for name in files.dictionary.to_pylist()], np.uint8)
@@ -214,7 +215,7 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
     unknown = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""])
     columns = {
         "id": np.arange(1, count + 1, dtype=np.uint32),
-        "name": known.take(pa.array(snapshot.frame_names)).dictionary_encode(),
+        "name": _words(known, np.asarray(snapshot.frame_names)),
         "filename": files,
         "line": lines,
         "cell": numbers[places] if count else np.zeros(0, np.int32),
@@ -225,6 +226,17 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
         "context_line": np.zeros(count, np.int32),
     }
     return pa.table(columns, schema=schemas()["frames"])
+
+
+def _words(known: list[str], indices: "NDArray[Any]") -> "pa.DictionaryArray":
+    """Return the known texts at some indices, without an import of ``pyarrow.compute``."""
+    import numpy as np
+    import pyarrow as pa
+
+    used = distinct(indices)
+    places = np.searchsorted(used, indices)
+    words = pa.array([known[index] for index in used.tolist()], pa.utf8())
+    return pa.DictionaryArray.from_arrays(places.astype(np.int32), words)
 
 
 def _stacks(snapshot: "TorchSnapshot") -> "pa.Table":

@@ -567,8 +567,10 @@ class Recording:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The ordinals of the devices in the recording, in ascending order."""
+        from gpuviz.analysis.columns import distinct, plain
+
         columns = (("devices", "id"), ("memory_events", "device"), ("activities", "device"))
-        seen = (self.tables[table][column].unique().to_pylist() for table, column in columns)
+        seen = (distinct(plain(self.tables[table][column])).tolist() for table, column in columns)
         return tuple(sorted(set[int]().union(*seen)))
 
     @property

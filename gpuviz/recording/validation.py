@@ -145,9 +145,8 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
         if (name, field.name) in IMPLIED and _is_missing(table, positions):
             continue
         if (name, field.name) in DEFAULTS and _is_without_values(table, positions):
-            value = pa.scalar(DEFAULTS[name, field.name])
-            filled = pa.array([value] * table.num_rows, value.type)
-            columns[field.name] = pa.chunked_array([filled]).cast(field.type)
+            filled = pa.array([DEFAULTS[name, field.name]] * table.num_rows, field.type)
+            columns[field.name] = pa.chunked_array([filled])
             continue
         if len(positions) != 1:
             problem = f"expected one column {field.name}, found {len(positions)}"

@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.columns import plain
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -129,14 +130,13 @@ def _allocator(recording: "Recording") -> str:
 
 def _device_memory(recording: "Recording") -> str:
     """Return the memory in use on each device by all processes; empty if not sampled."""
-    import pyarrow.compute as pc
-
     samples = recording.table("device_memory")
+    devices, used_bytes = plain(samples["device"]), plain(samples["used"])
     parts = []
     for device in recording.devices:
-        used = samples.filter(pc.equal(samples["device"], device))["used"]
+        used = used_bytes[devices == device]
         if len(used):
-            bounds = [format_bytes(pc.min(used).as_py()), format_bytes(pc.max(used).as_py())]
+            bounds = [format_bytes(int(used.min())), format_bytes(int(used.max()))]
             parts.append(f"{' to '.join(dict.fromkeys(bounds))} in use on device {device}")
     return "; ".join(parts) + (", including other allocators and processes" if parts else "")
 

@@ -163,16 +163,16 @@ def _kernels(recording: "Recording", evidence: "Evidence | None") -> tuple[str, 
     import numpy as np
 
     rows = rows_at(recording.tables["activities"], np.array(evidence.rows, np.int64))
-    if rows["kind"].unique().to_pylist() != ["kernel"]:
+    if set(rows["kind"].to_pylist()) != {"kernel"}:
         return ()
     return tuple(dict.fromkeys(texts(recording.tables, plain(rows["name"]))))
 
 
 def _out_of_memory(recording: "Recording", summary: "DeviceSummary") -> "Iterator[Notice]":
-    import pyarrow.compute as pc
-
     if not summary.out_of_memory:
         return
+    import pyarrow.compute as pc
+
     events = recording.table("memory_events")
     failed = events.filter(
         pc.and_(
