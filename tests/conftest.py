@@ -39,8 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
     folder = tempfile.TemporaryDirectory(prefix=NOTHING_TO_BUILD)
     config.add_cleanup(folder.cleanup)
-    Path(folder.name, "cmake").symlink_to("/bin/true")
-    os.environ["PATH"] = os.pathsep.join([folder.name, os.environ["PATH"]])
+    os.environ["PATH"] = path_with_nothing_to_build(Path(folder.name))
+
+
+def path_with_nothing_to_build(folder: Path) -> str:
+    """Return a PATH with a `cmake` in this folder, by which an editable gpuviz is up to date."""
+    (folder / "cmake").symlink_to("/bin/true")
+    return os.pathsep.join([str(folder), os.environ["PATH"]])
 
 
 @pytest.fixture(scope="module", autouse=True)
