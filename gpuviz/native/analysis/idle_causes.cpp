@@ -69,12 +69,12 @@ void LatestBefore::finish() {
     }
 }
 
-std::optional<std::int64_t> LatestBefore::before(std::uint32_t correlation) const noexcept {
-    const auto next =
-        std::lower_bound(times_.begin(), times_.end(), correlation,
-                         [](const auto& each, std::uint32_t id) { return each.first < id; });
-    if (next == times_.begin()) return std::nullopt;
-    return std::prev(next)->second;
+std::optional<std::int64_t> LatestBefore::before(std::uint32_t correlation,
+                                                 std::size_t& cursor) const noexcept {
+    cursor =
+        partition_near(times_, cursor, [&](const auto& each) { return each.first < correlation; });
+    if (cursor == 0) return std::nullopt;
+    return times_[cursor - 1].second;
 }
 
 FirstRows::FirstRows(std::span<const std::uint32_t> correlations) {
@@ -194,6 +194,7 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     const auto is_wait = [](std::uint8_t kind) { return WaitKind(kind) == WaitKind::stream_wait; };
     if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
     const auto launched = launched_by_stream(synchronizations);
+    Cursors<LatestBefore> cursors;
     std::unordered_map<std::uint64_t, std::int64_t> completed;
     std::unordered_set<std::uint64_t> recorded;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
@@ -203,7 +204,8 @@ void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
             time = sound(synchronizations.time[row], 0).begin;
         } else if (const auto found = launched.find(synchronizations.stream[row]);
                    found != launched.end()) {
-            time = found->second.before(synchronizations.correlation[row]);
+            time =
+                found->second.before(synchronizations.correlation[row], cursors.of(&found->second));
         }
         recorded.insert(synchronizations.event_sync_id[row]);
         if (time) completed.emplace(synchronizations.event_sync_id[row], *time);
@@ -242,53 +244,58 @@ void IdleCauses::find_launches_after_unrecorded_events() {
     unrecorded_waits_.clear();
 }
 
-bool IdleCauses::waits_for_unrecorded_event(std::size_t activity) const {
-    const auto found = launches_after_unrecorded_.find(activities_.stream[activity]);
-    if (found == launches_after_unrecorded_.end()) return false;
-    const auto& calls = found->second;
-    return std::binary_search(calls.begin(), calls.end(), activities_.correlation[activity]);
+bool IdleCauses::waits_for_unrecorded_event(std::size_t activity, Place& place) const {
+    const auto* calls =
+        place.unrecorded.of(launches_after_unrecorded_, activities_.stream[activity]);
+    return calls != nullptr &&
+           std::binary_search(calls->begin(), calls->end(), activities_.correlation[activity]);
 }
 
-IdleCauses::Section IdleCauses::launched(Interval time, std::size_t activity) const {
-    if (waits_for_unrecorded_event(activity)) return {time, IdleCause::unrecorded_event};
-    const auto busy = busy_or_allocating_.find(activities_.device[activity]);
-    if (busy == busy_or_allocating_.end()) return {time, IdleCause::unknown};
-    const auto& competing = busy->second[is_copy(activities_.work[activity])];
+IdleCauses::Section IdleCauses::launched(Interval time, std::size_t activity, Place& place) const {
+    if (waits_for_unrecorded_event(activity, place)) return {time, IdleCause::unrecorded_event};
+    const auto* busy = place.devices.of(busy_or_allocating_, activities_.device[activity]);
+    if (busy == nullptr) return {time, IdleCause::unknown};
+    const auto& competing = (*busy)[is_copy(activities_.work[activity])];
     return {time, IdleCause::unknown, true, &competing, IdleCause::gpu_busy};
 }
 
-IdleCauses::Sections IdleCauses::sections(Interval gap, std::optional<std::size_t> activity) const {
-    Sections found;
+template <typename Visit>
+void IdleCauses::for_each_section(Interval gap, std::optional<std::size_t> activity, Place& place,
+                                  Visit&& visit) const {
+    const auto add = [&](const Section& section) {
+        if (section.time.length() > 0) visit(section);
+    };
     const auto call = activity ? call_rows_.of(activities_.correlation[*activity]) : std::nullopt;
     if (!call) {
-        found.add({gap, IdleCause::unknown});
-        return found;
+        add({gap, IdleCause::unknown});
+        return;
     }
     const auto launch = calls_.interval(*call);
     Interval waiting{gap.end, gap.end};
-    if (const auto stream = completions_.find(activities_.stream[*activity]);
-        stream != completions_.end()) {
-        const auto completed = stream->second.before(activities_.correlation[*activity]);
+    if (const auto* events = place.completions.of(completions_, activities_.stream[*activity])) {
+        const auto completed =
+            events->before(activities_.correlation[*activity], place.completion.of(events));
         if (completed) waiting = gap.within({launch.begin, *completed});
     }
     if (waiting.length() == 0) waiting = {gap.end, gap.end};
-    const auto thread = blocked_or_allocating_.find(calls_.thread[*call]);
-    const auto* blocked = thread == blocked_or_allocating_.end() ? nullptr : &thread->second;
+    const auto* blocked = place.threads.of(blocked_or_allocating_, calls_.thread[*call]);
     const auto split = [&](Interval part) {
         constexpr auto limit = std::numeric_limits<std::int64_t>::max();
-        found.add({part.within({-limit, launch.begin}), IdleCause::host, true, blocked});
-        found.add({part.within(launch), IdleCause::host});
-        found.add(launched(part.within({launch.end, limit}), *activity));
+        if (part.length() == 0) return;
+        add({part.within({-limit, launch.begin}), IdleCause::host, true, blocked});
+        add({part.within(launch), IdleCause::host});
+        const Interval after = part.within({launch.end, limit});
+        if (after.length() > 0) add(launched(after, *activity, place));
     };
     split({gap.begin, waiting.begin});
-    found.add({waiting, IdleCause::dependency, false});
+    add({waiting, IdleCause::dependency, false});
     split({waiting.end, gap.end});
-    return found;
 }
 
 void IdleCauses::add(Interval gap, std::optional<std::size_t> activity, Place& place,
                      IdleTimes& times) const {
-    for (const Section& section : sections(gap, activity)) add_section(section, place, times);
+    for_each_section(gap, activity, place,
+                     [&](const Section& section) { add_section(section, place, times); });
 }
 
 void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& times) const {
@@ -307,9 +314,9 @@ void IdleCauses::add_section(const Section& section, Place& place, IdleTimes& ti
 void IdleCauses::append_parts(Interval gap, std::optional<std::size_t> activity, std::size_t most,
                               Place& place, std::vector<IdlePart>& parts) const {
     const std::size_t first = parts.size();
-    for (const Section& section : sections(gap, activity)) {
+    for_each_section(gap, activity, place, [&](const Section& section) {
         append_section(section, first + most, place, parts, first);
-    }
+    });
 }
 
 void IdleCauses::append_section(const Section& section, std::size_t most_rows, Place& place,

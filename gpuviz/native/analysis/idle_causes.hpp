@@ -52,7 +52,10 @@ class LatestBefore {
     }
     // To be called once, after the last add().
     void finish();
-    [[nodiscard]] std::optional<std::int64_t> before(std::uint32_t correlation) const noexcept;
+    // A query is faster the closer it is to the previous query with the same cursor, which starts
+    // at 0.
+    [[nodiscard]] std::optional<std::int64_t> before(std::uint32_t correlation,
+                                                     std::size_t& cursor) const noexcept;
 
   private:
     std::vector<std::pair<std::uint32_t, std::int64_t>> times_;
@@ -94,10 +97,11 @@ class IdleCauses {
     // The lanes of the activities.
     [[nodiscard]] const std::vector<LaneRows>& lanes() const noexcept { return lanes_; }
 
-    // Cursors into unions; fast while they are of the same union.
+    // Cursors into objects of one type; fast while they are of the same object.
+    template <typename Object>
     class Cursors {
       public:
-        std::size_t& of(const IntervalUnion* found) {
+        std::size_t& of(const Object* found) {
             if (found != last_) {
                 cursor_ = &cursors_[found];
                 last_ = found;
@@ -106,18 +110,49 @@ class IdleCauses {
         }
 
       private:
-        const IntervalUnion* last_ = nullptr;
+        const Object* last_ = nullptr;
         std::size_t* cursor_ = nullptr;
-        std::unordered_map<const IntervalUnion*, std::size_t> cursors_;
+        std::unordered_map<const Object*, std::size_t> cursors_;
     };
+
+    // Looks up values of a map, which must not change; fast while the key is the same.
+    template <typename Key, typename Value>
+    class Lookup {
+      public:
+        // Null if there is none.
+        const Value* of(const std::unordered_map<Key, Value>& map, Key key) {
+            if (!known_ || key != key_) {
+                const auto found = map.find(key);
+                value_ = found == map.end() ? nullptr : &found->second;
+                key_ = key;
+                known_ = true;
+            }
+            return value_;
+        }
+
+      private:
+        bool known_ = false;
+        Key key_{};
+        const Value* value_ = nullptr;
+    };
+
+    // The times of activities that compete with copies, and with everything else.
+    using BusyTimes = std::array<IntervalUnion, 2>;
 
     // Cursors into the inputs, at the last gap; one for each lane, with gaps in order of time.
     struct Place {
         std::size_t allocation = 0;
-        Cursors blocked;
-        Cursors busy;
+        Cursors<IntervalUnion> blocked;
+        Cursors<IntervalUnion> busy;
+        Cursors<LatestBefore> completion;
+        Lookup<std::uint32_t, LatestBefore> completions;
+        Lookup<std::uint32_t, IntervalUnion> threads;
+        Lookup<std::int16_t, BusyTimes> devices;
+        Lookup<std::uint32_t, std::vector<std::uint32_t>> unrecorded;
 
-        Cursors& of(IdleCause cause) { return cause == IdleCause::gpu_busy ? busy : blocked; }
+        Cursors<IntervalUnion>& of(IdleCause cause) {
+            return cause == IdleCause::gpu_busy ? busy : blocked;
+        }
     };
 
     // Adds the causes of a gap that an activity ended.
@@ -139,27 +174,17 @@ class IdleCauses {
         const IntervalUnion* other = nullptr;
         IdleCause other_cause = IdleCause::synchronization;
     };
-    // The non-empty sections of a gap, in order of time.
-    class Sections {
-      public:
-        void add(Section section) noexcept {
-            if (section.time.length() > 0) sections_[count_++] = section;
-        }
-        [[nodiscard]] const Section* begin() const noexcept { return sections_.data(); }
-        [[nodiscard]] const Section* end() const noexcept { return sections_.data() + count_; }
 
-      private:
-        std::array<Section, 7> sections_;
-        std::size_t count_ = 0;
-    };
-
-    [[nodiscard]] Sections sections(Interval gap, std::optional<std::size_t> activity) const;
+    // Calls `visit` with each non-empty section of a gap, in order of time.
+    template <typename Visit>
+    void for_each_section(Interval gap, std::optional<std::size_t> activity, Place& place,
+                          Visit&& visit) const;
     void add_section(const Section& section, Place& place, IdleTimes& times) const;
     void append_section(const Section& section, std::size_t most_rows, Place& place,
                         std::vector<IdlePart>& parts, std::size_t first) const;
     // The section from the return of the launch call on.
-    [[nodiscard]] Section launched(Interval time, std::size_t activity) const;
-    [[nodiscard]] bool waits_for_unrecorded_event(std::size_t activity) const;
+    [[nodiscard]] Section launched(Interval time, std::size_t activity, Place& place) const;
+    [[nodiscard]] bool waits_for_unrecorded_event(std::size_t activity, Place& place) const;
     void find_blocked_threads(const SynchronizationRows& synchronizations);
     void find_busy_times();
     void find_completions(const SynchronizationRows& synchronizations);
@@ -176,7 +201,7 @@ class IdleCauses {
     std::unordered_map<std::uint32_t, IntervalUnion> blocked_or_allocating_;
     // By device, for copies and for everything else: the times when such an activity ran, or any
     // thread allocated. Only for devices with several streams.
-    std::unordered_map<std::int16_t, std::array<IntervalUnion, 2>> busy_or_allocating_;
+    std::unordered_map<std::int16_t, BusyTimes> busy_or_allocating_;
     // By stream: the completion times of the events that it had to wait for.
     std::unordered_map<std::uint32_t, LatestBefore> completions_;
     // By stream: the calls that waited for an event without a record, and the first launches after.

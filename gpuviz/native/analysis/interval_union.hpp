@@ -11,6 +11,36 @@
 
 namespace gpuviz::analysis {
 
+// The number of rows at the beginning for which `holds`, as std::partition_point finds it; faster
+// the closer it is to `near`, from which steps of growing length lead to it.
+template <typename Row, typename Holds>
+[[nodiscard]] std::size_t partition_near(const std::vector<Row>& rows, std::size_t near,
+                                         Holds&& holds) noexcept {
+    std::size_t low = near;
+    std::size_t high = near;
+    if (low > 0 && !holds(rows[low - 1])) {
+        std::size_t step = 1;
+        high = low - 1;
+        while (high >= step && !holds(rows[high - step])) {
+            high -= step;
+            step *= 2;
+        }
+        low = high >= step ? high - step + 1 : 0;
+    } else {
+        std::size_t step = 1;
+        while (low + step <= rows.size() && holds(rows[low + step - 1])) {
+            low += step;
+            step *= 2;
+        }
+        high = std::min(low + step - 1, rows.size());
+    }
+    const auto place = [&](std::size_t row) {
+        return rows.begin() + static_cast<std::ptrdiff_t>(row);
+    };
+    const auto found = std::partition_point(place(low), place(high), holds);
+    return static_cast<std::size_t>(std::distance(rows.begin(), found));
+}
+
 // The union of intervals, with fast queries of how much of an interval it covers.
 class IntervalUnion {
   public:
@@ -66,25 +96,8 @@ class IntervalUnion {
 
     // The number of parts that begin up to a time.
     [[nodiscard]] std::size_t begun_until(std::int64_t time, std::size_t& cursor) const noexcept {
-        std::size_t low = cursor;
-        std::size_t high = cursor;
-        if (low > 0 && parts_[low - 1].begin > time) {
-            low = 0;
-        } else {
-            std::size_t step = 1;
-            while (low + step <= parts_.size() && parts_[low + step - 1].begin <= time) {
-                low += step;
-                step *= 2;
-            }
-            high = std::min(low + step, parts_.size());
-        }
-        const auto place = [&](std::size_t row) {
-            return parts_.begin() + static_cast<std::ptrdiff_t>(row);
-        };
-        const auto next =
-            std::upper_bound(place(low), place(high), time,
-                             [](std::int64_t t, Interval part) { return t < part.begin; });
-        return cursor = static_cast<std::size_t>(std::distance(parts_.begin(), next));
+        return cursor = partition_near(parts_, cursor,
+                                       [&](Interval part) { return part.begin <= time; });
     }
 
     std::vector<Interval> parts_;

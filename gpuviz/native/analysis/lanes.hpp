@@ -27,20 +27,38 @@ struct LaneRows {
                                  std::optional<std::int64_t> begin,
                                  std::optional<std::int64_t> end);
 
+// Finds the gaps in a window between activities that come in order of their start.
+class Gaps {
+  public:
+    explicit Gaps(Interval window) noexcept : window_(window), reached_(window.begin) {}
+
+    // The gap before the next activity; empty if there is none.
+    [[nodiscard]] Interval before(Interval activity) noexcept {
+        const Interval idle = Interval{reached_, activity.begin}.within(window_);
+        reached_ = std::max(reached_, activity.end);
+        return idle;
+    }
+    // The gap after the last activity; empty if there is none.
+    [[nodiscard]] Interval rest() const noexcept {
+        return Interval{reached_, window_.end}.within(window_);
+    }
+
+  private:
+    Interval window_;
+    std::int64_t reached_;
+};
+
 // Calls `take` with each gap in the window, including those before the first and after the last
 // activity, and with the row that ended the gap, if any, until `take` returns false.
 template <typename Take>
 void for_each_gap(const ActivityRows& activities, std::span<const std::uint32_t> rows,
                   Interval window, Take&& take) {
-    std::int64_t reached = window.begin;
+    Gaps gaps(window);
     for (const std::uint32_t row : rows) {
-        const Interval time = activities.interval(row);
-        const Interval idle = Interval{reached, time.begin}.within(window);
+        const Interval idle = gaps.before(activities.interval(row));
         if (idle.length() > 0 && !take(idle, std::optional<std::size_t>(row))) return;
-        reached = std::max(reached, time.end);
     }
-    const Interval rest = Interval{reached, window.end}.within(window);
-    if (rest.length() > 0) take(rest, std::optional<std::size_t>());
+    if (gaps.rest().length() > 0) take(gaps.rest(), std::optional<std::size_t>());
 }
 
 }  // namespace gpuviz::analysis

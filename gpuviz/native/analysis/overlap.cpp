@@ -56,11 +56,14 @@ bool touches(Interval activity, Interval window) noexcept {
     return activity.length() == 0 && activity.begin >= window.begin && activity.begin <= window.end;
 }
 
-// The run times in the window of activities in order of their start.
+// The run times in the window of activities in order of their start; calls `on_gap` with each gap
+// and the row that ended it, if any.
+template <typename OnGap>
 RunTimes run_times(const ActivityRows& activities, std::span<const std::uint32_t> rows,
-                   Interval window) {
+                   Interval window, OnGap&& on_gap) {
     RunTimes times;
     Running running(times);
+    Gaps gaps(window);
     std::int64_t now = window.begin;
     const auto advance_to = [&](std::int64_t time) {
         running.advance(time - now);
@@ -76,6 +79,7 @@ RunTimes run_times(const ActivityRows& activities, std::span<const std::uint32_t
     for (const std::uint32_t row : rows) {
         const Interval time = activities.interval(row);
         if (touches(time, window)) ++times.count;
+        if (const Interval idle = gaps.before(time); idle.length() > 0) on_gap(idle, {row});
         const Interval part = time.within(window);
         if (part.length() == 0) continue;
         add_saturating(times.sum, part.length());
@@ -85,6 +89,7 @@ RunTimes run_times(const ActivityRows& activities, std::span<const std::uint32_t
         ends.push({part.end, activities.work[row]});
     }
     while (!ends.empty()) end_next();
+    if (gaps.rest().length() > 0) on_gap(gaps.rest(), {});
     return times;
 }
 
@@ -106,13 +111,11 @@ std::vector<Lane> overlap(const ActivityRows& activities, const HostCallRows& ca
         for (std::size_t each = next++; each < lanes.size(); each = next++) {
             Lane& lane = lanes[each];
             const auto& rows = causes.lanes()[each].rows;
-            lane.times = run_times(activities, rows, lane.window);
             IdleCauses::Place place;
             const auto add = [&](Interval gap, std::optional<std::size_t> ended) {
                 causes.add(gap, ended, place, lane.idle);
-                return true;
             };
-            for_each_gap(activities, rows, lane.window, add);
+            lane.times = run_times(activities, rows, lane.window, add);
         }
     };
     auto beside = std::async(std::launch::async, measure);
