@@ -279,6 +279,11 @@ def begin_range(session: Session, name: bytes, kind: int) -> int:
     Return the id of a range around what the calling thread does from now on, 0 unless the session records; `name` is UTF-8, `kind` a number of DICTIONARIES.
     """
 
+def enclosed(function: object, enter: object, leave: object) -> object:
+    """
+    A function that calls `enter` with its arguments, then `function` with them, and then, also after an exception, `leave` with what `enter` returned, without a frame of Python.
+    """
+
 def end_range(session: Session, id: int) -> None:
     """
     End a range, from any thread; does nothing for 0 and for ranges that have ended.

@@ -70,6 +70,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r42_underfilled_kernel,
         r43_starved_by_the_host,
         r44_streams_that_never_overlap,
+        r47_compiled_kernels,
     )
 
     return (
@@ -85,6 +86,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r42_underfilled_kernel.find,
         r43_starved_by_the_host.find,
         r44_streams_that_never_overlap.find,
+        r47_compiled_kernels.find,
     )
 
 

@@ -8,6 +8,7 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.launches import calls_of, first_rows
 from gpuviz.recording.derived import DICTIONARIES as WORDS
 from gpuviz.recording.tables import DICTIONARIES
@@ -33,7 +34,8 @@ class HostGaps:
         length: The gap's length in ns.
         idle: How long the device was idle in the gap because this thread had not launched, in ns.
         idle_in_call: The same during the call itself, in ns.
-        is_first: Whether the call launches a kernel for the first time: CuPy compiles or loads it.
+        is_first: Whether the call launches a kernel for the first time, or after a compilation:
+            CuPy compiles or loads it.
         is_in_cell: Whether the gap is within one notebook cell; without cells, everywhere.
     """
 
@@ -100,7 +102,7 @@ def _host_gaps(recording: "Recording", device: int) -> HostGaps:
         length=begin - since,
         idle=idle,
         idle_in_call=idle_in_call,
-        is_first=_launches_first(recording),
+        is_first=_launches_first(recording) | _follows_compilation(recording),
         is_in_cell=within_cells(recording, since, begin),
     )
 
@@ -140,6 +142,17 @@ def within_cells(
     last = np.where(last < first, recording.duration_ns, last)
     inside: NDArray[Any] = Intervals(first, last).within(begin, end) == end - begin
     return inside
+
+
+def _follows_compilation(recording: "Recording") -> "NDArray[Any]":
+    """Return whether a kernel was compiled or loaded between each call and the previous one."""
+    import numpy as np
+
+    table = compilations(recording)
+    calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))
+    found = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    found[calls[calls >= 0]] = True
+    return found
 
 
 def _launches_first(recording: "Recording") -> "NDArray[Any]":

@@ -204,7 +204,9 @@ def _ranges(recording: "Recording", launches: _Launches) -> _Found | None:
 
     table = recording.tables["ranges"]
     starts, ends = plain(table["time"]), plain(table["end"])
-    is_whole = (codes(table["kind"], _RANGE_KINDS) != _RANGE_KINDS.index("cell")) & (ends >= starts)
+    kinds = codes(table["kind"], _RANGE_KINDS)
+    is_whole = np.isin(kinds, [_RANGE_KINDS.index(each) for each in ("range", "nvtx")])
+    is_whole &= ends >= starts
     names = text_numbers(recording.tables, plain(table["name"]))
     threads = plain(table["thread"]).astype(np.int64)
     best: NDArray[Any] | None = None

@@ -22,6 +22,7 @@ from gpuviz.allocator.memory import (
     set_new_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
@@ -90,6 +91,7 @@ def tracing(options: "TracerOptions") -> CuptiTracing:
     """
     cupy = import_cupy()
     watch_kernels(cupy)
+    watch_compilations(cupy)
     return CuptiTracing(cupy.cuda.runtime.runtimeGetVersion() // 1000, options)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.frameworks.kernel_sources import (
+    LONGEST_SOURCE,
     READ,
     UNKNOWN,
     WRITE,
@@ -24,8 +25,6 @@ _COMPILE = "_compile_module_with_cache"
 _reductions: set[str] = set()
 # Kernels of which array elements were declared.
 _with_elements: set[str] = set()
-# Reading a longer source would be noticed.
-_LONGEST_SOURCE = 200_000
 
 
 @cache
@@ -46,7 +45,7 @@ def _declare_compiled(module: Any, source: Any, *_: Any, **__: Any) -> None:
     # Whatever happens here, the program's kernel is compiled.
     with suppress(Exception):
         declare_source(source)
-        if len(source) > _LONGEST_SOURCE:
+        if len(source) > LONGEST_SOURCE:
             return
         for name, elements in elements_by_kernel(source).items():
             # The handle may be that of an earlier kernel.
@@ -56,7 +55,7 @@ def _declare_compiled(module: Any, source: Any, *_: Any, **__: Any) -> None:
 
 def declare_source(source: str) -> None:
     """Declare the kernels of a source, in CUDA C++."""
-    if len(source) <= _LONGEST_SOURCE:
+    if len(source) <= LONGEST_SOURCE:
         for name, modes in modes_by_kernel(source).items():
             if name not in _reductions:
                 _declare(name, *modes)

@@ -71,6 +71,8 @@ _KEEPS = frozenset(
     )
 )
 _ATOMIC = "atomic"
+# Reading a longer source would be noticed.
+LONGEST_SOURCE = 200_000
 _ARRAY = re.compile(
     r"\s*(?:const\s+)?CArray\s*<(.*),\s*\d+\s*,\s*[01]\s*,\s*[01]\s*>\s*(_raw_\w+)\s*$"
 )
@@ -98,6 +100,14 @@ _BYTES = {
     "complex<float>": 8,
     "complex<double>": 16,
 }
+
+
+def kernel_names(source: str) -> list[str]:
+    """Return the names of the kernels in a source, each once; none of a source that is too long."""
+    if len(source) > LONGEST_SOURCE:
+        return []
+    text = _COMMENTS_AND_TEXTS.sub(" ", source)
+    return list(dict.fromkeys(found[1] for found in _KERNEL.finditer(text)))
 
 
 def modes_by_kernel(source: str) -> dict[str, Modes]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-RANGE, CELL, _NVTX = (
-    DICTIONARIES["ranges", "kind"].index(kind) for kind in ("range", "cell", "nvtx")
+RANGE, LOAD, COMPILE = (
+    DICTIONARIES["ranges", "kind"].index(kind) for kind in ("range", "load", "compile")
 )
 _get_ident = threading.get_ident
 
@@ -130,8 +130,27 @@ class range:  # noqa: A001, N801 - the name that CUDA's users know
         return None
 
 
+# A session, and the id of a range in it.
+Opened = tuple[_core.Session, int]
 _Open = tuple[_core.Session, int, "StreamRange | None"]
 BeginOnStream = Callable[[bytes, Any], "StreamRange | None"]
+
+
+def are_recorded() -> bool:
+    """Return whether ranges are recorded now."""
+    return range._session is not None  # noqa: SLF001
+
+
+def begin(name: bytes, kind: int) -> Opened | None:
+    """Begin a range of some kind on the calling thread; None without a recording."""
+    session = range._session  # noqa: SLF001
+    return None if session is None else (session, _core.begin_range(session, name, kind))
+
+
+def end(opened: Opened | None) -> None:
+    """End a range that `begin` returned."""
+    if opened is not None:
+        _core.end_range(*opened)
 
 
 def record_into(session: _core.Session | None, begin_on_stream: BeginOnStream | None) -> None:

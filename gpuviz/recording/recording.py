@@ -478,6 +478,15 @@ class Recording:
 
         return _formatted(copies(self, by))
 
+    def compilations(self) -> "pa.Table":
+        """Return the kernels that CuPy compiled or loaded, in order of time, with their lines.
+
+        See `gpuviz.analysis.compilations.compilations`.
+        """
+        from gpuviz.analysis.compilations import compilations
+
+        return _formatted(compilations(self))
+
     def delayed_frees(self) -> "pa.Table":
         """Return the frees that ``record_stream="auto"`` delayed, or would have delayed.
 

@@ -75,7 +75,7 @@ DICTIONARIES = {
     ),
     ("pools", "framework"): ("", "cupy", "torch", "numba", "cuda_core", "rmm"),
     ("pools", "memory"): ("", "device", "pinned", "managed"),
-    ("ranges", "kind"): ("range", "cell", "nvtx"),
+    ("ranges", "kind"): ("range", "cell", "nvtx", "load", "compile"),
     ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
 }
 

@@ -10,6 +10,7 @@ from gpuviz import _core
 from gpuviz.allocator.arguments import integer, text
 from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.out_of_memory.failure_report import explaining
+from gpuviz.recorder import ranges
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
@@ -252,6 +253,21 @@ class SimulatedGPU(NonCopyable):
             time.sleep(duration)
         else:
             self._native.wait_until(self._native.now_ns + duration_ns)
+
+    def compile(self, kernel: str, *, duration: float, cached: bool = False) -> None:
+        """Keep the host busy as CuPy does before the first launch of a kernel.
+
+        Args:
+            kernel: Its name.
+            duration: How long it takes, in seconds.
+            cached: Whether it is loaded from the cache on the disk instead of compiled.
+        """
+        name = kernel.encode()
+        loading = ranges.begin(name, ranges.LOAD)
+        compiling = None if cached else ranges.begin(name, ranges.COMPILE)
+        self.work_on_host(duration)
+        ranges.end(compiling)
+        ranges.end(loading)
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
         """Delay the reuse of the memory of ``array`` until ``stream`` has passed this point."""

@@ -68,10 +68,14 @@ PYTHON = {
     "simulation": _VALUES
     | {"analysis", "out_of_memory.failure_report", "recorder"}
     | {"allocator.arguments", "allocator.non_copyable"},
-    "frameworks": _VALUES | _EVENT_SOURCES | {"allocator", "out_of_memory.failure_report"},
+    "frameworks": _VALUES
+    | _EVENT_SOURCES
+    | {"allocator", "out_of_memory.failure_report", "recorder.ranges"},
     "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
+    "recorder.ranges": _VALUES | {"recorder.stream_ranges"},
+    "recorder.stream_ranges": _VALUES | {"quantities"},
     "recorder.status": set[str](),
     "report": _READERS | {"recorder.status", "out_of_memory", "advice", "hazards", "comparison"},
     "ownership": {"_core", "quantities", "allocator", "frameworks", "simulation"},

@@ -3,7 +3,7 @@ import { RangeKind, type Ranges } from "./ranges.ts";
 import type { SpanRow } from "./span_row.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";
 
-/** The notebook cells, or without any the outermost ranges: what a recording is divided by. */
+/** The notebook cells, or without any the program's outermost ranges, by which it is divided. */
 export class Divisions {
   readonly #ranges: Ranges;
   #stack = new SpanStack();
@@ -33,7 +33,9 @@ export class Divisions {
     this.#spans.endClosed();
     const added = new SpanList();
     for (let row = this.#taken; row < count; row += 1) {
-      if (this.#hasCells ? kind[row] === RangeKind.cell : parent[row] === 0) {
+      const own = kind[row] ?? RangeKind.range;
+      const isOutermost = parent[row] === 0 && own !== RangeKind.load && own !== RangeKind.compile;
+      if (this.#hasCells ? own === RangeKind.cell : isOutermost) {
         this.#spans.add(row, added, this.#stack);
       }
     }

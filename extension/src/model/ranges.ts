@@ -3,13 +3,16 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
-const KINDS = ["range", "cell", "nvtx"] as const;
+const KINDS = ["range", "cell", "nvtx", "load", "compile"] as const;
 export const RangeKind = codesOf(KINDS);
 
 /** The end of a range that is still open. */
 export const OPEN = -1;
 
-/** Notebook cells, `gpuviz.range`s and NVTX ranges on host threads, one row for each id. */
+/**
+ * Notebook cells, `gpuviz.range`s, NVTX ranges and compilations on host threads, one row for each
+ * id.
+ */
 export class Ranges extends rowsOf({
   fromNs: ["time", "number"],
   // The end, or OPEN.

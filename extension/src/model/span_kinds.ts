@@ -21,6 +21,8 @@ const TEXTS = {
   overhead: "overhead of CUDA and CUPTI",
   allocation: "CUDA allocates memory",
   release: "CUDA releases memory",
+  load: "kernels loaded",
+  compile: "kernels compiled",
 } as const;
 export const SPAN_KINDS = Object.values(TEXTS);
 export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
@@ -78,7 +80,7 @@ export function isActivity(kind: number): boolean {
 
 /** Whether a span is a row of `Ranges`. */
 export function isHostRange(kind: number): boolean {
-  return kind >= SpanKind.cell && kind <= SpanKind.nvtx;
+  return (kind >= SpanKind.cell && kind <= SpanKind.nvtx) || kind >= SpanKind.load;
 }
 
 /** Whether a span is a row of `MemoryOperations`, which take no time. */
@@ -86,10 +88,13 @@ export function isMemoryOperation(kind: number): boolean {
   return kind === SpanKind.allocation || kind === SpanKind.release;
 }
 
+const OF_RANGE: Readonly<Record<number, number>> = {
+  [RangeKind.cell]: SpanKind.cell,
+  [RangeKind.nvtx]: SpanKind.nvtx,
+  [RangeKind.load]: SpanKind.load,
+  [RangeKind.compile]: SpanKind.compile,
+};
+
 export function spanKindOfRange(kind: number): number {
-  return kind === RangeKind.cell
-    ? SpanKind.cell
-    : kind === RangeKind.nvtx
-      ? SpanKind.nvtx
-      : SpanKind.range;
+  return OF_RANGE[kind] ?? SpanKind.range;
 }

@@ -18,6 +18,37 @@ using record::Session;
 
 namespace {
 
+// What a call of a function of gpuviz's returns; its exceptions must not reach the program.
+template <typename Call>
+nb::object quietly(Call&& call) {
+    try {
+        return call();
+    } catch (nb::python_error& error) {
+        error.discard_as_unraisable("gpuviz");
+        return nb::none();
+    }
+}
+
+// A function that calls `enter` with its arguments, then `function` with them, and then, also after
+// an exception, `leave` with what `enter` returned: without a frame of Python, which would be seen
+// in the call stacks of what `function` does.
+nb::object enclosed(nb::object function, nb::object enter, nb::object leave) {
+    return nb::cpp_function(
+        [function = std::move(function), enter = std::move(enter), leave = std::move(leave)](
+            const nb::args& arguments, const nb::kwargs& options) {
+            const nb::object entered = quietly([&] { return enter(*arguments, **options); });
+            const auto left = [&] { quietly([&] { return leave(entered); }); };
+            try {
+                nb::object result = function(*arguments, **options);
+                left();
+                return result;
+            } catch (nb::python_error&) {
+                left();
+                throw;
+            }
+        });
+}
+
 std::string_view text_of(const nb::bytes& name) { return {name.c_str(), name.size()}; }
 
 std::uint32_t begin_range(Session& session, const nb::bytes& name, int kind) {
@@ -53,6 +84,10 @@ void bind_ranges(nb::module_& m) {
     m.def("begin_range", &begin_range, "session"_a, "name"_a, "kind"_a,
           "Return the id of a range around what the calling thread does from now on, 0 unless the "
           "session records; `name` is UTF-8, `kind` a number of DICTIONARIES.");
+    m.def(
+        "enclosed", &enclosed, "function"_a, "enter"_a, "leave"_a,
+        "A function that calls `enter` with its arguments, then `function` with them, and then, "
+        "also after an exception, `leave` with what `enter` returned, without a frame of Python.");
     m.def("end_range", &end_range, "session"_a, "id"_a,
           "End a range, from any thread; does nothing for 0 and for ranges that have ended.");
     m.def("add_stream_range", &add_stream_range, "session"_a, "name"_a, "device"_a, "handle"_a,

@@ -58,7 +58,7 @@ enum class OverheadKind : std::int8_t {
     jit_compile,
 };
 
-enum class RangeKind : std::int8_t { range, cell, nvtx };
+enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
 
 struct ActivityRow {
     std::int64_t time;

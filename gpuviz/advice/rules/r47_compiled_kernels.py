@@ -1,0 +1,119 @@
+"""R47: the program waits while CuPy compiles its kernels."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.quantities import format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+# Kernels of one name may differ in the types of their arguments.
+_FEWEST_AGAIN = 4
+
+
+def find(schedule: Schedule) -> "Iterator[Finding]":
+    """Find kernels that were compiled, and those that were compiled again and again.
+
+    Trigger: CuPy's compiler ran for at least 1 % of the recording. Modules with the same names of
+    kernels that were compiled at least four times differ in their sources only; each such name is a
+    finding of its own.
+
+    Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
+    most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
+    of a thread is not counted. The first is what another run saves if CuPy's cache is kept:
+    ``likely``.
+    """
+    import numpy as np
+
+    table = compilations(schedule.recording)
+    table = table.filter(plain(table["compile_ns"]) > 0)
+    if not table.num_rows or not schedule.recording.devices:
+        return
+    _, numbers, counts = np.unique(
+        np.array(table["kernels"].to_pylist()), return_inverse=True, return_counts=True
+    )
+    again = counts[numbers.ravel()] >= _FEWEST_AGAIN
+    time_ns = plain(table["compile_ns"])
+    for number in np.unique(numbers[again]).tolist():
+        rows = np.flatnonzero(numbers == number)
+        if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
+            yield _compiled_again(schedule, table, rows)
+    once = np.flatnonzero(~again)
+    if time_ns[once].sum() >= schedule.relevant_ns:
+        yield _compiled_once(schedule, table, once)
+
+
+def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+    time_ns = plain(table["compile_ns"])[rows]
+    name = table["kernels"][int(rows[0])].as_py()
+    title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
+    reason = (
+        "Each time, its source or the types of its arguments were new. Compiling it once takes "
+        f"{format_duration(int(time_ns[0]))}."
+    )
+    change = (
+        "Pass the values that differ as arguments of the kernel instead of writing them into its "
+        "source, so that it is compiled once."
+    )
+    return _finding(schedule, table, rows[1:], (title, reason, change))
+
+
+def _compiled_once(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+    modules = format_counted(len(rows), "module of kernels", "modules of kernels")
+    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
+    title = f"CuPy compiled {modules}: {spent}."
+    reason = (
+        "They were not in CuPy's cache on the disk. A run that finds them there only loads them."
+    )
+    change = (
+        "Measure a second run. If every run compiles them, as in a new container, keep the folder "
+        "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
+    )
+    return _finding(schedule, table, rows, (title, reason, change))
+
+
+def _spent(schedule: Schedule, time_ns: int) -> str:
+    share = format_share(time_ns / max(schedule.recording.duration_ns, 1))
+    return f"{format_duration(time_ns)}, {share} of the time"
+
+
+def _finding(
+    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", texts: tuple[str, str, str]
+) -> Finding:
+    """Return a finding about rows whose compiler's time can be saved: title, reason and change."""
+    import numpy as np
+
+    title, reason, change = texts
+    recording = schedule.recording
+    threads, begin, time_ns = (
+        plain(table[name])[rows] for name in ("thread", "time", "compile_ns")
+    )
+    calls = first_calls(recording, threads, begin)
+    removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    removed[calls[calls >= 0]] = True
+    less = ScheduleChange(without_gap=removed, at_most_ns=int(time_ns.sum()))
+    ranges = recording.tables["ranges"]
+    shown = np.isin(plain(ranges["time"]), begin) & np.isin(plain(ranges["thread"]), threads)
+    end = begin + plain(table["duration_ns"])[rows]
+    return Finding(
+        rule="R47",
+        title=title,
+        reason=reason,
+        change=change,
+        certainty="likely",
+        device=recording.devices[0],
+        saved_ns=schedule.saved_alone(less),
+        schedule=less,
+        lines=longest_lines(recording, plain(table["stack"])[rows], time_ns),
+        evidence=Evidence(
+            "ranges", tuple(np.flatnonzero(shown).tolist()), (int(begin.min()), int(end.max()))
+        ),
+    )

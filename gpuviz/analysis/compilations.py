@@ -1,0 +1,94 @@
+"""Kernels that the program compiled or loaded, each with its time and line."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import texts
+from gpuviz.recording.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_KINDS = DICTIONARIES["ranges", "kind"]
+
+
+def compilations(recording: "Recording") -> "pa.Table":
+    """Return the modules of kernels that CuPy compiled, or loaded from its cache on the disk.
+
+    One row for each, in order of time. Columns: ``kernels`` (names), ``time`` (when it began, in ns
+    since the recording's start), ``duration_ns`` (until it could be launched), ``compile_ns`` (of
+    that, the compiler's time), ``cached`` (whether it was in the cache), ``thread``, ``stack`` (of
+    the first CUDA call of that thread from then on; 0 if unknown), and the ``site`` and ``source``
+    of its line. A kernel that this process has launched before is not loaded again.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    table = recording.tables["ranges"]
+    kinds = codes(table["kind"], _KINDS)
+    is_compiled = kinds == _KINDS.index("compile")
+    ids, parents = plain(table["id"]), plain(table["parent"])
+    begin, end, threads = (plain(table[name]) for name in ("time", "end", "thread"))
+    length = np.maximum(np.where(end == -1, recording.duration_ns, end) - begin, 0)
+    loads = ids[kinds == _KINDS.index("load")]
+    # The compiler can also be called by itself.
+    rows = np.flatnonzero(np.isin(ids, loads) | (is_compiled & ~np.isin(parents, loads)))
+    rows = rows[np.argsort(begin[rows], kind="stable")]
+    order = np.argsort(ids[rows])
+    compiled = np.flatnonzero(is_compiled)
+    owner = np.where(np.isin(parents[compiled], loads), parents[compiled], ids[compiled])
+    places = order[np.searchsorted(ids[rows], owner, sorter=order)] if compiled.size else compiled
+    compile_ns = np.zeros(len(rows), np.int64)
+    np.add.at(compile_ns, places, length[compiled])
+    is_known = np.zeros(len(rows), bool)
+    is_known[places] = True
+    stacks = _stacks(recording, threads[rows], begin[rows])
+    lines = [recording.call_stacks.call_site(stack) for stack in stacks.tolist()]
+    names = [texts(recording.tables, plain(table["name"])[row : row + 1]) for row in rows.tolist()]
+    return pa.table(
+        {
+            "kernels": pa.array([name[0] if name else "" for name in names], pa.utf8()),
+            "time": begin[rows],
+            "duration_ns": length[rows],
+            "compile_ns": compile_ns,
+            "cached": pa.array((~is_known).tolist(), pa.bool_()),
+            "thread": threads[rows],
+            "stack": stacks,
+            "site": pa.array([site for site, _ in lines], pa.utf8()),
+            "source": pa.array([source for _, source in lines], pa.utf8()),
+        }
+    )
+
+
+def _stacks(
+    recording: "Recording", threads: "NDArray[Any]", times: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return the call stack of the first call of each thread from each time on; 0 if unknown."""
+    calls = first_calls(recording, threads, times)
+    stacks = plain(recording.tables["api_calls"]["stack"])
+    found = calls.astype("uint32")
+    found[calls >= 0] = stacks[calls[calls >= 0]]
+    found[calls < 0] = 0
+    return found
+
+
+def first_calls(
+    recording: "Recording", threads: "NDArray[Any]", times: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return the row of the first CUDA call of each thread from each time on; -1 without one."""
+    import numpy as np
+
+    table = recording.tables["api_calls"]
+    begin, of_thread = plain(table["time"]), plain(table["thread"])
+    found = np.full(len(times), -1)
+    for thread in np.unique(threads).tolist():
+        rows = np.flatnonzero(of_thread == thread)
+        rows = rows[np.argsort(begin[rows], kind="stable")]
+        asked = np.flatnonzero(threads == thread)
+        places = np.searchsorted(begin[rows], times[asked])
+        has_call = places < len(rows)
+        found[asked[has_call]] = rows[places[has_call]]
+    return found
