@@ -57,7 +57,7 @@ const options = {
 };
 
 const pages = [
-  { ...options, entryPoints: { report: "src/report/index.ts" } },
+  { ...options, entryPoints: { report: "src/report/index.ts", diff: "src/diff/index.ts" } },
   {
     ...options,
     entryPoints: { widget: "src/widget/index.ts" },

@@ -10,6 +10,7 @@ from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
 from gpuviz.comparison.environment import changed_settings, limits_of_comparison
 from gpuviz.comparison.kernels import changed_kernels, kernel_times
 from gpuviz.comparison.memory import UNKNOWN_LINE, changes_of_peak, held_at_peak, stacks_in_use
+from gpuviz.comparison.regressions import Regression, regressions
 from gpuviz.comparison.totals import changed, idle_time, totals
 from gpuviz.recording.recording import TABLE_MARK, Recording, load
 
@@ -82,6 +83,15 @@ class Diff:
     def notes(self) -> tuple[str, ...]:
         """What cannot be compared, or only with care, in sentences."""
         return tuple(limits_of_comparison(self.before, self.after))
+
+    @cached_property
+    def findings(self) -> tuple[Regression, ...]:
+        """What costs more than before and because of what: peaks by device, then kernels' time.
+
+        Any increase of a peak counts, as memory is exact. Kernels count from 5 % of their time
+        before on, and only those in `kernels`; less than that is noise.
+        """
+        return tuple(regressions(self))
 
     @cached_property
     def quantities(self) -> "pa.Table":

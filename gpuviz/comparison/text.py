@@ -50,7 +50,10 @@ def quantity_name(row: dict[str, Any], *, several: bool) -> str:
 
 def _sections(found: "Diff", most: int) -> "Iterator[str]":
     sections = {
-        "": [_total(row) for row in found.totals.to_pylist()],
+        "Costs more than before": [
+            f"{each.title} ({each.certainty}) {each.reason}" for each in found.findings
+        ],
+        "Totals": [_total(row) for row in found.totals.to_pylist()],
         "Peak of memory, by line": [_line(row) for row in found.waterfall.to_pylist()],
         "Kernels": [_kernel(row) for row in found.kernels.to_pylist()],
         "Settings and versions": [
@@ -60,10 +63,11 @@ def _sections(found: "Diff", most: int) -> "Iterator[str]":
     }
     for heading, lines in sections.items():
         if lines:
-            yield from ([f"\n{heading}"] if heading else [])
-            yield from lines[:most] if heading else lines
-            if heading and len(lines) > most:
-                yield f"... and {format_count(len(lines) - most)} more"
+            yield f"\n{heading}"
+            shown = lines if heading == "Totals" else lines[:most]
+            yield from shown
+            if len(lines) > len(shown):
+                yield f"... and {format_count(len(lines) - len(shown))} more"
 
 
 def _total(row: dict[str, Any]) -> str:

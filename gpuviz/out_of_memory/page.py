@@ -39,7 +39,7 @@ def build_page(
     script, style = static("report.js"), static("report.css")
     notes = "\n".join(f'<p class="gpuviz-label">{escape(note)}</p>' for note in recording.notes)
     parts = {
-        "policy": policy(script, style),
+        "policy": policy(style, script),
         "title": escape(
             f"Out of memory: {format_bytes(failed.requested)} on {_device(recording, failed)}"
         ),

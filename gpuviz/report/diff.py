@@ -1,24 +1,35 @@
 """The HTML page of the differences of two recordings."""
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpuviz.comparison.anchors import anchors
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.report.facts import name
-from gpuviz.report.markup import BAR_HEADING, bar, code_and_site, items, table
-from gpuviz.report.page import filled, policy, static
+from gpuviz.report.markup import BAR_HEADING, bar, code_and_site, items, table, with_code
+from gpuviz.report.page import filled, linked_page, policy, static
 
 if TYPE_CHECKING:
     from gpuviz.comparison.diff import Diff
+    from gpuviz.comparison.regressions import Regression
 
 _MOST_ROWS = 200
+# Of each of the two recordings: the page has 20 MB at most.
+_MOST_FRAME_BYTES = 9_500_000
+_ALIGNED = {
+    "ranges": "aligned by ranges of the same name",
+    "cells": "aligned by the order of the notebook's cells",
+    "iterations": "aligned by the numbers of iterations",
+    "beginning": "aligned by their beginnings: they have no ranges, cells or iterations in common",
+}
 _HEADLINE = ("peak", "reserved", "time", "kernel_time")
 _SHORT = {
     "peak": "peak",
@@ -49,16 +60,37 @@ def write_diff(found: "Diff", path: str | os.PathLike[str], *, overwrite: bool =
 
 def build_page(found: "Diff") -> str:
     """Return the page's text; all texts from the recordings are escaped."""
-    style = static("report.css")
+    style, script = static("report.css"), static("diff.js")
     parts = {
-        "policy": policy("", style),
+        # Frames have the policy of the page around them besides their own.
+        "policy": policy(style, script, static("report.js")),
         "title": escape(_title(found)),
         "style": style,
         "headline": escape(headline(found)),
         "body": diff_body(found),
+        "timelines": _timelines(found),
+        "script": script,
     }
     template = Path(__file__).with_name("diff.html").read_text(encoding="utf-8")
     return filled(template, parts)
+
+
+def _timelines(found: "Diff") -> str:
+    """Return both recordings as reports that show the same part of the program."""
+    aligned = anchors(found.before, found.after)
+    frames = [
+        f"<h4>{side}: {escape(name(recording))}</h4>\n"
+        f'<iframe title="{side}" srcdoc="{escape(linked_page(recording, _MOST_FRAME_BYTES))}">'
+        "</iframe>"
+        for side, recording in (("Before", found.before), ("After", found.after))
+    ]
+    return (
+        '<section class="gpuviz-timelines" id="timelines"><h3>Timelines</h3>\n'
+        '<p><label><input type="checkbox" class="gpuviz-check" id="gpuviz-linked" checked>'
+        f"Show the same part of both</label>, {_ALIGNED[aligned.by]}.</p>\n"
+        f'<script type="application/json" id="gpuviz-anchors">{json.dumps(aligned.times)}</script>'
+        f"\n{chr(10).join(frames)}</section>"
+    )
 
 
 def diff_html(found: "Diff") -> str:
@@ -79,6 +111,7 @@ def diff_body(found: "Diff") -> str:
     """Return the notes and tables of a comparison as HTML."""
     notes = items((escape(note) for note in found.notes), "gpuviz-notes")
     parts = [f'<div class="gpuviz-warning" role="note">{notes}</div>' if notes else ""]
+    parts.append(_findings(found))
     parts += [_waterfall(found, device) for device in _devices(found)]
     parts += [
         _section(heading, columns, rows.to_pylist())
@@ -112,6 +145,24 @@ def _change(of: str, row: Row) -> str:
 
 def _devices(found: "Diff") -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
+
+
+def _findings(found: "Diff") -> str:
+    """Return what costs more than before, each with its largest causes."""
+    shown = items((_finding(each) for each in found.findings), "gpuviz-differences")
+    return f"<h3>Costs more than before</h3>\n{shown}" if shown else ""
+
+
+def _finding(each: "Regression") -> str:
+    causes = items(
+        (
+            f"{escape(cause.amount)}: {code_and_site(cause.source, cause.site)}"
+            for cause in each.causes
+        ),
+        "gpuviz-differences__causes",
+    )
+    certainty = f"<small>{each.certainty} · {each.rule}</small>"
+    return f"<b>{with_code(each.title)}</b> {certainty}<br>{with_code(each.reason)}{causes}"
 
 
 def _waterfall(found: "Diff", device: int) -> str:

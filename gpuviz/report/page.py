@@ -7,7 +7,7 @@ import re
 import tempfile
 import zipfile
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -86,6 +86,17 @@ def build_page(shown: "Shown | Recording") -> str:
         return b"".join(page.pieces()).decode()
 
 
+def linked_page(recording: "Recording", max_size: int) -> str:
+    """Return the text of a page for a frame of another page, with which it agrees on the window.
+
+    Args:
+        recording: The recording to show and to embed.
+        max_size: Maximum size of the page in bytes; the page states what was left out.
+    """
+    with closing(reduce(Shown(recording), partial(Page, linked=True), max_size)) as page:
+        return b"".join(page.pieces()).decode()
+
+
 class Page:
     """The page of a recording; to be closed.
 
@@ -93,8 +104,10 @@ class Page:
     the page is computed. The conclusions that this leads to are added to the archive at the end.
     """
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, *, linked: bool = False) -> None:
+        """``linked`` pages tell the page around them which time they show, and follow it."""
         self._shown: Shown | None = shown  # until the text is computed: it may be large
+        self._linked = linked
         self._file = tempfile.TemporaryFile(prefix="gpuviz-")  # noqa: SIM115 - closed by close()
         self._thread = Threads(1, "gpuviz-archive")
         self._written = self._thread.submit(_write, self._file, shown.recording)
@@ -109,7 +122,7 @@ class Page:
         """The parts of the page before and after the archive, which gets the conclusions."""
         shown, self._shown = self._shown, None
         assert shown is not None  # noqa: S101 - the text is computed once
-        before, after = _text(shown)
+        before, after = _text(shown, linked=self._linked)
         conclusions = shown.recording.conclusions.for_report(shown.recording)
         self._written.result()
         append_conclusions(self._file, conclusions)
@@ -158,7 +171,7 @@ def _write(file: BinaryIO, recording: "Recording") -> int:
     return file.tell()
 
 
-def _text(shown: Shown) -> tuple[str, str]:
+def _text(shown: Shown, *, linked: bool) -> tuple[str, str]:
     """Return the text of the page before and after the embedded recording."""
     recording = shown.recording
     script = static("report.js")
@@ -170,7 +183,8 @@ def _text(shown: Shown) -> tuple[str, str]:
     summaries = [summarize(recording, device) for device in recording.devices]
     found = recording.findings()
     parts = {
-        "policy": policy(script, style),
+        "policy": policy(style, script),
+        "linked": " data-linked" if linked else "",
         "title": escape(title(recording)),
         "style": style,
         "notes": notes(recording),
@@ -207,16 +221,17 @@ def static(name: str) -> str:
     return source.read_text(encoding="utf-8").strip()
 
 
-def policy(script: str, style: str) -> str:
-    """Return the content security policy that allows this script and style, and nothing else."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (script, style)
-    ]
+def policy(style: str, *scripts: str) -> str:
+    """Return the content security policy that allows a style and scripts, and nothing else."""
+    allowed = " ".join(_hash(script) for script in scripts)
     return (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def embedded(recording: "Recording") -> str:

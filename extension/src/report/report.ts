@@ -5,6 +5,7 @@ import { Frames } from "../view/frames.ts";
 import { showConclusions } from "../view/conclusions.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
+import { followPage } from "./led_window.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
 import { tell } from "./notice.ts";
 
@@ -134,6 +135,7 @@ export class Report {
     }
     const isOnly = this.#choice === null;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);
+    followPage(this.#shown, view.window);
     const delayed = window.setTimeout(() => {
       this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
       this.#shown.use(this.#tables.scope);

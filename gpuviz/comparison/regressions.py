@@ -1,0 +1,116 @@
+"""What costs more than in the recording before, and because of what: rule R39."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Certainty, Line, named
+from gpuviz.comparison.limits import amount
+from gpuviz.quantities import format_count, format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from gpuviz.comparison.diff import Diff
+
+_MOST_CAUSES = 3
+# Of the kernels' time before. Smaller changes come from clocks and neighbours.
+_LEAST_CHANGE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A quantity that is larger than in the recording before, and because of what.
+
+    Attributes:
+        rule: ``R39``; see docs/findings.md.
+        quantity: ``peak`` or ``kernel_time``, as in `Diff.quantities`.
+        device: Ordinal; None for all devices together.
+        change: The increase, in bytes or ns.
+        title: The increase and its largest cause, in one line.
+        reason: The figures that gpuviz followed.
+        certainty: ``certain`` if it follows from the two recordings; ``likely`` if it rests on
+            times that may differ for other reasons, or if `Diff.notes` limits the comparison.
+        causes: The lines that hold more, or the kernels (``site`` is the kernel's name) that take
+            more time, largest first, at most three.
+    """
+
+    rule: str
+    quantity: str
+    device: int | None
+    change: int
+    title: str
+    reason: str
+    certainty: Certainty
+    causes: tuple[Line, ...]
+
+
+def regressions(found: "Diff") -> Iterator[Regression]:
+    """Yield what costs more than before: peaks by device, then the time of kernels."""
+    rows = found.quantities.to_pylist()
+    peaks = [row for row in rows if row["name"] == "peak"]
+    for row in peaks:
+        if row["change"] > 0:
+            yield _peak(found, row, several=len(peaks) > 1)
+    time = next(row for row in rows if row["name"] == "kernel_time")
+    changes = found.kernels.to_pylist()
+    more = sum(row["change_ns"] for row in changes)
+    if more > 0 and more >= _LEAST_CHANGE * time["before"]:
+        yield _kernel_time(found, time["before"], more, changes)
+
+
+def _peak(found: "Diff", row: dict[str, Any], *, several: bool) -> Regression:
+    lines = [each for each in found.waterfall.to_pylist() if each["device"] == row["device"]]
+    grown = [each for each in lines if each["change"] > 0]
+    less = -sum(each["change"] for each in lines if each["change"] < 0)
+    more = sum(each["change"] for each in grown)
+    causes = tuple(
+        Line(each["site"], each["source"], f"{amount(each['change'], 'B')} more ({each['status']})")
+        for each in grown[:_MOST_CAUSES]
+    )
+    of = f" of device {row['device']}" if several else ""
+    first = named(causes[0].site, causes[0].source)
+    held = "holds" if len(grown) == 1 else "hold"
+    offset = f", and others {amount(less, 'B')} less" if less else ""
+    return Regression(
+        "R39",
+        "peak",
+        row["device"],
+        row["change"],
+        f"The peak{of} is {amount(row['change'], 'B')} higher than before: "
+        f"{first} holds {amount(grown[0]['change'], 'B')} more.",
+        f"At the peak, {format_counted(len(grown), 'line')} {held} {amount(more, 'B')} more than "
+        f"before{offset}. The peak was {amount(row['before'], 'B')} and is "
+        f"{amount(row['after'], 'B')}.",
+        "likely" if found.notes else "certain",
+        causes,
+    )
+
+
+def _kernel_time(
+    found: "Diff", before: int, more: int, changes: list[dict[str, Any]]
+) -> Regression:
+    grown = sorted(
+        (row for row in changes if row["change_ns"] > 0), key=lambda row: -row["change_ns"]
+    )
+    causes = tuple(
+        Line(row["name"], "", f"{format_duration(row['change_ns'])} more ({row['status']})")
+        for row in grown[:_MOST_CAUSES]
+    )
+    share = f", {format_share(more / before)} of the {format_duration(before)} before"
+    first = grown[0]
+    counts = list(dict.fromkeys((first["before_count"], first["after_count"])))
+    launches = f"in {' and '.join(map(format_count, counts))} launches"
+    # The number of launches is exact; a speed also depends on the clocks of each run.
+    only_launches = all(row["status"] in {"new", "more launches"} for row in changes)
+    return Regression(
+        "R39",
+        "kernel_time",
+        None,
+        more,
+        f"Kernels take {format_duration(more)} more than before: "
+        f"`{first['name']}` takes {causes[0].amount}.",
+        f"The kernels that changed take {format_duration(more)} more"
+        f"{share if before else ''}. `{first['name']}` took {format_duration(first['before_ns'])} "
+        f"and takes {format_duration(first['after_ns'])} {launches}.",
+        "certain" if only_launches and not found.notes else "likely",
+        causes,
+    )

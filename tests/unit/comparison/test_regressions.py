@@ -1,0 +1,73 @@
+"""R39: what costs more than before, and because of what."""
+
+import gpuviz
+from tests.unit.comparison.test_diff import PROGRAM, recorded
+
+
+def findings(after, before=PROGRAM):
+    return gpuviz.diff(recorded(before), recorded(after)).findings
+
+
+def test_nothing_costs_more_without_a_change():
+    assert findings(PROGRAM) == ()
+
+
+def test_a_higher_peak_is_the_line_that_holds_more():
+    (finding,) = findings(PROGRAM.replace("empty(64", "empty(96"))
+
+    assert finding.rule == "R39"
+    assert finding.title == (
+        "The peak is 32.0 MiB higher than before: `images = gpu.empty(96 << 20)` holds 32.0 MiB "
+        "more."
+    )
+    assert finding.change == 32 << 20
+    assert finding.certainty == "certain"
+    assert finding.causes[0].amount == "32.0 MiB more (edited)"
+
+
+def test_a_lower_peak_costs_nothing():
+    assert findings(PROGRAM.replace("empty(64", "empty(32")) == ()
+
+
+def test_a_higher_peak_says_what_holds_less():
+    (finding,) = findings(PROGRAM.replace("empty(64", "empty(96").replace("empty(8", "empty(4"))
+
+    assert "1 line holds 32.0 MiB more than before, and others 4.00 MiB less" in finding.reason
+
+
+def test_slower_kernels_are_likely_because_clocks_differ():
+    (finding,) = findings(PROGRAM.replace("100e-6", "200e-6"))
+
+    assert (finding.quantity, finding.change, finding.certainty) == (
+        "kernel_time",
+        2_000_000,
+        "likely",
+    )
+    assert finding.title == (
+        "Kernels take 2.00 ms more than before: `blur` takes 2.00 ms more (slower)."
+    )
+    assert finding.reason.endswith("`blur` took 2.00 ms and takes 4.00 ms in 20 launches.")
+
+
+def test_more_launches_are_certain():
+    (finding,) = findings(PROGRAM.replace("range(20)", "range(30)"))
+
+    assert (finding.quantity, finding.certainty) == ("kernel_time", "certain")
+    assert finding.reason.endswith("`blur` took 2.00 ms and takes 3.00 ms in 20 and 30 launches.")
+
+
+def test_time_within_the_noise_is_not_a_finding():
+    assert findings(PROGRAM.replace("100e-6", "103e-6")) == ()
+
+
+def test_a_comparison_with_gaps_is_not_certain():
+    before = recorded(PROGRAM)
+    after = recorded(PROGRAM.replace("empty(64", "empty(96"), name="other.py")
+    other = gpuviz.Recording(
+        {**after.tables, "activities": after.tables["activities"].slice(0, 0)}, after.manifest
+    )
+
+    (finding,) = gpuviz.diff(before, other).findings
+
+    assert gpuviz.diff(before, other).notes
+    assert finding.certainty == "likely"
