@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Certainty, Line, named
 from gpuviz.comparison.limits import amount
-from gpuviz.quantities import format_count, format_counted, format_duration, format_share
+from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from gpuviz.comparison.diff import Diff
@@ -97,8 +97,6 @@ def _kernel_time(
     )
     share = f", {format_share(more / before)} of the {format_duration(before)} before"
     first = grown[0]
-    counts = list(dict.fromkeys((first["before_count"], first["after_count"])))
-    launches = f"in {' and '.join(map(format_count, counts))} launches"
     # The number of launches is exact; a speed also depends on the clocks of each run.
     only_launches = all(row["status"] in {"new", "more launches"} for row in changes)
     return Regression(
@@ -109,8 +107,17 @@ def _kernel_time(
         f"Kernels take {format_duration(more)} more than before: "
         f"`{first['name']}` takes {causes[0].amount}.",
         f"The kernels that changed take {format_duration(more)} more"
-        f"{share if before else ''}. `{first['name']}` took {format_duration(first['before_ns'])} "
-        f"and takes {format_duration(first['after_ns'])} {launches}.",
+        f"{share if before else ''}. `{first['name']}` {_times(first)}.",
         "certain" if only_launches and not found.notes else "likely",
         causes,
     )
+
+
+def _times(row: dict[str, Any]) -> str:
+    """Return how long the launches of a kernel took on both sides."""
+    sides = []
+    for side in ("before", "after"):
+        launches = format_counted(row[f"{side}_count"], "launch", "launches")
+        if row[f"{side}_count"]:
+            sides.append(f"{format_duration(row[f'{side}_ns'])} in {launches}")
+    return f"took {sides[0]}, and takes {sides[1]}" if len(sides) > 1 else f"takes {sides[0]}"

@@ -20,7 +20,9 @@ NOTEBOOKS = {
 }
 # It fails on purpose, and records nothing.
 KEPT_ALIVE = "why_is_memory_not_freed"
-RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE})
+# It shows differences instead of recordings.
+COMPARED = "before_and_after"
+RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE, COMPARED})
 WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour"})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -57,6 +59,19 @@ def saved(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tour(saved):
     return saved("tour")
+
+
+def test_what_a_change_did_is_said_by_line_and_by_kernel(saved):
+    notebook = saved(COMPARED).notebook
+    printed = "".join(text_of(output) for _, output in outputs(notebook))
+    compared = cell_with(notebook, "--compare")
+
+    assert "error" not in {output.output_type for _, output in outputs(notebook)}
+    assert "1088 MiB at the peak" in printed
+    assert "128 MiB at the peak" in printed
+    assert "`sharpen` takes 16.0 ms more (new)." in printed
+    assert "peak -88%" in printed
+    assert "-384 MiB  edited" in compared
 
 
 def outputs(notebook):

@@ -46,14 +46,18 @@ def test_slower_kernels_are_likely_because_clocks_differ():
     assert finding.title == (
         "Kernels take 2.00 ms more than before: `blur` takes 2.00 ms more (slower)."
     )
-    assert finding.reason.endswith("`blur` took 2.00 ms and takes 4.00 ms in 20 launches.")
+    assert finding.reason.endswith(
+        "`blur` took 2.00 ms in 20 launches, and takes 4.00 ms in 20 launches."
+    )
 
 
 def test_more_launches_are_certain():
     (finding,) = findings(PROGRAM.replace("range(20)", "range(30)"))
 
     assert (finding.quantity, finding.certainty) == ("kernel_time", "certain")
-    assert finding.reason.endswith("`blur` took 2.00 ms and takes 3.00 ms in 20 and 30 launches.")
+    assert finding.reason.endswith(
+        "`blur` took 2.00 ms in 20 launches, and takes 3.00 ms in 30 launches."
+    )
 
 
 def test_time_within_the_noise_is_not_a_finding():
