@@ -34,8 +34,11 @@ class HostRanges:
         """Start recording ranges."""
         ranges.record_into(self._session, self._begin_on_stream)
         stream_names.names.begin(self._session)
-        self._cells.begin()
         self._nvtx.begin()
+
+    def begin_cells(self) -> None:
+        """Start recording cells with the one that runs; once the session has its clock."""
+        self._cells.begin()
 
     def poll(self) -> None:
         """Send the ranges on streams that the GPU has finished to the session."""

@@ -158,6 +158,7 @@ class Recorder:
             try:
                 self._source.begin(self._session)
                 self._tracer.begin(self._session)
+                self._ranges.begin_cells()
                 self._check_follows_launches()
                 pump.start()
             except BaseException:

@@ -122,6 +122,20 @@ def test_a_cell_may_be_saved_without_showing_anything(shell, tmp_path):
     assert gpuviz.load(path).peak().bytes == 1 << 20
 
 
+def test_the_range_of_a_cell_is_on_the_clock_of_the_simulation(shell, tmp_path):
+    path = tmp_path / "cell.gpuviz"
+    shell.run(
+        f"%%gpuviz --simulated gpu --quiet --save {path}\n"
+        "gpu.launch('work', duration=1e-3)\n"
+        "gpu.synchronize()"
+    )
+
+    recording = gpuviz.load(path)
+    (cell,) = recording.table("ranges").to_pylist()
+    assert cell["kind"] == "cell"
+    assert 0 == cell["time"] < cell["end"] == recording.duration_ns < 2_000_000
+
+
 def test_while_a_recorder_is_active_the_window_of_the_cell_is_measured_in_it(shell):
     shell.run("%gpuviz start --simulated gpu")
     shell.run("before = gpu.empty(5 << 20)\ngone = gpu.empty(7 << 20)\ndel gone")
