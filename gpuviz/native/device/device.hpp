@@ -38,7 +38,8 @@ struct Samples {
 // The operations of a GPU that a caching allocator needs. Implementations: CUDA, simulated,
 // recorded.
 //
-// Calls come from any thread, one at a time; those about events and streams also at the same time.
+// Calls come from any thread, one at a time; those about events, streams and pinned memory also at
+// the same time.
 // Sizes are in bytes.
 class Device {
   public:
@@ -76,6 +77,11 @@ class Device {
     [[nodiscard]] virtual bool read(const Samples&, void* /*to*/, StreamHandle) { return false; }
     // Memory of the host to which read() copies without waiting; the device keeps it.
     [[nodiscard]] virtual void* host_memory(std::uint64_t size) = 0;
+
+    // Pinned memory that every device can use; nothing if the driver has none.
+    [[nodiscard]] virtual std::optional<Address> allocate_host(std::uint64_t size) = 0;
+    // Waits until the device is idle, as cuMemFreeHost does.
+    virtual void free_host(Address address, std::uint64_t size) = 0;
 
     // Events come from a pool of the device, and release() returns them.
     [[nodiscard]] virtual EventHandle record_event(StreamHandle stream) = 0;
