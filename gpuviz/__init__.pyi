@@ -1,4 +1,12 @@
 from .allocator.graph import graph as graph
+from .allocator.host_memory import host_memory_stats as host_memory_stats
+from .allocator.host_memory import (
+    host_memory_stats_as_nested_dict as host_memory_stats_as_nested_dict,
+)
+from .allocator.host_memory import (
+    reset_accumulated_host_memory_stats as reset_accumulated_host_memory_stats,
+)
+from .allocator.host_memory import reset_peak_host_memory_stats as reset_peak_host_memory_stats
 from .allocator.mem_pool import MemPool as MemPool
 from .allocator.mem_pool import use_mem_pool as use_mem_pool
 from .allocator.memory import empty_cache as empty_cache
