@@ -27,6 +27,13 @@ def host_memory_stats_as_nested_dict() -> dict[str, Any]:
     return nested_stats(host_memory_stats())
 
 
+def empty_host_cache() -> None:
+    """Return all pinned memory that is neither in use nor waited for to the driver."""
+    allocator = existing_host_allocator()
+    if allocator is not None:
+        allocator.empty_cache()
+
+
 def reset_accumulated_host_memory_stats() -> None:
     """Set ``allocated``, ``freed``, the counts of calls and their total times to 0."""
     allocator = existing_host_allocator()

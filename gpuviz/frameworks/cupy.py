@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
+from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
@@ -23,6 +24,7 @@ from gpuviz.allocator.memory import (
 )
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.pinned_memory import PinnedMemory
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -184,6 +186,43 @@ def cupy_allocator() -> _core.CupyAllocator:
 
 
 malloc = _core.cupy_malloc(cupy_allocator)
+
+
+_MEMORY_ALLOCATION = 2  # cudaErrorMemoryAllocation
+
+
+def _current() -> tuple[int, int]:
+    device = current_device()
+    return device, current_stream(device)
+
+
+def malloc_pinned(size: int) -> Any:
+    """Return pinned host memory, for ``cupy.cuda.set_pinned_memory_allocator``.
+
+    It comes from a caching allocator, and is reused once the current stream of the thread that
+    frees it and all blocking streams have done their work queued before the free.
+
+    Args:
+        size: Bytes.
+
+    Returns:
+        A ``cupy.cuda.PinnedMemoryPointer``.
+
+    Raises:
+        cupy.cuda.runtime.CUDARuntimeError: The driver has no more pinned memory.
+        DeviceUnavailableError: CuPy or a usable driver is missing.
+        TypeError: ``size`` is no integer.
+        ValueError: ``size`` is negative or 2**64 or more.
+    """
+    size = integer("size", size, "a number of bytes")
+    cuda = import_cupy().cuda
+    try:
+        memory = PinnedMemory(size, _current)
+    except MemoryError as error:
+        failure = cuda.runtime.CUDARuntimeError(_MEMORY_ALLOCATION)
+        failure.add_note(str(error))
+        raise failure from None
+    return cuda.PinnedMemoryPointer(memory, 0)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     const std::lock_guard lock(mutex_);
     for (auto& [address, block] : blocks_) {
         const auto use = std::find(block.uses.begin(), block.uses.end(), HostUse{&device, stream});
-        if (use != block.uses.end()) {
+        if (use != block.uses.end() && device.can_record(stream)) {
             events_of(device).record(&block, stream);
             block.uses.erase(use);
         }
@@ -174,11 +174,11 @@ EventQueue<HostBlock>& HostAllocator::events_of(Device& device) {
     return events_.try_emplace(device.ordinal(), device).first->second;
 }
 
-// Uses by streams that capture remain, because no event can be recorded on these.
+// Uses by streams on which no event can be recorded now remain.
 void HostAllocator::record_events(HostBlock& block) {
     for (std::size_t at = 0; at < block.uses.size();) {
         const HostUse use = block.uses[at];
-        if (use.device->is_capturing(use.stream)) {
+        if (!use.device->can_record(use.stream)) {
             ++at;
             continue;
         }

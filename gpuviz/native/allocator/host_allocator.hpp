@@ -90,7 +90,7 @@ class HostAllocator {
     std::map<device::Address, HostBlock> blocks_;
     std::array<std::vector<HostBlock*>, size_classes> cached_;  // by ceil(log2(size)), newest last
     std::map<int, EventQueue<HostBlock>> events_;               // by the ordinal of a device
-    std::vector<HostBlock*> deferred_;  // freed; some of their streams capture
+    std::vector<HostBlock*> deferred_;  // freed; an event of theirs cannot be recorded yet
 };
 
 }  // namespace gpuviz::allocator

@@ -288,6 +288,11 @@ bool CudaDevice::is_capturing(StreamHandle stream) {
     return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+bool CudaDevice::can_record(StreamHandle stream) {
+    const Scope scope(*this);
+    return is_foreign_thread_stream(stream) || can_enqueue(stream);
+}
+
 bool CudaDevice::is_blocking(StreamHandle stream) {
     if (is_per_thread(stream)) {
         return true;

@@ -46,6 +46,7 @@ class CudaDevice final : public Device {
 
     void synchronize_stream(StreamHandle stream) override;
     [[nodiscard]] bool is_capturing(StreamHandle stream) override;
+    [[nodiscard]] bool can_record(StreamHandle stream) override;
     [[nodiscard]] bool is_blocking(StreamHandle stream) override;
 
   private:

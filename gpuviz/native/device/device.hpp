@@ -91,6 +91,9 @@ class Device {
 
     virtual void synchronize_stream(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
+    // Whether an event can be recorded now: not while the stream captures, and not on the legacy
+    // default stream while a blocking stream does.
+    [[nodiscard]] virtual bool can_record(StreamHandle stream) { return !is_capturing(stream); }
     // Whether an existing stream that does not capture, other than the legacy default stream, waits
     // for it and is waited for; false if unknown.
     [[nodiscard]] virtual bool is_blocking(StreamHandle) { return false; }
