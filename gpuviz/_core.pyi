@@ -532,6 +532,14 @@ class HostAllocator:
         Note that work of a stream uses the block around an address; False: there is none.
         """
 
+    def add_device(self, device: Device) -> None:
+        """Make the copies of another device known."""
+
+    def follow_copies(self, session: Session) -> None:
+        """
+        Note the copies that the session's tracer sees as uses of their blocks.
+        """
+
     def end_stream(self, device: Device, stream: int) -> None:
         """Call it before the stream is destroyed."""
 

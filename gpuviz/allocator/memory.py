@@ -34,6 +34,7 @@ class _Process:
     def __init__(self) -> None:
         self.allocators: dict[int, _core.CachingAllocator] = {}
         self.host_allocator: _core.HostAllocator | None = None
+        self.on_new_host: Callable[[_core.HostAllocator], None] | None = None
         self.on_new: Callable[[int, _core.CachingAllocator], None] | None = None
         self.empty_cache: Callable[[_core.CachingAllocator], None] | None = None
         self.settings: _core.AllocatorSettings | None = None
@@ -103,6 +104,8 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
         if os.environ.get(NVTX_MEMORY_VARIABLE, "0") not in ("", "0"):
             _announce(allocator)
         _process.allocators[device] = allocator
+        if _process.host_allocator is not None:
+            _process.host_allocator.add_device(allocator.device)
         if _process.on_new is not None:
             _process.on_new(device, allocator)
     return allocator
@@ -136,15 +139,25 @@ def host_allocator(device: int) -> _core.HostAllocator:
         ValueError: As for `caching_allocator`.
     """
     if _process.host_allocator is None:
-        _process.host_allocator = _core.HostAllocator(
-            caching_allocator(device).device, _process.current_settings()
-        )
+        new = _core.HostAllocator(caching_allocator(device).device, _process.current_settings())
+        for allocator in caching_allocators().values():
+            new.add_device(allocator.device)
+        _process.host_allocator = new
+        if _process.on_new_host is not None:
+            _process.on_new_host(new)
     return _process.host_allocator
 
 
 def existing_host_allocator() -> _core.HostAllocator | None:
     """Return the allocator of pinned memory if there is one."""
     return _process.host_allocator
+
+
+def set_new_host_allocator_hook(hook: Callable[[_core.HostAllocator], None] | None) -> None:
+    """Call ``hook(allocator)`` for the allocator of pinned memory, now or when it is created."""
+    _process.on_new_host = hook
+    if hook is not None and _process.host_allocator is not None:
+        hook(_process.host_allocator)
 
 
 def set_new_allocator_hook(hook: Callable[[int, _core.CachingAllocator], None] | None) -> None:

@@ -21,6 +21,7 @@ from gpuviz.allocator.memory import (
     get_allocator_settings,
     set_empty_cache,
     set_new_allocator_hook,
+    set_new_host_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_kernels import watch_kernels
@@ -200,7 +201,8 @@ def malloc_pinned(size: int) -> Any:
     """Return pinned host memory, for ``cupy.cuda.set_pinned_memory_allocator``.
 
     It comes from a caching allocator, and is reused once the current stream of the thread that
-    frees it and all blocking streams have done their work queued before the free.
+    frees it and all blocking streams have done their work queued before the free, and with it the
+    copies on other streams that a recording has seen.
 
     Args:
         size: Bytes.
@@ -282,6 +284,11 @@ _REPLACED = (
 )
 
 
+def _follow_copies(session: _core.Session) -> None:
+    """Let the session's tracer report copies to the allocator of pinned memory."""
+    set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
+
+
 class FailedFrees:
     """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
 
@@ -329,6 +336,7 @@ class CachingSource:
             self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
         set_new_allocator_hook(attach)
+        _follow_copies(session)
         self._client.set_session(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
@@ -351,6 +359,7 @@ class CachingSource:
         restored = installation is None or installation.remove()
         self._client.set_session(None)
         set_new_allocator_hook(None)
+        set_new_host_allocator_hook(None)
         set_empty_cache(None)
         notes = self._prevented.end()
         for device, allocator in caching_allocators().items():
@@ -442,6 +451,7 @@ class ObservingSource:
         )
         _observers.add(observer)
         observer.set_session(session, stacks=self._stacks)
+        _follow_copies(session)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
 
@@ -461,6 +471,7 @@ class ObservingSource:
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
+        set_new_host_allocator_hook(None)
         self._seen = self._devices()
         if self._observer is not None:
             self._observer.set_session(None)

@@ -14,9 +14,9 @@ _LEGACY_STREAM = 0
 class PinnedMemory(NonCopyable):
     """Pinned memory of the host allocator, freed with the last reference to it.
 
-    CUDA does not report which streams use it. Its reuse waits for the work queued until the free on
+    CuPy does not report which streams use it. Its reuse waits for the work queued until the free on
     the current stream of the freeing thread, and through the legacy default stream for that of all
-    blocking streams.
+    blocking streams; and for the copies that a recording has seen.
 
     Attributes:
         ptr: Address.

@@ -55,6 +55,29 @@ def test_memory_copied_on_a_blocking_stream_is_not_reused_too_early():
     assert [set_then_overwrite(stream, cupy.cuda.Stream.null) for _ in range(50)] == [True] * 50
 
 
+def test_a_recording_sees_copies_on_every_stream():
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with gpuviz.record():
+        right = [set_then_overwrite(stream, cupy.cuda.Stream.null) for _ in range(50)]
+
+    assert right == [True] * 50
+
+
+def test_a_stream_may_be_destroyed_before_the_memory_that_it_copied():
+    host = cupyx.empty_pinned(BYTES, np.uint8)
+    with gpuviz.record():
+        for _ in range(50):
+            stream = cupy.cuda.Stream(non_blocking=True)
+            array = cupy.zeros(BYTES, cupy.uint8)
+            array.set(host, stream=stream)
+            del stream
+        del host
+    cupy.cuda.Device().synchronize()
+    gpuviz.empty_host_cache()
+
+    assert gpuviz.host_memory_stats()["active_requests.current"] == 0
+
+
 def test_contents_survive_many_reuses():
     random = np.random.default_rng(1234)
     stream = cupy.cuda.Stream(non_blocking=True)

@@ -1,9 +1,11 @@
 // Threads share one allocator of pinned memory and one device with the allocator of device memory:
 // no block is handed out twice or while a copy uses it, and at the end all memory is returned.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -158,10 +160,87 @@ void a_block_freed_while_its_stream_captures_waits_for_the_end_of_the_capture() 
     CHECK_EQUAL(allocator.allocate(size), block);
 }
 
+void a_block_waits_for_the_copies_that_a_tracer_saw() {
+    CapturingDevice device(capacity);
+    device.capturing = 1;
+    HostAllocator allocator(device, Settings{});
+    const Address block = allocator.allocate(size);
+    const Address inside = block + 1234;
+    device.occupy(stream);
+    CHECK_EQUAL(allocator.may_contain(inside), true);
+    allocator.used(0, stream, std::span(&inside, 1));
+    allocator.free(block);
+    const Address other = allocator.allocate(size);
+    CHECK_EQUAL(other != block, true);
+    device.finish(stream);
+    CHECK_EQUAL(allocator.allocate(size), block);
+
+    allocator.used(1, stream, std::span(&other, 1));  // of a device that is not known
+    allocator.free(other);
+    CHECK_EQUAL(allocator.allocate(size), other);
+}
+
+void a_block_copied_to_another_device_waits_for_its_stream() {
+    gpuviz::device::SimulatedDevice device(capacity);
+    gpuviz::device::SimulatedDevice second(capacity, 1);
+    HostAllocator allocator(device, Settings{});
+    allocator.add_device(second);
+    const Address block = allocator.allocate(size);
+    second.occupy(stream);
+    allocator.used(1, stream, std::span(&block, 1));
+    allocator.free(block);
+    CHECK_EQUAL(allocator.allocate(size) != block, true);
+    second.finish(stream);
+    CHECK_EQUAL(allocator.allocate(size), block);
+}
+
+void a_copy_that_a_graph_captured_keeps_its_block_from_reuse() {
+    CapturingDevice device(capacity);
+    device.capturing = stream;
+    HostAllocator allocator(device, Settings{});
+    const Address block = allocator.allocate(size);
+    allocator.used(0, stream, std::span(&block, 1));
+    device.capturing = 0;
+    allocator.free(block);
+    CHECK_EQUAL(allocator.allocate(size) != block, true);
+}
+
+// Counts the events that are in use.
+class CountingDevice final : public gpuviz::device::SimulatedDevice {
+  public:
+    using SimulatedDevice::SimulatedDevice;
+    [[nodiscard]] gpuviz::device::EventHandle record_event(StreamHandle recorded) override {
+        most_events = std::max(most_events, ++events);
+        return SimulatedDevice::record_event(recorded);
+    }
+    void release(gpuviz::device::EventHandle event) override {
+        --events;
+        SimulatedDevice::release(event);
+    }
+
+    int events = 0;
+    int most_events = 0;
+};
+
+void copies_without_allocations_pile_up_no_events() {
+    CountingDevice device(capacity);
+    HostAllocator allocator(device, Settings{});
+    const Address block = allocator.allocate(size);
+    for (int copy = 0; copy < steps; ++copy) {
+        allocator.used(0, stream, std::span(&block, 1));
+    }
+    CHECK_EQUAL(device.most_events, 1);
+    CHECK_EQUAL(device.events, 0);
+}
+
 }  // namespace
 
 int main() {
     threads_share_pinned_memory();
     a_block_that_captured_work_uses_is_never_reused();
     a_block_freed_while_its_stream_captures_waits_for_the_end_of_the_capture();
+    a_block_waits_for_the_copies_that_a_tracer_saw();
+    a_block_copied_to_another_device_waits_for_its_stream();
+    a_copy_that_a_graph_captured_keeps_its_block_from_reuse();
+    copies_without_allocations_pile_up_no_events();
 }

@@ -26,7 +26,14 @@ HostOutOfMemory::HostOutOfMemory(std::uint64_t size)
                " bytes of pinned host memory, although no pinned memory is cached any more.") {}
 
 HostAllocator::HostAllocator(Device& device, const Settings& settings, Clock clock)
-    : device_(device), clock_(std::move(clock)), settings_(settings) {}
+    : device_(device), clock_(std::move(clock)), settings_(settings) {
+    add_device(device);
+}
+
+void HostAllocator::add_device(Device& device) {
+    const std::lock_guard lock(mutex_);
+    devices_.insert_or_assign(device.ordinal(), &device);
+}
 
 Address HostAllocator::allocate(std::uint64_t size) {
     if (size == 0) {
@@ -68,11 +75,39 @@ bool HostAllocator::record_event(Address address, Device& device, StreamHandle s
         block->captured = true;
         return true;
     }
-    const HostUse use{&device, stream};
-    if (std::find(block->uses.begin(), block->uses.end(), use) == block->uses.end()) {
-        block->uses.push_back(use);
-    }
+    block->add_use({&device, stream});
     return true;
+}
+
+// Events are recorded at once, because the program may destroy the stream before the free. Complete
+// ones are dropped, so that copies without allocations in between do not pile them up.
+void HostAllocator::used(int device, StreamHandle stream,
+                         std::span<const Address> addresses) noexcept {
+    try {
+        const std::lock_guard lock(mutex_);
+        const auto user = devices_.find(device);
+        if (user == devices_.end()) {
+            return;
+        }
+        for (const Address address : addresses) {
+            if (HostBlock* const block = block_around(address)) {
+                use_now(*block, *user->second, stream);
+            }
+        }
+        events_of(*user->second).reap([this](HostBlock* block) { events_passed(block); });
+    } catch (const std::exception&) {
+        // The device has failed, or this is the child of a fork; both end the use of memory.
+    }
+}
+
+void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle stream) {
+    if (device.is_capturing(stream)) {
+        block.captured = true;
+    } else if (device.can_record(stream)) {
+        events_of(device).record(&block, stream);
+    } else {
+        block.add_use({&device, stream});
+    }
 }
 
 void HostAllocator::end_stream(Device& device, StreamHandle stream) {
@@ -158,6 +193,7 @@ HostBlock* HostAllocator::try_make_block(std::uint64_t size) {
     statistics_.num_host_alloc += 1;
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(std::int64_t(size));
+    filter_.add(*address, size);
     return &blocks_.emplace(*address, HostBlock{*address, size}).first->second;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@
 #include "allocator/settings.hpp"
 #include "allocator/statistics.hpp"
 #include "device/device.hpp"
+#include "record/address_filter.hpp"
 #include "record/clock.hpp"
 #include "record/fork_safe_mutex.hpp"
+#include "record/pinned_uses.hpp"
 
 namespace gpuviz::allocator {
 
@@ -31,7 +34,7 @@ class HostOutOfMemory : public std::bad_alloc {
 // torch's caching allocator of pinned host memory: one cache of whole blocks for all streams and
 // devices. A freed block is reused once the streams that used it have passed the free. Thread-safe.
 // The devices must outlive the allocator, whose destructor returns all memory.
-class HostAllocator {
+class HostAllocator final : public record::PinnedUses {
   public:
     using Clock = std::function<std::int64_t()>;  // in ns
 
@@ -39,7 +42,7 @@ class HostAllocator {
     HostAllocator(device::Device& device, const Settings& settings, Clock clock = record::now_ns);
     HostAllocator(const HostAllocator&) = delete;
     HostAllocator& operator=(const HostAllocator&) = delete;
-    ~HostAllocator() { release_everything(); }
+    ~HostAllocator() override { release_everything(); }
 
     // Size 0 gives address 0. Throws HostOutOfMemory.
     [[nodiscard]] device::Address allocate(std::uint64_t size);
@@ -50,6 +53,14 @@ class HostAllocator {
     // queued before its free; a block that captured work uses is never reused. False: no allocated
     // block contains the address.
     bool record_event(device::Address address, device::Device& device, device::StreamHandle stream);
+    // The same for a copy that was just enqueued, until whose end the block waits. The device must
+    // be known from add_device().
+    void used(int device, device::StreamHandle stream,
+              std::span<const device::Address> addresses) noexcept override;
+    [[nodiscard]] bool may_contain(device::Address address) const noexcept override {
+        return filter_.may_contain(address);
+    }
+    void add_device(device::Device& device);
     // To be called before a stream is destroyed: blocks wait for its work until now.
     void end_stream(device::Device& device, device::StreamHandle stream);
 
@@ -71,6 +82,7 @@ class HostAllocator {
     [[nodiscard]] HostBlock* try_make_block(std::uint64_t size);
     [[nodiscard]] HostBlock* block_around(device::Address address);
     [[nodiscard]] EventQueue<HostBlock>& events_of(device::Device& device);
+    void use_now(HostBlock& block, device::Device& device, device::StreamHandle stream);
     void record_events(HostBlock& block);
     void process_deferred();
     void process_events();
@@ -83,10 +95,12 @@ class HostAllocator {
 
     device::Device& device_;
     Clock clock_;
+    record::AddressFilter filter_;
 
     mutable record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};
     Settings settings_;
     HostStatistics statistics_;
+    std::map<int, device::Device*> devices_;  // by ordinal
     std::map<device::Address, HostBlock> blocks_;
     std::array<std::vector<HostBlock*>, size_classes> cached_;  // by ceil(log2(size)), newest last
     std::map<int, EventQueue<HostBlock>> events_;               // by the ordinal of a device

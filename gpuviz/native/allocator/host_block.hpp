@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct HostBlock {
     bool captured = false;          // a graph may use it at any later time
     std::vector<HostUse> uses{};    // since its allocation, without an event yet
     std::uint32_t event_count = 0;  // that it waits for
+
+    void add_use(const HostUse& use) {
+        if (std::find(uses.begin(), uses.end(), use) == uses.end()) {
+            uses.push_back(use);
+        }
+    }
 };
 
 }  // namespace gpuviz::allocator

@@ -5,6 +5,7 @@
 #include "bindings/bindings.hpp"
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
+#include "record/session.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,6 +28,13 @@ void bind_host_allocator(nb::module_& m) {
         .def("record_event", &HostAllocator::record_event, "address"_a, "device"_a, "stream"_a,
              nb::keep_alive<1, 3>(), nb::call_guard<GilRelease>(),
              "Note that work of a stream uses the block around an address; False: there is none.")
+        .def("add_device", &HostAllocator::add_device, "device"_a, nb::keep_alive<1, 2>(),
+             nb::call_guard<GilRelease>(), "Make the copies of another device known.")
+        .def(
+            "follow_copies",
+            [](HostAllocator& self, record::Session& session) { session.set_pinned_uses(&self); },
+            "session"_a, nb::keep_alive<2, 1>(),
+            "Note the copies that the session's tracer sees as uses of their blocks.")
         .def("end_stream", &HostAllocator::end_stream, "device"_a, "stream"_a,
              nb::call_guard<GilRelease>(), "Call it before the stream is destroyed.")
         .def("empty_cache", &HostAllocator::empty_cache, nb::call_guard<GilRelease>(),

@@ -36,6 +36,18 @@ def test_all_devices_share_one_allocator(process):
     assert list(process.devices) == [1]
 
 
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_hook_is_called_for_the_allocator_whenever_it_is_created(is_early):
+    seen = []
+    if is_early:
+        memory.host_allocator(0)
+    memory.set_new_host_allocator_hook(seen.append)
+    made = memory.host_allocator(0)
+    memory.host_allocator(1)
+
+    assert seen == [made]
+
+
 def test_resets_set_peaks_to_now_and_totals_to_zero():
     allocator = memory.host_allocator(0)
     allocator.free(allocator.allocate(MIB))
