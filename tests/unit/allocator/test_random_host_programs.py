@@ -34,11 +34,19 @@ SETTINGS = st.sampled_from(
 
 @dataclass
 class Block:
-    """A live or pending block; ``copies`` are those whose work has not finished."""
+    """A live block, or one that was freed.
+
+    Attributes:
+        size: Size in bytes.
+        copies: Streams (of a device) whose copies have not finished.
+        uses: Streams that copied since its allocation, and were not destroyed since then.
+        waits: Streams whose work it waits for once it is free.
+    """
 
     size: int
+    copies: set[tuple[int, int]] = field(default_factory=set)
     uses: set[tuple[int, int]] = field(default_factory=set)
-    copies: list[tuple[int, int]] = field(default_factory=list)
+    waits: set[tuple[int, int]] = field(default_factory=set)
 
 
 class RandomHostPrograms(RuleBasedStateMachine):
@@ -72,8 +80,7 @@ class RandomHostPrograms(RuleBasedStateMachine):
             assert sum(block.size for block in self.live.values()) + self.rounded(size) > LIMIT
             return multiple()
         after = self.allocator.memory_stats()
-        if after["num_host_free"] > before["num_host_free"]:
-            self.notice_synchronization()
+        self.notice_synchronization()
         assert all(
             address + size <= other or other + block.size <= address
             for blocks in (self.live, self.still_copied())
@@ -90,14 +97,14 @@ class RandomHostPrograms(RuleBasedStateMachine):
     def notice_synchronization(self) -> None:
         """After a refusal the allocator may have waited for streams."""
         for device, stream in list(self.busy):
-            if self.is_finished(device, stream):
+            if not self.devices[device].is_busy(stream):
                 self.forget(device, stream)
-
-    def is_finished(self, device: int, stream: int) -> bool:
-        return not self.devices[device].is_busy(stream)
 
     def still_copied(self) -> dict[int, Block]:
         return {address: block for address, block in self.pending.items() if block.copies}
+
+    def waiting(self) -> dict[int, Block]:
+        return {address: block for address, block in self.pending.items() if block.waits}
 
     @rule(address=blocks, offset=st.integers(0, 4095), device=DEVICES, stream=STREAMS)
     def copy(self, address: int, offset: int, device: int, stream: int) -> None:
@@ -108,13 +115,16 @@ class RandomHostPrograms(RuleBasedStateMachine):
         self.busy.add((device, stream))
         inside = address + offset % block.size
         assert self.allocator.record_event(inside, self.devices[device], stream)
-        block.copies.append((device, stream))
+        block.copies.add((device, stream))
+        block.uses.add((device, stream))
 
     @rule(address=consumes(blocks))
     def free(self, address: int) -> None:
         block = self.live.pop(address, None)
         if block is not None:
             self.allocator.free(address)
+            block.waits |= block.uses & self.busy
+            assert block.copies <= block.waits
             self.pending[address] = block
 
     @rule(device=DEVICES, stream=STREAMS)
@@ -125,7 +135,8 @@ class RandomHostPrograms(RuleBasedStateMachine):
     def forget(self, device: int, stream: int) -> None:
         self.busy.discard((device, stream))
         for block in [*self.live.values(), *self.pending.values()]:
-            block.copies = [copy for copy in block.copies if copy != (device, stream)]
+            block.copies.discard((device, stream))
+            block.waits.discard((device, stream))
 
     def finish_all(self) -> None:
         for device in self.devices:
@@ -136,13 +147,16 @@ class RandomHostPrograms(RuleBasedStateMachine):
     @rule(device=DEVICES, stream=STREAMS)
     def destroy(self, device: int, stream: int) -> None:
         self.allocator.end_stream(self.devices[device], stream)
+        for block in self.live.values():
+            block.waits |= block.uses & self.busy & {(device, stream)}
+            block.uses.discard((device, stream))
 
     @rule()
     def empty_cache(self) -> None:
         self.allocator.empty_cache()
-        held = [*self.live.values(), *self.still_copied().values()]
+        held = [*self.live.values(), *self.waiting().values()]
         assert self.devices[0].host_used == sum(block.size for block in held)
-        self.pending = self.still_copied()
+        self.pending = self.waiting()
 
     @rule(text=SETTINGS)
     def change_settings(self, text: str) -> None:
@@ -157,7 +171,7 @@ class RandomHostPrograms(RuleBasedStateMachine):
         assert stats["host_alloc_time.count"] == stats["num_host_alloc"]
         assert stats["active_requests.allocated"] == self.handed_out
         assert stats["active_bytes.allocated"] == self.allocated
-        held = [*self.live.values(), *self.still_copied().values()]
+        held = [*self.live.values(), *self.waiting().values()]
         most = [*self.live.values(), *self.pending.values()]
         assert len(held) <= stats["active_requests.current"] <= len(most)
         assert sum(block.size for block in held) <= stats["active_bytes.current"]
