@@ -23,7 +23,8 @@ class PinnedMemory(NonCopyable):
         size: Size in bytes.
     """
 
-    __slots__ = ("__weakref__", "_allocator", "_current", "_process", "ptr", "size")
+    __slots__ = ("__weakref__", "_allocator", "_current", "ptr", "size")
+    _is_abandoned = False
 
     def __init__(self, size: int, current: Callable[[], tuple[int, int]]) -> None:
         """Allocate memory.
@@ -38,16 +39,22 @@ class PinnedMemory(NonCopyable):
         self.ptr = 0
         self.size = size
         self._current = current
-        self._process = os.getpid()
         self._allocator = host_allocator(current()[0])
         self.ptr = self._allocator.allocate(size)
 
     def __del__(self) -> None:
-        # CUDA is unusable in a forked child, and its memory ends with the process.
-        if not self.ptr or sys.is_finalizing() or os.getpid() != self._process:
+        if not self.ptr or self._is_abandoned or sys.is_finalizing():
             return
         ordinal, stream = self._current()
         device = caching_allocator(ordinal).device
         for user in {known_handle(stream), _LEGACY_STREAM}:
             self._allocator.record_event(self.ptr, device, user)
         self._allocator.free(self.ptr)
+
+    @classmethod
+    def abandon(cls) -> None:
+        """Free nothing from now on: CUDA is unusable in the child of a fork."""
+        cls._is_abandoned = True
+
+
+os.register_at_fork(after_in_child=PinnedMemory.abandon)
