@@ -1,4 +1,13 @@
 from .allocator.graph import graph as graph
+from .allocator.host_memory import empty_host_cache as empty_host_cache
+from .allocator.host_memory import host_memory_stats as host_memory_stats
+from .allocator.host_memory import (
+    host_memory_stats_as_nested_dict as host_memory_stats_as_nested_dict,
+)
+from .allocator.host_memory import (
+    reset_accumulated_host_memory_stats as reset_accumulated_host_memory_stats,
+)
+from .allocator.host_memory import reset_peak_host_memory_stats as reset_peak_host_memory_stats
 from .allocator.mem_pool import MemPool as MemPool
 from .allocator.mem_pool import use_mem_pool as use_mem_pool
 from .allocator.memory import empty_cache as empty_cache
@@ -24,6 +33,7 @@ from .allocator.stream_uses import record_stream as record_stream
 from .comparison.diff import Diff as Diff
 from .comparison.diff import diff as diff
 from .frameworks.cupy import malloc as malloc
+from .frameworks.cupy import malloc_pinned as malloc_pinned
 from .notebook.dashboard import dashboard as dashboard
 from .ownership.holders import holders as holders
 from .ownership.holders import release as release

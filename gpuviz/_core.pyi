@@ -40,11 +40,20 @@ class OfflineDevice(Device):
     def finish(self, stream: int) -> None:
         """Let a stream finish; its events complete."""
 
+    def is_busy(self, stream: int) -> bool: ...
+
     def write(self, address: int, size: int, value: int) -> None:
         """Set all bytes of a range."""
 
     def finish_all(self) -> None:
         """Let every stream finish."""
+
+    @property
+    def host_used(self) -> int:
+        """Bytes of pinned memory."""
+
+    def refuse_host_beyond(self, used: int) -> None:
+        """Refuse pinned memory beyond so many bytes."""
 
 class SimulatedDevice(OfflineDevice):
     """
@@ -355,6 +364,12 @@ class AllocatorSettings:
     def large_segment_size(self) -> int: ...
 
     @property
+    def pinned_max_round_threshold(self) -> int: ...
+
+    @property
+    def pinned_max_cached_size(self) -> int: ...
+
+    @property
     def per_process_memory_fraction(self) -> float | None: ...
 
     @property
@@ -500,6 +515,50 @@ class CachingAllocator(Allocator):
 
     def describe_state(self, sink: MemoryEventSink, stacks_are_valid: bool) -> None:
         """Push the events that recreate the current state."""
+
+class HostAllocator:
+    """torch's caching allocator of pinned host memory."""
+
+    def __init__(self, device: Device, settings: AllocatorSettings = ...) -> None: ...
+
+    def allocate(self, size: int) -> int:
+        """
+        Return the address of at least `size` bytes; 0 for size 0.
+
+        Raises:
+            MemoryError: The driver has no more pinned memory.
+        """
+
+    def free(self, address: int) -> None:
+        """Free an allocated block, which is reused once its uses are done."""
+
+    def record_event(self, address: int, device: Device, stream: int) -> bool:
+        """
+        Note that work of a stream uses the block around an address; False: there is none.
+        """
+
+    def add_device(self, device: Device) -> None:
+        """Make the copies of another device known."""
+
+    def follow_copies(self, session: Session) -> None:
+        """
+        Note the copies that the session's tracer sees as uses of their blocks.
+        """
+
+    def end_stream(self, device: Device, stream: int) -> None:
+        """Call it before the stream is destroyed."""
+
+    def empty_cache(self) -> None:
+        """Return all cached blocks to the driver."""
+
+    def apply_settings(self, settings: AllocatorSettings) -> None: ...
+
+    def memory_stats(self) -> dict[str, int]:
+        """Return every value of torch.cuda.host_memory_stats, by its key."""
+
+    def reset_peak_stats(self) -> None: ...
+
+    def reset_accumulated_stats(self) -> None: ...
 
 class MemoryColumns:
     """The columns of `memory_events`, used without copying."""
@@ -1010,6 +1069,16 @@ class SimulatedGpu:
     def free(self, allocator: CachingAllocator, address: int) -> None: ...
 
     def empty_cache(self, allocator: CachingAllocator) -> None: ...
+
+    def host_allocator(self, device: Device, settings: AllocatorSettings) -> HostAllocator:
+        """Return a new allocator of pinned memory, on the GPU's clock."""
+
+    def allocate_host(self, allocator: HostAllocator, size: int) -> int:
+        """
+        Return the address of at least `size` bytes of pinned memory; 0 for size 0.
+        """
+
+    def free_host(self, allocator: HostAllocator, address: int) -> None: ...
 
     def track_uses(self, allocator: CachingAllocator, session: Session, record_stream: str, poison: bool = False) -> None:
         """Like CachingAllocator.track_uses, on the GPU's clock."""

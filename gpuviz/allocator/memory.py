@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import flag, integer, text
+from gpuviz.allocator.nested_stats import nested_stats
 from gpuviz.allocator.settings import settings_text
 from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.errors import DeviceUnavailableError
@@ -32,6 +33,8 @@ class _Process:
 
     def __init__(self) -> None:
         self.allocators: dict[int, _core.CachingAllocator] = {}
+        self.host_allocator: _core.HostAllocator | None = None
+        self.on_new_host: Callable[[_core.HostAllocator], None] | None = None
         self.on_new: Callable[[int, _core.CachingAllocator], None] | None = None
         self.empty_cache: Callable[[_core.CachingAllocator], None] | None = None
         self.settings: _core.AllocatorSettings | None = None
@@ -101,6 +104,8 @@ def caching_allocator(device: int) -> _core.CachingAllocator:
         if os.environ.get(NVTX_MEMORY_VARIABLE, "0") not in ("", "0"):
             _announce(allocator)
         _process.allocators[device] = allocator
+        if _process.host_allocator is not None:
+            _process.host_allocator.add_device(allocator.device)
         if _process.on_new is not None:
             _process.on_new(device, allocator)
     return allocator
@@ -121,6 +126,38 @@ def _collect_garbage(allocator: _core.CachingAllocator) -> bool:
 def caching_allocators() -> dict[int, _core.CachingAllocator]:
     """Return the existing caching allocators, by device."""
     return dict(_process.allocators)
+
+
+def host_allocator(device: int) -> _core.HostAllocator:
+    """Return the allocator of pinned memory for all devices; the first call creates it.
+
+    Args:
+        device: The device that is asked for memory, if this is the first call.
+
+    Raises:
+        DeviceUnavailableError: A usable driver is missing.
+        ValueError: As for `caching_allocator`.
+    """
+    if _process.host_allocator is None:
+        new = _core.HostAllocator(caching_allocator(device).device, _process.current_settings())
+        for allocator in caching_allocators().values():
+            new.add_device(allocator.device)
+        _process.host_allocator = new
+        if _process.on_new_host is not None:
+            _process.on_new_host(new)
+    return _process.host_allocator
+
+
+def existing_host_allocator() -> _core.HostAllocator | None:
+    """Return the allocator of pinned memory if there is one."""
+    return _process.host_allocator
+
+
+def set_new_host_allocator_hook(hook: Callable[[_core.HostAllocator], None] | None) -> None:
+    """Call ``hook(allocator)`` for the allocator of pinned memory, now or when it is created."""
+    _process.on_new_host = hook
+    if hook is not None and _process.host_allocator is not None:
+        hook(_process.host_allocator)
 
 
 def set_new_allocator_hook(hook: Callable[[int, _core.CachingAllocator], None] | None) -> None:
@@ -193,13 +230,7 @@ def memory_stats(device: int | None = None) -> dict[str, int]:
 
 def memory_stats_as_nested_dict(device: int | None = None) -> dict[str, Any]:
     """Return `memory_stats` with a dictionary for each part of a key: ``["segment"]["all"]...``."""
-    nested: dict[str, Any] = {}
-    for key, value in memory_stats(device).items():
-        inner, (*parts, last) = nested, key.split(".")
-        for part in parts:
-            inner = inner.setdefault(part, {})
-        inner[last] = value
-    return nested
+    return nested_stats(memory_stats(device))
 
 
 def memory_summary(device: int | None = None, *, abbreviated: bool = False) -> str:
@@ -328,6 +359,8 @@ def set_allocator_settings(settings: str) -> None:
     _process.settings = parsed
     for allocator in caching_allocators().values():
         allocator.apply_settings(parsed)
+    if _process.host_allocator is not None:
+        _process.host_allocator.apply_settings(parsed)
 
 
 def get_allocator_settings() -> str:

@@ -19,6 +19,8 @@ def settings_text(settings: _core.AllocatorSettings) -> str:
         "garbage_collection_threshold": settings.garbage_collection_threshold,
         "per_process_memory_fraction": settings.per_process_memory_fraction,
         "roundup_power2_divisions": _divisions(settings),
+        "pinned_max_round_threshold_mb": settings.pinned_max_round_threshold // MIB,
+        "pinned_max_cached_size_mb": settings.pinned_max_cached_size // MIB,
     }
     unset = {
         "large_segment_size_mb": defaults.large_segment_size // MIB,
@@ -29,6 +31,8 @@ def settings_text(settings: _core.AllocatorSettings) -> str:
         "garbage_collection_threshold": 0.0,
         "per_process_memory_fraction": None,
         "roundup_power2_divisions": "0",
+        "pinned_max_round_threshold_mb": defaults.pinned_max_round_threshold // MIB,
+        "pinned_max_cached_size_mb": defaults.pinned_max_cached_size // MIB,
     }
     named = [f"{key}:{value}" for key, value in options.items() if value != unset[key]]
     return ",".join(named)

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
+from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
@@ -20,10 +21,12 @@ from gpuviz.allocator.memory import (
     get_allocator_settings,
     set_empty_cache,
     set_new_allocator_hook,
+    set_new_host_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.pinned_memory import PinnedMemory
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -188,6 +191,44 @@ def cupy_allocator() -> _core.CupyAllocator:
 malloc = _core.cupy_malloc(cupy_allocator)
 
 
+_MEMORY_ALLOCATION = 2  # cudaErrorMemoryAllocation
+
+
+def _current() -> tuple[int, int]:
+    device = current_device()
+    return device, current_stream(device)
+
+
+def malloc_pinned(size: int) -> Any:
+    """Return pinned host memory, for ``cupy.cuda.set_pinned_memory_allocator``.
+
+    It comes from a caching allocator, and is reused once the current stream of the thread that
+    frees it and all blocking streams have done their work queued before the free, and with it the
+    copies on other streams that a recording has seen.
+
+    Args:
+        size: Bytes.
+
+    Returns:
+        A ``cupy.cuda.PinnedMemoryPointer``.
+
+    Raises:
+        cupy.cuda.runtime.CUDARuntimeError: The driver has no more pinned memory.
+        DeviceUnavailableError: CuPy or a usable driver is missing.
+        TypeError: ``size`` is no integer.
+        ValueError: ``size`` is negative or 2**64 or more.
+    """
+    size = integer("size", size, "a number of bytes")
+    cuda = import_cupy().cuda
+    try:
+        memory = PinnedMemory(size, _current)
+    except MemoryError as error:
+        failure = cuda.runtime.CUDARuntimeError(_MEMORY_ALLOCATION)
+        failure.add_note(str(error))
+        raise failure from None
+    return cuda.PinnedMemoryPointer(memory, 0)
+
+
 @contextmanager
 def caching_allocator_installed() -> Iterator[None]:
     """Let the calling thread allocate with gpuviz's allocator in a ``with`` block."""
@@ -245,6 +286,11 @@ _REPLACED = (
 )
 
 
+def _follow_copies(session: _core.Session) -> None:
+    """Let the session's tracer report copies to the allocator of pinned memory."""
+    set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
+
+
 class FailedFrees:
     """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
 
@@ -292,6 +338,7 @@ class CachingSource:
             self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
         set_new_allocator_hook(attach)
+        _follow_copies(session)
         self._client.set_session(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
@@ -314,6 +361,7 @@ class CachingSource:
         restored = installation is None or installation.remove()
         self._client.set_session(None)
         set_new_allocator_hook(None)
+        set_new_host_allocator_hook(None)
         set_empty_cache(None)
         notes = self._prevented.end()
         for device, allocator in caching_allocators().items():
@@ -405,6 +453,7 @@ class ObservingSource:
         )
         _observers.add(observer)
         observer.set_session(session, stacks=self._stacks)
+        _follow_copies(session)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
 
@@ -424,6 +473,7 @@ class ObservingSource:
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
+        set_new_host_allocator_hook(None)
         self._seen = self._devices()
         if self._observer is not None:
             self._observer.set_session(None)

@@ -64,6 +64,36 @@ class SimulatedArray(NonCopyable):
         return f"<SimulatedArray of {self.nbytes} bytes at {self.ptr:#x}>"
 
 
+class SimulatedPinnedArray(NonCopyable):
+    """Pinned host memory of a `SimulatedGPU` without contents, freed with the last reference to it.
+
+    It is reused once the copies from and to it are done.
+
+    Attributes:
+        gpu: The GPU that it belongs to.
+        nbytes: Size in bytes.
+        ptr: Address.
+    """
+
+    __slots__ = ("__weakref__", "_allocator", "gpu", "nbytes", "ptr")
+
+    def __init__(
+        self, native: _core.SimulatedGpu, allocator: _core.HostAllocator, nbytes: int
+    ) -> None:
+        self.gpu = native
+        self._allocator = allocator
+        self.nbytes = nbytes
+        self.ptr = 0
+        self.ptr = native.allocate_host(allocator, nbytes)
+
+    def __del__(self) -> None:
+        if self.ptr:
+            self.gpu.free_host(self._allocator, self.ptr)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedPinnedArray of {self.nbytes} bytes at {self.ptr:#x}>"
+
+
 class SimulatedGPU(NonCopyable):
     """A GPU in software, on any machine: memory, streams, kernels and copies.
 
@@ -114,7 +144,10 @@ class SimulatedGPU(NonCopyable):
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
         _allocators.add(self._allocator)
-        self._current = CurrentStream(self._native, self._allocator)
+        self._host_allocator = self._native.host_allocator(
+            self._allocator.device, self._allocator.settings
+        )
+        self._current = CurrentStream(self._native, self._allocator, self._host_allocator)
         for hook in _new_gpu_hooks:
             hook(self)
 
@@ -157,6 +190,17 @@ class SimulatedGPU(NonCopyable):
         """
         size = integer("nbytes", nbytes, "a number of bytes")
         return SimulatedArray(self._native, self._allocator, size, self.current_stream.ptr)
+
+    def empty_pinned(self, nbytes: int) -> SimulatedPinnedArray:
+        """Return ``nbytes`` of pinned host memory, as ``cupyx.empty_pinned``, for `copy_to_device`.
+
+        It comes from a caching allocator like torch's, with the settings ``pinned_max_...``.
+
+        Raises:
+            MemoryError: The driver has no more pinned memory.
+        """
+        size = integer("nbytes", nbytes, "a number of bytes")
+        return SimulatedPinnedArray(self._native, self._host_allocator, size)
 
     def launch(  # noqa: PLR0913 - the parameters of a launch
         self,
@@ -205,23 +249,44 @@ class SimulatedGPU(NonCopyable):
         self.current_stream.launch(kernel)
 
     def copy_to_device(
-        self, array: SimulatedArray, *, pinned: bool = False, blocking: bool = False
+        self,
+        array: SimulatedArray,
+        *,
+        host: SimulatedPinnedArray | None = None,
+        pinned: bool = False,
+        blocking: bool = False,
     ) -> None:
         """Copy from the host into ``array`` on the current stream.
 
         Args:
             array: The array to write completely.
+            host: The host memory, of at least the array's size. It implies ``pinned``, and is not
+                reused before the copy is done.
             pinned: Whether the host memory is pinned, so that the host continues immediately. For
                 pageable memory it waits for the copy, unless that is small (64 KiB).
             blocking: Copy on the default stream and always wait, like ``cudaMemcpy``.
+
+        Raises:
+            ValueError: ``host`` is smaller than the array.
         """
+        self._check_host(host, array)
+        pinned = pinned or host is not None
         self._copy("host_to_device", array.nbytes, None, array, pinned=pinned, blocking=blocking)
+        self._use_host(host, blocking=blocking)
 
     def copy_to_host(
-        self, array: SimulatedArray, *, pinned: bool = False, blocking: bool = False
+        self,
+        array: SimulatedArray,
+        *,
+        host: SimulatedPinnedArray | None = None,
+        pinned: bool = False,
+        blocking: bool = False,
     ) -> None:
         """Copy ``array`` to the host on the current stream; see `copy_to_device`."""
+        self._check_host(host, array)
+        pinned = pinned or host is not None
         self._copy("device_to_host", array.nbytes, array, None, pinned=pinned, blocking=blocking)
+        self._use_host(host, blocking=blocking)
 
     def copy(self, source: SimulatedArray, destination: SimulatedArray) -> None:
         """Copy an array into another on the current stream; the host does not wait.
@@ -287,6 +352,10 @@ class SimulatedGPU(NonCopyable):
         """Return the allocator's statistics, like `gpuviz.memory_stats`."""
         return self._allocator.memory_stats()
 
+    def host_memory_stats(self) -> dict[str, int]:
+        """Return the statistics of pinned memory, like `gpuviz.host_memory_stats`."""
+        return self._host_allocator.memory_stats()
+
     def source(self, prevention: Prevention = NO_PREVENTION) -> SimulatedSource:
         """Return a source of its memory events for one recording."""
         return SimulatedSource(
@@ -306,6 +375,24 @@ class SimulatedGPU(NonCopyable):
                 raise TypeError(f"array must be a SimulatedArray, got {type(array).__name__}")
             if array.gpu is not self._native:
                 raise ValueError("array belongs to another SimulatedGPU")
+
+    def _check_host(self, host: SimulatedPinnedArray | None, array: SimulatedArray) -> None:
+        self._check_own(array)
+        if host is None:
+            return
+        if not isinstance(host, SimulatedPinnedArray):
+            raise TypeError(f"host must be a SimulatedPinnedArray, got {type(host).__name__}")
+        if host.gpu is not self._native:
+            raise ValueError("host belongs to another SimulatedGPU")
+        if host.nbytes < array.nbytes:
+            raise ValueError(
+                f"host must have at least the array's {array.nbytes} bytes, got {host.nbytes}",
+            )
+
+    def _use_host(self, host: SimulatedPinnedArray | None, *, blocking: bool) -> None:
+        if host is not None and host.ptr:
+            stream = 0 if blocking else self.current_stream.ptr
+            self._host_allocator.record_event(host.ptr, self._allocator.device, stream)
 
     def _copy(  # noqa: PLR0913 - the parameters of a copy
         self,

@@ -18,8 +18,14 @@ class CurrentStream(threading.local):
         streams: The streams of the enclosing ``with`` blocks, innermost last.
     """
 
-    def __init__(self, native: _core.SimulatedGpu, allocator: _core.CachingAllocator) -> None:
+    def __init__(
+        self,
+        native: _core.SimulatedGpu,
+        allocator: _core.CachingAllocator,
+        host_allocator: _core.HostAllocator,
+    ) -> None:
         self.allocator = allocator
+        self.host_allocator = host_allocator
         self.null = SimulatedStream(native, self, 0, owned=False)
         self.streams: list[SimulatedStream] = []
 
@@ -78,6 +84,7 @@ class SimulatedStream(NonCopyable):
 
     def __del__(self) -> None:
         if self._owned:
+            self._current.host_allocator.end_stream(self.allocator.device, self.ptr)
             self._native.destroy_stream(self.ptr)
 
     def __enter__(self) -> Self:

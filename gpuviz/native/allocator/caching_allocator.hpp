@@ -277,7 +277,7 @@ class CachingAllocator final : public Allocator {
     std::uint64_t last_pool_ = 0;
     std::vector<PoolScope> scopes_;
     int open_captures_ = 0;  // scopes with PoolFilter::everything
-    EventQueue events_;
+    EventQueue<Block> events_;
     std::vector<Block*> deferred_;  // freed; their events are recorded when no capture is open
     Statistics statistics_;
     std::function<bool()> free_memory_callback_;

@@ -6,14 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/block.hpp"
 #include "allocator/slot_table.hpp"
 #include "allocator/use_tracker.hpp"
 #include "device/device.hpp"
 
 namespace gpuviz::allocator {
 
-// The events that freed blocks wait for, in one FIFO queue per stream.
+// The events that freed blocks wait for, in one FIFO queue per stream. A block counts its events in
+// `event_count`.
+template <typename Waiting>
 class EventQueue {
   public:
     explicit EventQueue(device::Device& device) : device_(device) {}
@@ -28,9 +29,9 @@ class EventQueue {
         const std::vector<device::StreamHandle>& streams) const;
 
     // Records an event on `stream` for which `block` waits.
-    void record(Block* block, device::StreamHandle stream);
+    void record(Waiting* block, device::StreamHandle stream);
     // Makes `block` wait for the event of a use, which may be recorded later.
-    void wait_for(Block* block, std::shared_ptr<LastUse> use);
+    void wait_for(Waiting* block, std::shared_ptr<LastUse> use);
     // Whether the event of a use may still have to be recorded.
     [[nodiscard]] bool has_unrecorded() const noexcept { return has_unrecorded_; }
 
@@ -77,7 +78,7 @@ class EventQueue {
   private:
     struct Pending {
         device::EventHandle event;  // if it is not a use's
-        Block* block;
+        Waiting* block;
         std::uint64_t number;  // see LastUse
         std::shared_ptr<LastUse> use{};
 

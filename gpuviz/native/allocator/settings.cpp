@@ -264,6 +264,10 @@ void take_option(const std::string& key, Tokens& tokens, Settings& settings) {
         settings.per_process_memory_fraction = take_fraction(tokens);
     } else if (key == "expandable_segments") {
         settings.expandable_segments = tokens.take_boolean();
+    } else if (key == "pinned_max_round_threshold_mb") {
+        settings.pinned_max_round_threshold = tokens.take_megabytes(key) * kMiB;
+    } else if (key == "pinned_max_cached_size_mb") {
+        settings.pinned_max_cached_size = tokens.take_megabytes(key) * kMiB;
     } else if (key == "roundup_power2_divisions" && tokens.sees("[")) {
         settings.roundup_power2_divisions = take_division_list(tokens);
     } else if (key == "roundup_power2_divisions") {

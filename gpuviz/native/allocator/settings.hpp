@@ -22,6 +22,9 @@ struct Settings {
     RoundupDivisions roundup_power2_divisions{};
     bool expandable_segments = false;
     std::optional<double> per_process_memory_fraction;  // read when an allocator is created
+    // Larger pinned blocks have the requested size, not the next power of two.
+    std::uint64_t pinned_max_round_threshold = kUnlimited;
+    std::uint64_t pinned_max_cached_size = kUnlimited;  // larger pinned blocks are not cached
     std::map<std::string, std::string> inert;  // accepted for compatibility, without effect
 
     // These settings with the options in `text` changed. max_split_size,

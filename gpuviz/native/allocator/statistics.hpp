@@ -105,4 +105,43 @@ struct Statistics {
     [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> flattened() const;
 };
 
+// How long calls of the driver took, in microseconds.
+struct CallTimes {
+    std::int64_t total = 0;
+    std::int64_t max = 0;
+    std::int64_t min = 0;  // 0: no call
+    std::int64_t count = 0;
+
+    [[nodiscard]] std::int64_t average() const noexcept { return count == 0 ? 0 : total / count; }
+
+    void add_ns(std::int64_t ns) noexcept {
+        constexpr std::int64_t ns_per_microsecond = 1000;
+        const std::int64_t time = ns / ns_per_microsecond;
+        total += time;
+        max = std::max(max, time);
+        min = min == 0 ? time : std::min(min, time);
+        count += 1;
+    }
+    void reset_peak() noexcept { max = min = 0; }
+    void reset_accumulated() noexcept { total = count = 0; }
+};
+
+// The statistics of torch.cuda.host_memory_stats, under the same names.
+struct HostStatistics {
+    Counter allocations;      // blocks from the driver, in use or cached
+    Counter allocated_bytes;  // of these
+    Counter active_requests;  // blocks handed out, until the streams that use them have finished
+    Counter active_bytes;     // of these
+    CallTimes host_alloc_time;
+    CallTimes host_free_time;
+    std::int64_t num_host_alloc = 0;
+    std::int64_t num_host_free = 0;
+
+    void reset_peak() noexcept;
+    void reset_accumulated() noexcept;
+
+    // All values by their key in torch.cuda.host_memory_stats, sorted by key.
+    [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> flattened() const;
+};
+
 }  // namespace gpuviz::allocator

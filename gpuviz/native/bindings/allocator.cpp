@@ -198,6 +198,8 @@ void bind_settings(nb::module_& m) {
             "Bytes; -1: unlimited.")
         .def_ro("max_non_split_rounding_size", &Settings::max_non_split_rounding_size)
         .def_ro("large_segment_size", &Settings::large_segment_size)
+        .def_ro("pinned_max_round_threshold", &Settings::pinned_max_round_threshold)
+        .def_ro("pinned_max_cached_size", &Settings::pinned_max_cached_size)
         .def_ro("per_process_memory_fraction", &Settings::per_process_memory_fraction)
         .def_prop_ro("roundup_power2_divisions", &python::divisions_by_megabytes,
                      nb::sig("def roundup_power2_divisions(self) -> dict[str, int]"),

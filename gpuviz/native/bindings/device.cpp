@@ -53,9 +53,13 @@ void bind_device(nb::module_& m) {
              "Keep a stream busy: events recorded on it from now on stay pending.")
         .def("finish", &OfflineDevice::finish, "stream"_a,
              "Let a stream finish; its events complete.")
+        .def("is_busy", &OfflineDevice::is_busy, "stream"_a)
         .def("write", &OfflineDevice::write, "address"_a, "size"_a, "value"_a,
              "Set all bytes of a range.")
-        .def("finish_all", &OfflineDevice::finish_all, "Let every stream finish.");
+        .def("finish_all", &OfflineDevice::finish_all, "Let every stream finish.")
+        .def_prop_ro("host_used", &OfflineDevice::host_used, "Bytes of pinned memory.")
+        .def("refuse_host_beyond", &OfflineDevice::refuse_host_beyond, "used"_a,
+             "Refuse pinned memory beyond so many bytes.");
 
     nb::class_<SimulatedDevice, OfflineDevice>(
         m, "SimulatedDevice",

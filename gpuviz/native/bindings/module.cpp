@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_ranges(m);
     gpuviz::bindings::bind_nvtx(m);
     gpuviz::bindings::bind_allocator(m);
+    gpuviz::bindings::bind_host_allocator(m);
     gpuviz::bindings::bind_memory_state(m);
     gpuviz::bindings::bind_overlap(m);
     gpuviz::bindings::bind_groups(m);

@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "allocator/caching_allocator.hpp"
+#include "allocator/host_allocator.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/track_uses.hpp"
 #include "python/gil.hpp"
@@ -26,6 +28,7 @@ using namespace nb::literals;
 namespace gpuviz::bindings {
 
 using allocator::CachingAllocator;
+using allocator::HostAllocator;
 using device::EventHandle;
 using device::StreamHandle;
 using python::GilRelease;
@@ -122,6 +125,23 @@ void free(SimulatedGpu& gpu, CachingAllocator& allocator, std::uint64_t address)
 
 void empty_cache(SimulatedGpu& gpu, CachingAllocator& allocator) {
     call(gpu, [&](const CallSite& site) { allocator.empty_cache(site); });
+}
+
+std::unique_ptr<HostAllocator> make_host_allocator(SimulatedGpu& gpu, device::Device& device,
+                                                   const allocator::Settings& settings) {
+    return std::make_unique<HostAllocator>(device, settings, [&gpu] { return gpu.clock().now(); });
+}
+
+std::uint64_t allocate_host(SimulatedGpu& gpu, HostAllocator& allocator, std::uint64_t size) {
+    const GilRelease unlocked;
+    const BetweenCalls between(gpu);
+    return allocator.allocate(size);
+}
+
+void free_host(SimulatedGpu& gpu, HostAllocator& allocator, std::uint64_t address) {
+    const GilRelease unlocked;
+    const BetweenCalls between(gpu);
+    allocator.free(address);
 }
 
 void bind_streams(nb::class_<SimulatedGpu>& gpu) {
@@ -308,6 +328,12 @@ void bind_simulated_gpu(nb::module_& m) {
              "Return the address of at least `size` bytes for use on `stream`; 0 for size 0.")
         .def("free", &free, "allocator"_a, "address"_a)
         .def("empty_cache", &empty_cache, "allocator"_a)
+        .def("host_allocator", &make_host_allocator, "device"_a, "settings"_a,
+             nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>(),
+             "Return a new allocator of pinned memory, on the GPU's clock.")
+        .def("allocate_host", &allocate_host, "allocator"_a, "size"_a,
+             "Return the address of at least `size` bytes of pinned memory; 0 for size 0.")
+        .def("free_host", &free_host, "allocator"_a, "address"_a)
         .def(
             "track_uses",
             [](SimulatedGpu& self, CachingAllocator& allocator, record::Session& session,

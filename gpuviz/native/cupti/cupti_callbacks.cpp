@@ -1,4 +1,6 @@
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "cupti/cupti_tracer.hpp"
 #include "device/cuda_device.hpp"
@@ -124,6 +126,9 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
             log.count_lost(1);
         }
     }
+    if (call.kind == CuptiCall::Kind::copy) {
+        note_pinned_copy(call, data);
+    }
     thread_local std::vector<BlockTouches::Touch> touches;
     touches.clear();
     if (!is_recorded(call)) {
@@ -225,6 +230,34 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
         blocks.add(found);
     }
     return is_known;
+}
+
+// A synchronous copy is done when its call returns.
+void CuptiTracer::note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
+    record::PinnedUses* const pinned = session_.pinned_uses();
+    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
+    if (pinned == nullptr || call.stream < 0 || data.context == nullptr || result == nullptr ||
+        *result != CUDA_SUCCESS) {
+        return;
+    }
+    std::array<std::uint64_t, 2> addresses{};
+    std::size_t count = 0;
+    for (const std::int16_t offset : {call.source, call.destination}) {
+        const auto address = offset < 0 ? 0 : member_at<std::uint64_t>(data.functionParams, offset);
+        if (pinned->may_contain(address)) {
+            addresses[count++] = address;
+        }
+    }
+    if (count == 0) {
+        return;
+    }
+    try {
+        pinned->used(device_of(data.context, data.contextUid),
+                     stream_call_of(call, data.functionParams).stream,
+                     std::span(addresses).first(count));
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+    }
 }
 
 record::StreamCalls* CuptiTracer::follower_of(const CUpti_CallbackData& data) {

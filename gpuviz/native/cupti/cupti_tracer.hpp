@@ -78,6 +78,8 @@ class CuptiTracer {
     void follow_exit(const CuptiCall& call, const CUpti_CallbackData& data,
                      const std::vector<record::BlockTouches::Touch>& touches,
                      std::uint32_t stack) noexcept;
+    // Reports an asynchronous copy from or to pinned memory.
+    void note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
     [[nodiscard]] record::StreamCalls* follower_of(const CUpti_CallbackData& data);
     void on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data);
     void on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,

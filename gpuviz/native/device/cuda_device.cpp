@@ -201,6 +201,22 @@ void* CudaDevice::host_memory(std::uint64_t size) {
     return memory;
 }
 
+std::optional<Address> CudaDevice::allocate_host(std::uint64_t size) {
+    const Scope scope(*this);
+    void* memory = nullptr;
+    const CUresult result = driver_->allocate_host(&memory, size, CU_MEMHOSTALLOC_PORTABLE);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        return std::nullopt;
+    }
+    driver_->check(result, "cuMemHostAlloc");
+    return reinterpret_cast<Address>(memory);
+}
+
+void CudaDevice::free_host(Address address, std::uint64_t /*size*/) {
+    const Scope scope(*this);
+    driver_->check(driver_->free_host(reinterpret_cast<void*>(address)), "cuMemFreeHost");
+}
+
 EventHandle CudaDevice::record_event(StreamHandle stream) {
     const Scope scope(*this);
     CUevent event = idle_event();
@@ -270,6 +286,11 @@ bool CudaDevice::is_capturing(StreamHandle stream) {
     }
     driver_->check(result, "cuStreamIsCapturing");
     return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+bool CudaDevice::can_record(StreamHandle stream) {
+    const Scope scope(*this);
+    return is_foreign_thread_stream(stream) || can_enqueue(stream);
 }
 
 bool CudaDevice::is_blocking(StreamHandle stream) {

@@ -36,6 +36,8 @@ class CudaDevice final : public Device {
                             StreamHandle stream) override;
     [[nodiscard]] bool read(const Samples& samples, void* to, StreamHandle stream) override;
     [[nodiscard]] void* host_memory(std::uint64_t size) override;
+    [[nodiscard]] std::optional<Address> allocate_host(std::uint64_t size) override;
+    void free_host(Address address, std::uint64_t size) override;
 
     [[nodiscard]] EventHandle record_event(StreamHandle stream) override;
     [[nodiscard]] bool is_complete(EventHandle event) override;
@@ -44,6 +46,7 @@ class CudaDevice final : public Device {
 
     void synchronize_stream(StreamHandle stream) override;
     [[nodiscard]] bool is_capturing(StreamHandle stream) override;
+    [[nodiscard]] bool can_record(StreamHandle stream) override;
     [[nodiscard]] bool is_blocking(StreamHandle stream) override;
 
   private:

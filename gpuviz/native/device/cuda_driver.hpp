@@ -57,6 +57,7 @@ class CudaDriver {
     X(unmap_memory, cuMemUnmap, cuMemUnmap)                               \
     X(set_access, cuMemSetAccess, cuMemSetAccess)                         \
     X(allocate_host, cuMemHostAlloc, cuMemHostAlloc)                      \
+    X(free_host, cuMemFreeHost, cuMemFreeHost)                            \
     X(fill, cuMemsetD8Async, cuMemsetD8Async)                             \
     X(copy_pieces, cuMemcpy2DAsync, cuMemcpy2DAsync_v2)                   \
     X(create_event, cuEventCreate, cuEventCreate)                         \

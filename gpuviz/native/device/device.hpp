@@ -38,7 +38,8 @@ struct Samples {
 // The operations of a GPU that a caching allocator needs. Implementations: CUDA, simulated,
 // recorded.
 //
-// Calls come from any thread, one at a time; those about events and streams also at the same time.
+// Calls come from any thread, one at a time; those about events, streams and pinned memory also at
+// the same time.
 // Sizes are in bytes.
 class Device {
   public:
@@ -77,6 +78,11 @@ class Device {
     // Memory of the host to which read() copies without waiting; the device keeps it.
     [[nodiscard]] virtual void* host_memory(std::uint64_t size) = 0;
 
+    // Pinned memory that every device can use; nothing if the driver has none.
+    [[nodiscard]] virtual std::optional<Address> allocate_host(std::uint64_t size) = 0;
+    // Waits until the device is idle, as cuMemFreeHost does.
+    virtual void free_host(Address address, std::uint64_t size) = 0;
+
     // Events come from a pool of the device, and release() returns them.
     [[nodiscard]] virtual EventHandle record_event(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_complete(EventHandle event) = 0;
@@ -85,6 +91,9 @@ class Device {
 
     virtual void synchronize_stream(StreamHandle stream) = 0;
     [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
+    // Whether an event can be recorded now: not while the stream captures, and not on the legacy
+    // default stream while a blocking stream does.
+    [[nodiscard]] virtual bool can_record(StreamHandle stream) { return !is_capturing(stream); }
     // Whether an existing stream that does not capture, other than the legacy default stream, waits
     // for it and is waited for; false if unknown.
     [[nodiscard]] virtual bool is_blocking(StreamHandle) { return false; }

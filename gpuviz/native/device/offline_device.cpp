@@ -69,6 +69,19 @@ void* OfflineDevice::host_memory(std::uint64_t size) {
     return host_memory_.emplace_back(std::make_unique<std::byte[]>(size)).get();
 }
 
+std::optional<Address> OfflineDevice::allocate_host(std::uint64_t size) {
+    constexpr std::uint64_t page = 4096;
+    if (size > most_host_used_ || host_used_ > most_host_used_ - size) {
+        return std::nullopt;
+    }
+    host_used_ += size;
+    const Address address = next_host_;
+    next_host_ += (size + page - 1) / page * page;
+    return address;
+}
+
+void OfflineDevice::free_host(Address, std::uint64_t size) { host_used_ -= size; }
+
 bool OfflineDevice::is_busy(StreamHandle stream) const noexcept {
     return std::find(busy_.begin(), busy_.end(), stream) != busy_.end();
 }

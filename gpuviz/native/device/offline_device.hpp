@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/device.hpp"
@@ -38,6 +40,12 @@ class OfflineDevice : public Device {
     }
     [[nodiscard]] bool read(const Samples& samples, void* to, StreamHandle stream) override;
     [[nodiscard]] void* host_memory(std::uint64_t size) override;
+    // Addresses without memory behind them.
+    [[nodiscard]] std::optional<Address> allocate_host(std::uint64_t size) override;
+    void free_host(Address address, std::uint64_t size) override;
+    [[nodiscard]] std::uint64_t host_used() const noexcept { return host_used_; }
+    // Rejects pinned memory beyond `bytes` in total.
+    void refuse_host_beyond(std::uint64_t bytes) noexcept { most_host_used_ = bytes; }
 
     [[nodiscard]] int ordinal() const noexcept override { return ordinal_; }
     [[nodiscard]] std::uint64_t total_memory() const noexcept override { return total_memory_; }
@@ -59,6 +67,8 @@ class OfflineDevice : public Device {
     void give_back(std::uint64_t size) noexcept { used_ -= size; }
 
   private:
+    static constexpr Address first_host_address = 0x2'0000'0000;  // far below those of devices
+
     struct Event {
         StreamHandle stream;
         std::uint64_t label;  // 0: none, else of hold() plus 1
@@ -71,6 +81,9 @@ class OfflineDevice : public Device {
     int ordinal_;
     std::map<Address, std::uint8_t> contents_;  // from here on
     std::vector<std::unique_ptr<std::byte[]>> host_memory_;
+    std::uint64_t host_used_ = 0;
+    std::uint64_t most_host_used_ = std::numeric_limits<std::uint64_t>::max();
+    Address next_host_ = first_host_address;
     std::vector<StreamHandle> busy_;
     std::vector<Event> events_;  // a handle is the index + 1
     std::vector<EventHandle> unused_events_;

@@ -1,6 +1,9 @@
 #include "python/allocator_values.hpp"
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -36,14 +39,22 @@ nb::list to_python(const std::vector<allocator::SnapshotBlock>& blocks) {
     return values;
 }
 
-}  // namespace
-
-nb::dict to_python(const allocator::Statistics& statistics) {
+nb::dict to_python(const std::vector<std::pair<std::string, std::int64_t>>& statistics) {
     nb::dict values;
-    for (const auto& [key, value] : statistics.flattened()) {
+    for (const auto& [key, value] : statistics) {
         values[key.c_str()] = value;
     }
     return values;
+}
+
+}  // namespace
+
+nb::dict to_python(const allocator::Statistics& statistics) {
+    return to_python(statistics.flattened());
+}
+
+nb::dict to_python(const allocator::HostStatistics& statistics) {
+    return to_python(statistics.flattened());
 }
 
 nb::list to_python(const allocator::Snapshot& snapshot) {

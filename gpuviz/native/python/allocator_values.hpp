@@ -11,6 +11,7 @@ namespace gpuviz::python {
 
 // Conversion of the allocator's values to Python.
 nanobind::dict to_python(const allocator::Statistics& statistics);
+nanobind::dict to_python(const allocator::HostStatistics& statistics);
 nanobind::list to_python(const allocator::Snapshot& snapshot);
 nanobind::object to_python(const allocator::OutOfMemory& error, nanobind::handle type);
 nanobind::dict divisions_by_megabytes(const allocator::Settings& settings);

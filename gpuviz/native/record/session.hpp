@@ -16,6 +16,7 @@
 #include "record/block_touches.hpp"
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
+#include "record/pinned_uses.hpp"
 #include "record/ranges.hpp"
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
@@ -80,6 +81,11 @@ class Session {
                                                    : stream_calls_[std::size_t(device)].load();
     }
 
+    // Who learns of copies from and to pinned memory; null: nobody. It must outlive the tracer's
+    // recording.
+    void set_pinned_uses(PinnedUses* uses) noexcept { pinned_uses_.store(uses); }
+    [[nodiscard]] PinnedUses* pinned_uses() const noexcept { return pinned_uses_.load(); }
+
     // Sets a function called at the beginning of every drain, on the draining thread; null removes
     // it after waiting for a call in progress. It must not throw, and may only append rows.
     void set_drain_hook(std::function<void()> hook);
@@ -137,6 +143,7 @@ class Session {
     std::unique_ptr<BlockTouches> touches_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
+    std::atomic<PinnedUses*> pinned_uses_{nullptr};
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time
     std::atomic<bool> running_{false};

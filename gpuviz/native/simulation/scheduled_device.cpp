@@ -39,6 +39,22 @@ void ScheduledDevice::unmap(Address address, std::uint64_t size, std::uint64_t p
     SimulatedDevice::unmap(address, size, page);
 }
 
+std::optional<Address> ScheduledDevice::allocate_host(std::uint64_t size) {
+    std::optional<Address> address;
+    {
+        const std::lock_guard lock(mutex_);
+        address = SimulatedDevice::allocate_host(size);
+    }
+    gpu_.allocated("cuMemHostAlloc", address.value_or(0), size, record::MemoryKind::pinned);
+    return address;
+}
+
+void ScheduledDevice::free_host(Address address, std::uint64_t size) {
+    gpu_.release("cuMemFreeHost", address, size, true, record::MemoryKind::pinned);
+    const std::lock_guard lock(mutex_);
+    SimulatedDevice::free_host(address, size);
+}
+
 // The contents change immediately, unlike the stream's.
 bool ScheduledDevice::fill(Address address, std::uint64_t size, std::uint8_t value,
                            device::StreamHandle stream) {

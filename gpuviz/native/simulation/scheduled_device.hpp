@@ -23,6 +23,9 @@ class ScheduledDevice final : public device::SimulatedDevice {
                            std::uint64_t page) override;
     void unmap(device::Address address, std::uint64_t size, std::uint64_t page) override;
 
+    [[nodiscard]] std::optional<device::Address> allocate_host(std::uint64_t size) override;
+    void free_host(device::Address address, std::uint64_t size) override;
+
     [[nodiscard]] bool fill(device::Address address, std::uint64_t size, std::uint8_t value,
                             device::StreamHandle stream) override;
     [[nodiscard]] device::EventHandle record_event(device::StreamHandle stream) override;
@@ -40,7 +43,8 @@ class ScheduledDevice final : public device::SimulatedDevice {
     [[nodiscard]] device::EventHandle idle_event();
 
     SimulatedGpu& gpu_;
-    record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::device};  // guards the events
+    record::ForkSafeMutex mutex_{
+        record::ForkSafeMutex::Level::device};  // of events and pinned memory
     std::vector<device::EventHandle> idle_events_;
 };
 

@@ -114,9 +114,11 @@ class SimulatedGpu {
                       const record::CallSite& site);
 
     // The call `name` allocated memory, or found none (address 0).
-    void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes);
+    void allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes,
+                   record::MemoryKind memory = record::MemoryKind::device);
     // The call `name` releases memory; with `waits` once the device is idle, unless abandoned.
-    void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits);
+    void release(std::string_view name, std::uint64_t address, std::uint64_t bytes, bool waits,
+                 record::MemoryKind memory = record::MemoryKind::device);
 
     // From now on the GPU is used only to release memory.
     void abandon() noexcept { abandoned_ = true; }
@@ -157,6 +159,7 @@ class SimulatedGpu {
                                              const GpuKernel& kernel);
     [[nodiscard]] record::MemoryOperationRow row_of(const Call& call,
                                                     record::MemoryOperation operation,
+                                                    record::MemoryKind memory,
                                                     std::uint64_t address, std::uint64_t bytes);
 
     int device_;

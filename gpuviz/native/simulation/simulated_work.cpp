@@ -253,28 +253,31 @@ void SimulatedGpu::fill(StreamHandle handle, std::uint64_t address, std::uint64_
     records_.touch(std::span(&access, 1), call.correlation, call.began_ns);
 }
 
-void SimulatedGpu::allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes) {
+void SimulatedGpu::allocated(std::string_view name, std::uint64_t address, std::uint64_t bytes,
+                             MemoryKind memory) {
     Call call(*this, name, {.thread = record::current_thread_id()});
     call.let_pass(allocation_ns);
     if (address != 0) {
-        records_.memory_operation(row_of(call, MemoryOperation::allocation, address, bytes));
+        records_.memory_operation(
+            row_of(call, MemoryOperation::allocation, memory, address, bytes));
     }
 }
 
 void SimulatedGpu::release(std::string_view name, std::uint64_t address, std::uint64_t bytes,
-                           bool waits) {
+                           bool waits, MemoryKind memory) {
     Call call(*this, name, {.thread = record::current_thread_id()});
     if (waits && !abandoned_) {
         call.wait_for(streams_.newest(), nullptr);
     }
-    records_.memory_operation(row_of(call, MemoryOperation::release, address, bytes));
+    records_.memory_operation(row_of(call, MemoryOperation::release, memory, address, bytes));
 }
 
 record::MemoryOperationRow SimulatedGpu::row_of(const Call& call, MemoryOperation operation,
-                                                std::uint64_t address, std::uint64_t bytes) {
+                                                MemoryKind memory, std::uint64_t address,
+                                                std::uint64_t bytes) {
     return {.time = call.began_ns,
             .operation = operation,
-            .memory = MemoryKind::device,
+            .memory = memory,
             .address = address,
             .bytes = std::int64_t(bytes),
             .device = std::int16_t(device_),

@@ -1,0 +1,60 @@
+#include "allocator/host_allocator.hpp"
+
+#include <memory>
+
+#include "bindings/bindings.hpp"
+#include "python/allocator_values.hpp"
+#include "python/gil.hpp"
+#include "record/session.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gpuviz::bindings {
+
+using allocator::HostAllocator;
+using python::GilRelease;
+
+void bind_host_allocator(nb::module_& m) {
+    nb::class_<HostAllocator>(m, "HostAllocator", nb::is_weak_referenceable(),
+                              "torch's caching allocator of pinned host memory.")
+        .def(nb::init<device::Device&, const allocator::Settings&>(), "device"_a,
+             "settings"_a = allocator::Settings{}, nb::keep_alive<1, 2>())
+        .def("allocate", &HostAllocator::allocate, "size"_a, nb::call_guard<GilRelease>(),
+             "Return the address of at least `size` bytes; 0 for size 0.\n\nRaises:\n    "
+             "MemoryError: The driver has no more pinned memory.")
+        .def("free", &HostAllocator::free, "address"_a, nb::call_guard<GilRelease>(),
+             "Free an allocated block, which is reused once its uses are done.")
+        .def("record_event", &HostAllocator::record_event, "address"_a, "device"_a, "stream"_a,
+             nb::keep_alive<1, 3>(), nb::call_guard<GilRelease>(),
+             "Note that work of a stream uses the block around an address; False: there is none.")
+        .def("add_device", &HostAllocator::add_device, "device"_a, nb::keep_alive<1, 2>(),
+             nb::call_guard<GilRelease>(), "Make the copies of another device known.")
+        .def(
+            "follow_copies",
+            [](HostAllocator& self, record::Session& session) { session.set_pinned_uses(&self); },
+            "session"_a, nb::keep_alive<2, 1>(),
+            "Note the copies that the session's tracer sees as uses of their blocks.")
+        .def("end_stream", &HostAllocator::end_stream, "device"_a, "stream"_a,
+             nb::call_guard<GilRelease>(), "Call it before the stream is destroyed.")
+        .def("empty_cache", &HostAllocator::empty_cache, nb::call_guard<GilRelease>(),
+             "Return all cached blocks to the driver.")
+        .def("apply_settings", &HostAllocator::apply_settings, "settings"_a,
+             nb::call_guard<GilRelease>())
+        .def(
+            "memory_stats",
+            [](const HostAllocator& self) {
+                const auto statistics = [&] {
+                    const GilRelease unlocked;
+                    return self.statistics();
+                };
+                return python::to_python(statistics());
+            },
+            nb::sig("def memory_stats(self) -> dict[str, int]"),
+            "Return every value of torch.cuda.host_memory_stats, by its key.")
+        .def("reset_peak_stats", &HostAllocator::reset_peak_stats, nb::call_guard<GilRelease>())
+        .def("reset_accumulated_stats", &HostAllocator::reset_accumulated_stats,
+             nb::call_guard<GilRelease>());
+}
+
+}  // namespace gpuviz::bindings

@@ -1,0 +1,136 @@
+"""Pinned memory for CuPy's own objects, from simulated devices."""
+
+import gc
+import os
+from types import SimpleNamespace
+
+import cupy
+import pytest
+
+import gpuviz
+from gpuviz import _core
+from gpuviz.allocator import memory
+from gpuviz.frameworks import cupy as framework
+
+MIB = 1 << 20
+STREAM = 0x1000
+
+
+@pytest.fixture(autouse=True)
+def process(monkeypatch):
+    """A process with two simulated devices, its current one and the current stream."""
+    state = SimpleNamespace(device=0, stream=0, devices={})
+
+    def open_device(ordinal):
+        state.devices[ordinal] = _core.SimulatedDevice(1 << 30, ordinal)
+        return state.devices[ordinal]
+
+    monkeypatch.setattr(memory, "_process", memory._Process())
+    monkeypatch.setattr(memory, "_open_device", open_device)
+    monkeypatch.setattr(framework, "current_device", lambda: state.device)
+    monkeypatch.setattr(framework, "current_stream", lambda _: state.stream)
+    yield state
+    cupy.cuda.set_pinned_memory_allocator()
+    gc.collect()
+
+
+def active():
+    return gpuviz.host_memory_stats()["active_bytes.current"]
+
+
+def test_cupy_allocates_with_it_once_installed():
+    cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned)
+
+    pointer = cupy.cuda.alloc_pinned_memory(3 * MIB)
+
+    assert isinstance(pointer, cupy.cuda.PinnedMemoryPointer)
+    assert (pointer.ptr, pointer.size()) == (pointer.mem.ptr, 3 * MIB)
+    assert active() == 4 * MIB
+
+
+def test_memory_is_freed_with_the_last_reference_to_it():
+    pointer = gpuviz.malloc_pinned(MIB)
+    part = pointer + 1234
+    address = pointer.ptr
+    del pointer
+    assert active() == MIB
+    del part
+
+    assert gpuviz.malloc_pinned(MIB).ptr == address
+
+
+@pytest.mark.parametrize("busy", [0, STREAM], ids=["blocking streams", "the current stream"])
+def test_it_is_not_reused_before_streams_at_its_free_are_done(process, busy):
+    pointer = gpuviz.malloc_pinned(MIB)
+    address = pointer.ptr
+    process.stream = STREAM
+    process.devices[0].occupy(busy)
+    del pointer
+
+    during = gpuviz.malloc_pinned(MIB)
+    process.devices[0].finish(busy)
+    after = gpuviz.malloc_pinned(MIB)
+
+    assert during.ptr != address
+    assert after.ptr == address
+
+
+def test_the_streams_are_those_of_the_device_current_at_its_free(process):
+    pointer = gpuviz.malloc_pinned(MIB)
+    address = pointer.ptr
+    process.device, process.stream = 1, STREAM
+    gpuviz.allocator.memory.caching_allocator(1)
+    process.devices[1].occupy(STREAM)
+    del pointer
+
+    assert gpuviz.malloc_pinned(MIB).ptr != address
+
+
+def test_size_zero_has_no_memory():
+    pointer = gpuviz.malloc_pinned(0)
+
+    assert (pointer.ptr, pointer.size()) == (0, 0)
+
+
+def test_a_refusal_is_cupys_error_with_the_size(process):
+    gpuviz.malloc_pinned(1)
+    process.devices[0].refuse_host_beyond(MIB)
+
+    with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="MemoryAllocation") as raised:
+        gpuviz.malloc_pinned(2 * MIB)
+
+    assert raised.value.status == 2
+    assert "2097152 bytes of pinned host memory" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("size", "error"), [("1", TypeError), (None, TypeError), (-1, ValueError)])
+def test_other_sizes_are_errors_that_name_it(size, error):
+    with pytest.raises(error, match="size must be a number of bytes"):
+        gpuviz.malloc_pinned(size)
+
+
+def test_the_cache_is_returned_to_the_driver_on_request(process):
+    kept, freed = gpuviz.malloc_pinned(MIB), gpuviz.malloc_pinned(2 * MIB)
+    del freed
+
+    gpuviz.empty_host_cache()
+
+    assert process.devices[0].host_used == MIB
+    assert kept.size() == MIB
+
+
+def test_emptying_the_cache_before_the_first_allocation_does_nothing(process):
+    gpuviz.empty_host_cache()
+
+    assert process.devices == {}
+
+
+def test_a_forked_child_frees_nothing():
+    pointer = gpuviz.malloc_pinned(MIB)
+    child = os.fork()
+    if child == 0:
+        del pointer
+        os._exit(0 if active() == MIB else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert pointer.size() == MIB
