@@ -196,7 +196,7 @@ def _waterfall(found: "Diff", device: int) -> str:
         body.append(_step(label, "", signed(change, "B"), after, ""))
     body.append(_step("<b>Peak after</b>", "", "", after, bar(after, 0, largest, "program")))
     of = f" of device {device}" if len(_devices(found)) > 1 else ""
-    names = ("Line", "", "Change", "Bytes", BAR_HEADING)
+    names = ("Line", "Status", "Change", "Bytes", BAR_HEADING)
     head = "".join(f"<th>{each}</th>" for each in names)
     heading = f"Peak of memory{of}, from before to after"
     return f"<h3>{heading}</h3>\n{table(heading, head, chr(10).join(body))}"

@@ -53,3 +53,17 @@ def test_a_report_on_a_phone_is_accessible(page, tmp_path):
     page.evaluate(AXE)
 
     assert violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_comparison_is_accessible(page, tmp_path, scheme):
+    before, after = (
+        gpuviz.load(RECORDINGS / f"{each}.gpuviz") for each in ("fft_filter", "image_pipeline")
+    )
+    page.emulate_media(color_scheme=scheme)
+    page.goto(gpuviz.diff(before, after).report(tmp_path / "diff.html").as_uri())
+    page.evaluate(AXE)
+
+    # The reports in the frames are judged by themselves.
+    found = page.evaluate("axe.run(document, {iframes: false}).then(found => found.violations)")
+    assert [each["id"] for each in found] == []
