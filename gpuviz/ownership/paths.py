@@ -17,6 +17,7 @@ from types import (
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.ownership.caches import LRU_CACHE
 from gpuviz.ownership.names import local_variables
 
 _LONGEST_KEY = 40
@@ -25,7 +26,6 @@ _PLAIN = frozenset(map(id, (str, int, float, bool, bytes, NoneType)))
 _ARROW = " → "
 # Reads attributes of a class without those of its metaclass.
 _OF_TYPE = vars(type)
-_LRU_CACHE = functools._lru_cache_wrapper  # noqa: SLF001 - the class of cached functions
 
 
 def class_name(kind: type) -> str:
@@ -133,9 +133,14 @@ def _in_words(owner: Any, rest: Sequence[Any]) -> tuple[str, int] | None:
     return None
 
 
+def cache_name(cache: Any) -> str:
+    """Return the name of a cache of `functools.lru_cache`, such as ``cache of load()``."""
+    return f"cache of {_function_name(cache)}"
+
+
 def _of_cache(cache: Any, rest: Sequence[Any]) -> tuple[str, int]:
     # The objects of the cache itself are not worth a name.
-    return f"cache of {_function_name(cache)} (functools.lru_cache)", len(rest)
+    return f"{cache_name(cache)} (functools.lru_cache)", len(rest)
 
 
 def _of_partial(partial: Any, rest: Sequence[Any]) -> tuple[str, int]:
@@ -181,7 +186,7 @@ def _of_function(function: FunctionType, rest: Sequence[Any]) -> tuple[str, int]
 def _function_name(function: Any) -> str:
     if type(function) is BuiltinFunctionType:
         return f"{function.__qualname__}()"
-    if type(function) is _LRU_CACHE:
+    if type(function) is LRU_CACHE:
         fields = _core.fields_of(function) or {}
         name = fields.get("__qualname__")
         return f"{name}()" if type(name) is str else "a function"
@@ -221,7 +226,7 @@ def _as_attribute(position: str) -> str:
 
 _WORDS: dict[type, Callable[[Any, Sequence[Any]], tuple[str, int]]] = {
     FunctionType: _of_function,
-    _LRU_CACHE: _of_cache,
+    LRU_CACHE: _of_cache,
     functools.partial: _of_partial,
     MethodType: _of_method,
     CellType: _passed,
