@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterable, Mapping
+from traceback import clear_frames
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -54,9 +55,13 @@ def _held_memory(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str,
     """Return the memory with its holders, and the caches that can be cleared, by name."""
     # The objects made here would otherwise cause a collection, which visits all objects.
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         return _searched(at_least, most)
+    except BaseException as error:
+        # A notebook keeps the traceback of an interrupted search, and with it what was found.
+        clear_frames(error.__traceback__)
+        raise
     finally:
         if was_enabled:
             gc.enable()
