@@ -18,7 +18,7 @@ from tests.browser.lab import (
 
 pytestmark = pytest.mark.browser
 
-PROGRAM, OUTPUT, FAILURE, SHOW, USED = range(5)
+PROGRAM, OUTPUT, FAILURE, SHOW, USED, WAIT = range(6)
 CELLS = [
     """
 %load_ext gpuviz
@@ -33,6 +33,7 @@ def train():
     "train()",
     "%gpuviz dashboard",
     "gpu.memory_stats()['allocated_bytes.all.current'] >> 20",
+    "import time\ntime.sleep(3)\nweights.nbytes >> 20",
 ]
 
 
@@ -51,11 +52,10 @@ def notebook(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Ite
     assert complaints == []
 
 
-def used(page: Page) -> str:
-    """Return the bytes that the simulated GPU has allocated, in MiB."""
-    run_cell(page, USED)
-    wait_until_run(page, USED)
-    return page.locator(".jp-CodeCell").nth(USED).locator(".jp-OutputArea-output").inner_text()
+def output(page: Page, cell: int) -> str:
+    """Return what a cell that has been started shows at its end."""
+    wait_until_run(page, cell)
+    return page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output").inner_text()
 
 
 def test_leaks_lists_holders_and_a_button_frees_what_it_says(notebook):
@@ -83,4 +83,11 @@ def test_leaks_lists_holders_and_a_button_frees_what_it_says(notebook):
 
     buttons.get_by_text("Drop Out[2]: 20.0 MiB", exact=True).click()
     expect(notebook.get_by_text("Freed 20.0 MiB.")).to_be_visible()
-    assert used(notebook) == "40"
+    run_cell(notebook, USED)
+    assert output(notebook, USED) == "40"
+
+    run_cell(notebook, WAIT)
+    buttons.get_by_text("Delete weights: 40.0 MiB", exact=True).click()
+    # The variable is there until the cell has ended.
+    assert output(notebook, WAIT) == "40"
+    expect(notebook.get_by_text("Freed 40.0 MiB.")).to_be_visible()
