@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.callstacks import Frame
     from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.notebook.facts import Fact
-    from gpuviz.notebook.holders import Holders
+    from gpuviz.ownership.array_names import ArrayNames
     from gpuviz.recording.recording import Recording
 
 _DRIVER_CALLS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
@@ -107,7 +107,7 @@ def cell_result(
     window: tuple[int, int],
     *,
     streams: bool,
-    holders: "Holders",
+    names: "ArrayNames",
     subject: str = "cell",
 ) -> CellResult:
     """Return the result of a cell, from the recording of its time.
@@ -116,7 +116,7 @@ def cell_result(
         recording: A recording of the cell's time, as `Recording.window` returns it.
         window: Start and end of the cell, in ns.
         streams: Whether GPU activities were recorded.
-        holders: The notebook's variables that hold memory.
+        names: The notebook's variables that hold memory.
         subject: ``cell`` or ``recording``.
     """
     start, end = window
@@ -127,7 +127,7 @@ def cell_result(
         streams=streams,
         devices=tuple(
             # A recording is busy for the same share everywhere: from its first activity.
-            _device_result(recording, device, window if subject == "cell" else None, holders)
+            _device_result(recording, device, window if subject == "cell" else None, names)
             for device in recording.devices
         ),
         waits=_waits(recording),
@@ -140,7 +140,7 @@ def _device_result(
     recording: "Recording",
     device: int,
     window: tuple[int, int] | None,
-    holders: "Holders",
+    names: "ArrayNames",
 ) -> DeviceResult:
     summary = summarize(recording, device)
     events = _cell_events(recording, device)
@@ -159,7 +159,7 @@ def _device_result(
             action: int((events["action"] == ACTIONS.index(action)).sum())
             for action in _DRIVER_CALLS
         },
-        held=_held(recording, device, events, holders),
+        held=_held(recording, device, events, names),
         overlap=next((lane for lane in lanes if lane.count), None),
     )
 
@@ -191,7 +191,7 @@ def _held(
     recording: "Recording",
     device: int,
     events: "dict[str, NDArray[Any]]",
-    holders: "Holders",
+    names: "ArrayNames",
 ) -> tuple[Held, ...]:
     blocks = _new_blocks(recording, device, events)
     by_site: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -203,7 +203,7 @@ def _held(
             source=source,
             bytes=sum(size for _, size in of),
             count=len(of),
-            names=tuple(name for address, size in of for name in holders.of(address, size)),
+            names=tuple(name for address, size in of for name in names.of(address, size)),
         )
         for (site, source), of in by_site.items()
     ]

@@ -1,6 +1,7 @@
 """The notebook cell in progress."""
 
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,24 @@ def on_cell_end(callback: Callable[..., None], wanted: bool) -> None:
     else:
         with suppress(ValueError):
             events.unregister("post_run_cell", callback)
+
+
+def is_on_main_thread() -> bool:
+    """Return whether the caller runs on the thread of cells, not on that of a subshell."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def between_cells(action: Callable[[], object]) -> None:
+    """Call ``action`` on the main thread: now, or when its cell has ended or awaits something.
+
+    On another thread of a process without a kernel it is not called.
+    """
+    if is_on_main_thread():
+        action()
+        return
+    loop = getattr(getattr(_shell(), "kernel", None), "io_loop", None)
+    if loop is not None:
+        loop.add_callback(action)
 
 
 def _shell() -> Any:

@@ -1,18 +1,20 @@
 """What keeps GPU memory alive, in a dashboard, with buttons that let go of it."""
 
-import threading
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
 import ipywidgets
 
+from gpuviz.notebook.cells import between_cells, is_on_main_thread
 from gpuviz.notebook.closing import close_parts
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders, release
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuviz.ownership.held_memory import HeldMemory, Release
 
 MOST_BUTTONS = 8
@@ -29,15 +31,18 @@ class KeptAlive(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
         self._buttons = ipywidgets.Box(layout={"flex_flow": "row wrap"})
         super().__init__([self._text, self._buttons])
 
-    def search(self, before: str = "") -> None:
-        """Show what keeps memory alive now.
+    def search(self) -> None:
+        """Show what keeps memory alive now, or when the cell has ended."""
+        self._between_cells(self._show)
 
-        Args:
-            before: A sentence to show first.
-        """
-        if threading.current_thread() is not threading.main_thread():
+    def _between_cells(self, action: "Callable[[], None]") -> None:
+        # Objects are not looked at, and not let go, on another thread than the program's.
+        if not is_on_main_thread():
             self._text.value = "Available when the cell has ended."
-            return
+        between_cells(action)
+
+    def _show(self, before: str = "") -> None:
+        """Search, and show the result after a sentence."""
         held = holders()
         said = f"<p>{escape(before)}</p>" if before else ""
         self._text.value = said + held_memory_html(held, releases=False)
@@ -56,14 +61,17 @@ class KeptAlive(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             tooltip=offered.code,
             layout={"width": "auto"},
         )
-        button.on_click(partial(self._let_go, offered.name))
+        button.on_click(partial(self._press, offered.name))
         return button
 
-    def _let_go(self, name: str, _button: object) -> None:
+    def _press(self, name: str, _button: object) -> None:
+        self._between_cells(partial(self._let_go, name))
+
+    def _let_go(self, name: str) -> None:
         try:
             freed = release(name)
         except ValueError as error:
             # It has changed since the search.
-            self.search(str(error))
+            self._show(str(error))
         else:
-            self.search(f"Freed {format_bytes(freed)}.")
+            self._show(f"Freed {format_bytes(freed)}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.notebook.asked import default_stream_fact, hazards_fact
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
-from gpuviz.notebook.holders import Holders
+from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Measurement:
             recording,
             (self._start, end),
             streams=self._recorder.status().streams,
-            holders=Holders(self._namespace, getattr(sys, "last_value", None)),
+            names=ArrayNames(self._namespace, getattr(sys, "last_value", None)),
         )
         return ShownResult(replace(result, asked=tuple(self._asked)), written)
 

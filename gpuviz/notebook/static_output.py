@@ -12,7 +12,7 @@ from IPython.display import display, publish_display_data, update_display
 
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
-from gpuviz.notebook.holders import Holders
+from gpuviz.ownership.array_names import ArrayNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ class StaticOutput:
             recording,
             (0, recording.duration_ns),
             streams=recorder.status().streams,
-            holders=Holders(names),
+            names=ArrayNames(names),
             subject="recording",
         )
         return {"text/plain": as_text(result), "text/html": self._hidden(as_html(result))}

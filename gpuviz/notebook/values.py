@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.text import NOTHING_FOUND, short_saving
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
-from gpuviz.notebook.holders import Holders
+from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording.recording import TABLE_MARK
 from gpuviz.report.markup import with_code
@@ -50,7 +50,7 @@ def recording_html(recording: "Recording") -> str:
     streams = bool(len(recording.tables["activities"]))
     return as_html(
         cell_result(
-            recording, (start, end), streams=streams, holders=Holders({}), subject="recording"
+            recording, (start, end), streams=streams, names=ArrayNames({}), subject="recording"
         )
     )
 

@@ -24,16 +24,16 @@ def names_by_stack(recording: "Recording", device: int) -> dict[int, tuple[str, 
     """
     import numpy as np
 
-    from gpuviz.notebook.holders import Holders
+    from gpuviz.ownership.array_names import ArrayNames
 
-    holders = Holders(vars(sys.modules["__main__"]))
+    arrays = ArrayNames(vars(sys.modules["__main__"]))
     blocks = state_at(recording).blocks()
     rows = np.flatnonzero((blocks["device"] == device) & (blocks["state"] == ALLOCATED))
     rows = rows[np.argsort(-blocks["size"][rows].astype(np.int64), kind="stable")][:_MOST_BLOCKS]
     names: dict[int, tuple[str, ...]] = {}
     columns = (blocks[column][rows].tolist() for column in ("stack", "address", "size"))
     for stack, address, size in zip(*columns, strict=True):
-        found = holders.of(address, size)
+        found = arrays.of(address, size)
         if found:
             names[stack] = (names.get(stack, ()) + found)[:MOST_NAMES]
     return names

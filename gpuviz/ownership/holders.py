@@ -1,15 +1,16 @@
 """`gpuviz.holders`: who keeps GPU memory alive."""
 
-import functools
 import gc
 import sys
 import threading
 from collections.abc import Iterable, Mapping
+from traceback import clear_frames
 from types import CoroutineType, GeneratorType
 from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer
+from gpuviz.ownership.caches import LRU_CACHE, Caches
 from gpuviz.ownership.held_memory import HeldBlock, HeldMemory, Holder, HolderKind
 from gpuviz.ownership.live_memory import (
     LiveMemory,
@@ -20,7 +21,7 @@ from gpuviz.ownership.live_memory import (
     used_bytes,
 )
 from gpuviz.ownership.names import ProcessNames, thread_name
-from gpuviz.ownership.paths import PathNames, is_class
+from gpuviz.ownership.paths import PathNames, cache_name, is_class
 from gpuviz.ownership.release import CYCLE, POOLS, Keyed, perform, releases_of
 from gpuviz.ownership.sources import PLAN_CACHE, PLANS_NAME, Source, Sources
 
@@ -47,17 +48,26 @@ def holders(at_least: int = DEFAULT_AT_LEAST, *, most: int | None = None) -> Hel
     integer("at_least", at_least, "a number of bytes")
     if most is not None:
         integer("most", most, "a number of blocks or None")
+    return _held_memory(at_least, most)[0]
+
+
+def _held_memory(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str, Any]]:
+    """Return the memory with its holders, and the caches that can be cleared, by name."""
     # The objects made here would otherwise cause a collection, which visits all objects.
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
-        return _held_memory(at_least, most)
+        gc.disable()
+        return _searched(at_least, most)
+    except BaseException as error:
+        # A notebook keeps the traceback of an interrupted search, and with it what was found.
+        clear_frames(error.__traceback__)
+        raise
     finally:
         if was_enabled:
             gc.enable()
 
 
-def _held_memory(at_least: int, most: int | None) -> HeldMemory:
+def _searched(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str, Any]]:
     memory = live_memory()
     # What can be let go includes small blocks.
     wanted = sorted(memory.blocks, key=lambda place: -memory.blocks[place][0])[:most]
@@ -69,12 +79,15 @@ def _held_memory(at_least: int, most: int | None) -> HeldMemory:
             size, device = memory.blocks[place, address]
             blocks.append((HeldBlock(address, size, device, (), None, False), ()))
     blocks.sort(key=lambda each: -each[0].size)
-    return HeldMemory(
+    clearable = search.caches.clearable()
+    in_caches = {name: held for name, (_, held) in clearable.items()}
+    held_memory = HeldMemory(
         blocks=tuple(block for block, _ in blocks[:most] if block.size >= at_least),
-        releases=releases_of(blocks, search.results, memory.releasable),
+        releases=releases_of(blocks, search.results, in_caches, memory.releasable),
         used=used_bytes(),
         cached=memory.cached,
     )
+    return held_memory, {name: cache for name, (cache, _) in clearable.items()}
 
 
 def release(name: str) -> int:
@@ -85,20 +98,24 @@ def release(name: str) -> int:
     Args:
         name: The name of a `Release` of `holders`: a variable, an output such as ``Out[3]``,
             ``exception`` (all places in which IPython and Python keep the last one), ``cycles``,
-            ``plans`` (CuPy's cache of FFT plans) or ``pools`` (cached memory).
+            ``cache of f()`` (of `functools.lru_cache`), ``plans`` (CuPy's cache of FFT plans) or
+            ``pools`` (cached memory).
 
     Raises:
         ValueError: Letting go of this alone would free nothing.
     """
-    known = holders(0).releases
+    held, caches = _held_memory(0, None)
+    known = held.releases
     chosen = next((each for each in known if each.name == name), None)
     if chosen is None:
         names = ", ".join(each.name for each in known) or "nothing"
         raise ValueError(
             f"letting go of {name!r:.80} would free no memory; of these it would: {names}"
         )
+    cache = caches.get(name)
+    caches.clear()  # Without these references, what is let go can be freed.
     before = _bytes_of(name)
-    perform(chosen)
+    perform(chosen, cache)
     return before - _bytes_of(name)
 
 
@@ -114,6 +131,8 @@ class _Search:
         self._process = ProcessNames()
         self._paths = PathNames()
         self.results: Mapping[int, str] = {}
+        values = (id(each.values) for each in self._process.names)
+        self.caches = Caches({*map(id, self._process.skipped), *values})
 
     def blocks(
         self, memory: LiveMemory, wanted: list[int] | None
@@ -144,12 +163,15 @@ class _Search:
             # What only a cycle keeps besides is freed with the others by a collection.
             in_cycle = found.pop(CYCLE, None) if len(found) > 1 else None
             listed = tuple(found.values())
+            common = self._common(dominators) if len(paths) < _MOST_PATHS else None
             only = None
             if len(paths) < _MOST_PATHS:
-                only = listed[0] if len(listed) == 1 else self._common(dominators)
+                only = listed[0] if len(listed) == 1 else common
             block = HeldBlock(
                 address, size, device, listed, only, is_cyclic or in_cycle is not None
             )
+            if common is not None and common.kind == "cache":
+                self.caches.note(block, owner, dominators, common.name)
             blocks.append((block, tuple(found)))
         return blocks, places
 
@@ -170,9 +192,9 @@ class _Search:
                 return Holder("task", f"asyncio task {_task_name(each)}", "asyncio task")
             if is_class(kind, PLAN_CACHE, "PlanCache"):
                 return Holder("plan cache", PLANS_NAME, "FFT plan")
-            if kind is functools._lru_cache_wrapper:  # noqa: SLF001 - the class of cached functions
-                text = self._paths.text("", [each])
-                return Holder("cache", text.removeprefix(" → "), text)
+            if kind is LRU_CACHE:
+                name = cache_name(each)
+                return Holder("cache", name, f" → {name}")
             if kind is GeneratorType or kind is CoroutineType:
                 what: HolderKind = "generator" if kind is GeneratorType else "coroutine"
                 return Holder(what, f"{what} {each.__qualname__}()", what)

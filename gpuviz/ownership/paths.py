@@ -11,18 +11,21 @@ from types import (
     GeneratorType,
     MemberDescriptorType,
     MethodType,
+    NoneType,
     TracebackType,
 )
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.ownership.caches import LRU_CACHE
 from gpuviz.ownership.names import local_variables
 
 _LONGEST_KEY = 40
+# Ids of classes whose `repr` is C code that calls no other. Comparing classes may run code.
+_PLAIN = frozenset(map(id, (str, int, float, bool, bytes, NoneType)))
 _ARROW = " → "
 # Reads attributes of a class without those of its metaclass.
 _OF_TYPE = vars(type)
-_LRU_CACHE = functools._lru_cache_wrapper  # noqa: SLF001 - the class of cached functions
 
 
 def class_name(kind: type) -> str:
@@ -33,10 +36,21 @@ def class_name(kind: type) -> str:
 
 def is_class(kind: type, module: str, name: str) -> bool:
     """Return whether a class has this name in this module."""
-    if _OF_TYPE["__name__"].__get__(kind) != name:
-        return False
+    return _OF_TYPE["__name__"].__get__(kind) == name and module_of(kind) == module
+
+
+def module_of(kind: type) -> str:
+    """Return the name of the module of a class; nothing if it is no text."""
     found = _OF_TYPE["__module__"].__get__(kind)
-    return type(found) is str and found == module
+    return found if type(found) is str else ""
+
+
+def key_text(key: Any) -> str:
+    """Return a key of a dict as it is written in Python, or its class if only its code knows."""
+    kind = type(key)
+    if id(kind) in _PLAIN or (kind is tuple and all(id(type(part)) in _PLAIN for part in key)):
+        return f"{key!r:.{_LONGEST_KEY}}"
+    return f"a {class_name(kind)}"
 
 
 class PathNames:
@@ -97,7 +111,7 @@ class PathNames:
         known = self._positions.get(id(owner))
         if known is None:
             if issubclass(type(owner), dict):
-                known = {id(value): f"[{_key(key)}]" for key, value in dict.items(owner)}
+                known = {id(value): f"[{key_text(key)}]" for key, value in dict.items(owner)}
             else:
                 items = (list if issubclass(type(owner), list) else tuple).__iter__(owner)
                 known = {id(value): f"[{place}]" for place, value in enumerate(items)}
@@ -119,9 +133,14 @@ def _in_words(owner: Any, rest: Sequence[Any]) -> tuple[str, int] | None:
     return None
 
 
+def cache_name(cache: Any) -> str:
+    """Return the name of a cache of `functools.lru_cache`, such as ``cache of load()``."""
+    return f"cache of {_function_name(cache)}"
+
+
 def _of_cache(cache: Any, rest: Sequence[Any]) -> tuple[str, int]:
     # The objects of the cache itself are not worth a name.
-    return f"cache of {_function_name(cache)} (functools.lru_cache)", len(rest)
+    return f"{cache_name(cache)} (functools.lru_cache)", len(rest)
 
 
 def _of_partial(partial: Any, rest: Sequence[Any]) -> tuple[str, int]:
@@ -167,7 +186,7 @@ def _of_function(function: FunctionType, rest: Sequence[Any]) -> tuple[str, int]
 def _function_name(function: Any) -> str:
     if type(function) is BuiltinFunctionType:
         return f"{function.__qualname__}()"
-    if type(function) is _LRU_CACHE:
+    if type(function) is LRU_CACHE:
         fields = _core.fields_of(function) or {}
         name = fields.get("__qualname__")
         return f"{name}()" if type(name) is str else "a function"
@@ -205,15 +224,9 @@ def _as_attribute(position: str) -> str:
     return f".{name}" if name.isidentifier() else position
 
 
-def _key(key: Any) -> str:
-    if type(key) in (str, int, bool, bytes):
-        return f"{key!r:.{_LONGEST_KEY}}"
-    return f"a {class_name(type(key))}"
-
-
 _WORDS: dict[type, Callable[[Any, Sequence[Any]], tuple[str, int]]] = {
     FunctionType: _of_function,
-    _LRU_CACHE: _of_cache,
+    LRU_CACHE: _of_cache,
     functools.partial: _of_partial,
     MethodType: _of_method,
     CellType: _passed,

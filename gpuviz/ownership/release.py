@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.memory import empty_cache
+from gpuviz.ownership.caches import clear
 from gpuviz.ownership.held_memory import HeldBlock, Release
 from gpuviz.ownership.live_memory import cupy_pool_bytes
 from gpuviz.ownership.names import LAST_EXCEPTION, LAST_RESULTS, TRACEBACKS, field_of, running_shell
@@ -18,13 +19,17 @@ Keyed = tuple[HeldBlock, tuple[tuple[Any, ...], ...]]
 
 
 def releases_of(
-    blocks: Sequence[Keyed], results: Mapping[int, str], releasable: int
+    blocks: Sequence[Keyed],
+    results: Mapping[int, str],
+    in_caches: Mapping[str, Sequence[HeldBlock]],
+    releasable: int,
 ) -> tuple[Release, ...]:
     """Return what can be let go, with the bytes of the blocks that nothing else keeps.
 
     Args:
         blocks: The blocks, each with the keys of all its holders.
         results: The names of displayed results, by id.
+        in_caches: The blocks that clearing a cache of `functools.lru_cache` frees, by its name.
         releasable: Bytes that the pools can release to the device.
     """
     held: dict[tuple[Any, ...], list[HeldBlock]] = {}
@@ -41,6 +46,12 @@ def releases_of(
         release = _release(key, nbytes + collects * collectable, results, collects=collects)
         if release is not None:
             found.append(release)
+    for name, of_cache in in_caches.items():
+        nbytes = sum(block.size for block in of_cache)
+        collects = any(block.needs_collection for block in of_cache)
+        also = " and collect reference cycles" if collects else ""
+        total = nbytes + collects * collectable
+        found.append(_named(name, f"Clear the {name}{also}", total, collects=collects))
     found.sort(key=lambda each: -each.nbytes)
     if releasable:
         found.append(_named(POOLS, "Empty the pools", releasable))
@@ -69,15 +80,17 @@ def _named(name: str, title: str, nbytes: int, *, collects: bool = False) -> Rel
     return Release(title, name, nbytes, f'gpuviz.release("{name}")', collects)
 
 
-def perform(release: Release) -> None:
-    """Let go of what ``release`` names."""
+def perform(release: Release, cache: Any) -> None:
+    """Let go of what ``release`` names, or of the entries of its ``cache`` unless that is None."""
     actions: dict[str, Callable[[], object]] = {
         EXCEPTION: _forget_exception,
         CYCLES: gc.collect,
         PLANS: _clear_plans,
         POOLS: _empty_pools,
     }
-    if release.name in actions:
+    if cache is not None:
+        clear(cache)
+    elif release.name in actions:
         actions[release.name]()
     else:
         namespace = _namespace()

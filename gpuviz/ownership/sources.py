@@ -9,7 +9,7 @@ from typing import Any
 from gpuviz import _core
 from gpuviz.ownership.held_memory import HolderKind
 from gpuviz.ownership.names import LAST_EXCEPTION, LAST_RESULTS, Names, ProcessNames, thread_name
-from gpuviz.ownership.paths import class_name, is_class
+from gpuviz.ownership.paths import class_name, is_class, key_text
 
 PLAN_CACHE = "cupy.fft._cache"
 PLANS_NAME = "CuPy's cache of FFT plans"
@@ -54,7 +54,7 @@ class Sources:
         return self._of_unseen(label[1])
 
     def _of_name(self, names: Names, key: Any, value: Any) -> Source:
-        text = key if type(key) is str else _key_text(key)
+        text = key if type(key) is str else key_text(key)
         if _is_result(names.kind, text):
             return self._of_result(value, "the last result" if text == "result" else text)
         place = _exception_place(names.kind, text)
@@ -141,7 +141,7 @@ def _of_class(owner: type, key: Any) -> Source:
     name = class_name(owner)
     if key is None:
         return Source(("class", id(owner), None), "class", f"class {name}", f"class {name}")
-    text = f"{name}.{key if type(key) is str else _key_text(key)}"
+    text = f"{name}.{key if type(key) is str else key_text(key)}"
     return Source(("class", id(owner), text), "class", text, text)
 
 
@@ -170,10 +170,6 @@ def _content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
-
-
-def _key_text(key: Any) -> str:
-    return repr(key) if type(key) in (int, float, bool, bytes) else f"a {class_name(type(key))}"
 
 
 _BY_KIND: dict[str, Callable[[Names, str], Source]] = {

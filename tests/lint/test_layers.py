@@ -117,7 +117,7 @@ PYTHON_IN_FUNCTIONS = {
     },
     "advice": {"notebook"},
     "comparison": {"report"},
-    "out_of_memory": {"notebook"},
+    "out_of_memory": {"notebook", "ownership"},
     "allocator": {"frameworks", "recorder.nvml"},
 }
 

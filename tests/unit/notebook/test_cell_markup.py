@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gpuviz.notebook.cell_markup import LARGEST, as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
-from gpuviz.notebook.holders import Holders
 from gpuviz.notebook.picture import _COLUMNS, _column_maxima, _covered, picture, svg
+from gpuviz.ownership.array_names import ArrayNames
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 
@@ -21,8 +21,8 @@ HOSTILE = '<img src=x onerror="alert(1)">&amp;'
 
 
 def result_of(recording, end=600_000, names=None):
-    holders = Holders(names or {})
-    return cell_result(recording, (0, end), streams=True, holders=holders)
+    arrays = ArrayNames(names or {})
+    return cell_result(recording, (0, end), streams=True, names=arrays)
 
 
 def busy_timeline(streams=3, activities=200, name="stream"):
@@ -62,7 +62,7 @@ def test_a_line_without_source_has_no_empty_code():
 
 
 def test_of_a_recording_without_activities_no_cause_is_made_up():
-    result = cell_result(make_recording(), (0, 1), streams=False, holders=Holders({}))
+    result = cell_result(make_recording(), (0, 1), streams=False, names=ArrayNames({}))
 
     assert "unknown  streams were not recorded" in as_text(result)
 

@@ -1,3 +1,4 @@
+import functools
 import gc
 import sys
 import threading
@@ -191,3 +192,51 @@ def test_blocks_of_several_simulated_gpus_are_told_apart(main, gpu):
     assert main["one"].ptr == main["two"].ptr
     found = [(each.size, each.only.path) for each in gpuviz.holders().blocks if each.only]
     assert {(2 * SIZE, "two"), (SIZE, "one")} <= {*found}
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+def test_clearing_a_cache_frees_what_was_promised(limit, main, gpu):
+    @functools.lru_cache(maxsize=limit)
+    def load(number, beside=gpu.empty(512)):  # noqa: B008
+        assert beside.nbytes == 512
+        return [gpu.empty(SIZE)], number
+
+    main["load"], main["kept"] = load, load(1)
+    load(2)
+    load(3)
+    main["in two variables"] = [load]
+    name = "cache of test_clearing_a_cache_frees_what_was_promised.<locals>.load()"
+    del load
+
+    promised = {each.name: each.nbytes for each in gpuviz.holders().releases}
+
+    # `kept` holds the first result too, and the function its default argument.
+    assert promised[name] == 2 * SIZE
+    assert gpuviz.release(name) == 2 * SIZE
+    assert main["load"].cache_info().currsize == 0
+    assert used(gpu) == SIZE + 512
+
+
+def test_memory_that_a_cached_function_holds_besides_is_not_promised(main, gpu):
+    @functools.lru_cache
+    def load():
+        return array
+
+    array = gpu.empty(SIZE)
+    load()
+    main["load"] = load
+    del load
+
+    names = [each.name for each in gpuviz.holders().releases]
+
+    # The closure keeps it, even with an empty cache.
+    assert [name for name in names if name.startswith("cache of")] == []
+
+
+def test_caches_of_one_name_are_not_cleared_by_it(main, gpu):
+    main["kept"] = [PROGRAMS["a bounded cache"].keep(gpu) for _ in range(2)]
+
+    names = [each.name for each in gpuviz.holders().releases]
+
+    assert "kept" in names
+    assert [name for name in names if name.startswith("cache of")] == []
