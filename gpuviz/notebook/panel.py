@@ -6,19 +6,25 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import GpuvizError
+from gpuviz.notebook.cells import between_cells
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
+from gpuviz.notebook.kept_alive import MOST_BUTTONS
 from gpuviz.notebook.numbers import numbers_message
+from gpuviz.ownership.held_memory import MOST_SHOWN, held_memory_cells, held_memory_headline
+from gpuviz.ownership.holders import holders, release
+from gpuviz.quantities import format_bytes
 from gpuviz.recorder.nvml import device_totals
 from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
+    from gpuviz.ownership.held_memory import HeldMemory
     from gpuviz.recorder.recorder import Recorder
 
 TARGET = "gpuviz.notebook"
@@ -27,6 +33,7 @@ INTERVAL_S = 1.0
 LONGEST_INTERVAL_S = 3.0
 # A viewer that does not repeat its request for this long is forgotten.
 VIEWER_S = 60.0
+_OF_THE_PROGRAM = ("leaks", "release")
 
 
 @cache
@@ -53,8 +60,10 @@ class Panel:
     - ``start`` (options ``path``, ``observe``, ``streams``, ``stacks``), ``stop``, ``clear``.
     - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file, which must not
       exist. A relative path is relative to the notebook.
+    - ``leaks``: what keeps memory alive. ``release`` (option ``name``, that of a release): let go
+      of it. Both wait for the end of a running cell; their reply has the key ``held``, see `_held`.
 
-    Requests of the last two groups have an ``id``; the reply is ``{"kind": "done", "id": ...,
+    Requests of the last three groups have an ``id``; the reply is ``{"kind": "done", "id": ...,
     "text": ..., "failed": ...}``, also to malformed requests. The
     state is sent as ``{"kind": "state", ...}``, see `state`. Every message sent has ``"gpuviz":
     "panel"``.
@@ -123,25 +132,35 @@ class Panel:
             with self._lock:
                 self._viewers.pop(viewer, None)
         else:
-            identity = request.get("id")
-            known = as_unicode(identity) if isinstance(identity, str) else None
-            self._send({"kind": "done", **self._done(kind, request), "id": known})
-            self._tell()
+            answer = partial(self._answer, kind, request)
+            if kind in _OF_THE_PROGRAM:
+                # Objects are not looked at, and not let go, on another thread than the program's.
+                between_cells(partial(contextvars.copy_context().run, answer))
+            else:
+                answer()
+
+    def _answer(self, kind: object, request: Mapping[str, Any]) -> None:
+        identity = request.get("id")
+        known = as_unicode(identity) if isinstance(identity, str) else None
+        self._send({"kind": "done", **self._done(kind, request), "id": known})
+        self._tell()
 
     def _done(self, kind: object, request: Mapping[str, Any]) -> dict[str, Any]:
-        actions: dict[str, Callable[[Mapping[str, Any]], str]] = {
-            "start": self._start,
-            "stop": self._stop,
-            "clear": self._clear,
-            "snapshot": self._snapshot,
-            "report": self._report,
+        actions: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "start": _saying(self._start),
+            "stop": _saying(self._stop),
+            "clear": _saying(self._clear),
+            "snapshot": _saying(self._snapshot),
+            "report": _saying(self._report),
+            "leaks": self._leaks,
+            "release": self._release,
         }
         action = actions.get(kind) if isinstance(kind, str) else None
         if action is None:
             text = f"This version of gpuviz knows no request {kind!r:.80}"
             return {"text": as_unicode(text), "failed": True}
         try:
-            return {"text": as_unicode(action(request)), "failed": False}
+            return {**action(request), "failed": False}
         except (GpuvizError, OSError, ValueError) as error:
             return {"text": as_unicode(str(error)), "failed": True}
         except Exception as error:  # noqa: BLE001 - a page without an answer would wait forever
@@ -220,6 +239,36 @@ class Panel:
     def _report(self, request: Mapping[str, Any]) -> str:
         path = beside_the_notebook(_path_in(request))
         return f"Wrote {self._control.report(path, redact=bool(request.get('redact')))}"
+
+    def _leaks(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        held = holders()
+        return {"text": as_unicode(held_memory_headline(held)), "held": _held(held)}
+
+    def _release(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        freed = release(str(request.get("name", "")))
+        return {"text": f"Freed {format_bytes(freed)}.", "held": _held(holders())}
+
+
+def _saying(
+    action: Callable[[Mapping[str, Any]], str],
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return an action whose reply has the sentence that this one returns."""
+    return lambda request: {"text": as_unicode(action(request))}
+
+
+def _held(held: "HeldMemory") -> dict[str, Any]:
+    """Return what keeps memory alive, and what can be let go, as texts.
+
+    Keys: ``rows`` (size, number of blocks, who keeps them, note), at most `MOST_SHOWN`; ``more``,
+    the number of other rows; ``releases`` (name, title, bytes).
+    """
+    rows = [[as_unicode(text) for text in row] for row in held_memory_cells(held)]
+    releases = [
+        [as_unicode(each.name), as_unicode(each.title), format_bytes(each.nbytes)]
+        for each in held.releases[:MOST_BUTTONS]
+    ]
+    more = max(len(rows) - MOST_SHOWN, 0)
+    return {"rows": rows[:MOST_SHOWN], "more": more, "releases": releases}
 
 
 def _path_in(request: Mapping[str, Any]) -> str:

@@ -146,7 +146,7 @@ def _note(blocks: list[HeldBlock]) -> str:
 
 def _lines(held: HeldMemory) -> list[str]:
     rows = _rows(held)
-    lines = [_headline(held)]
+    lines = [held_memory_headline(held)]
     for row in rows[:MOST_SHOWN]:
         blocks = "" if row.count == 1 else f" in {row.count} blocks"
         note = f"  ({row.note})" if row.note else ""
@@ -162,7 +162,8 @@ def _lines(held: HeldMemory) -> list[str]:
     return lines
 
 
-def _headline(held: HeldMemory) -> str:
+def held_memory_headline(held: HeldMemory) -> str:
+    """Return how much memory is in use and cached, in one sentence."""
     text = f"{format_bytes(held.used)} of GPU memory in use"
     if held.cached:
         text += f", {format_bytes(held.cached)} cached by the pools"
@@ -176,19 +177,21 @@ def held_memory_html(held: HeldMemory, *, releases: bool = True) -> str:
         held: The blocks.
         releases: Whether to list what can be let go.
     """
-    rows = _rows(held)
-    cells = [
-        (format_bytes(row.size), str(row.count), row.text, row.note) for row in rows[:MOST_SHOWN]
-    ]
-    html = f"<p>{escape(_headline(held))}</p>"
+    cells = held_memory_cells(held)
+    html = f"<p>{escape(held_memory_headline(held))}</p>"
     if cells:
-        html += _table(("Memory", "Blocks", "Kept alive by", ""), cells)
-    if len(rows) > MOST_SHOWN:
-        html += f"<p>{len(rows) - MOST_SHOWN} more</p>"
+        html += _table(("Memory", "Blocks", "Kept alive by", ""), cells[:MOST_SHOWN])
+    if len(cells) > MOST_SHOWN:
+        html += f"<p>{len(cells) - MOST_SHOWN} more</p>"
     if held.releases and releases:
         choices = [(format_bytes(e.nbytes), e.title, e.code) for e in held.releases[:MOST_SHOWN]]
         html += _table(("Frees", "By", "Code"), choices, code=2)
     return f'<div class="gpuviz-holders">{html}</div>'
+
+
+def held_memory_cells(held: HeldMemory) -> list[tuple[str, str, str, str]]:
+    """Return rows of texts, largest first: size, number of blocks, who keeps them, and a note."""
+    return [(format_bytes(r.size), str(r.count), r.text, r.note) for r in _rows(held)]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], code: int = -1) -> str:

@@ -22,7 +22,7 @@ from tests.browser.lab import (
 
 pytestmark = pytest.mark.browser
 
-LOAD, START, PROGRAM, ONE_CELL, ADD, STATUS = range(6)
+LOAD, START, PROGRAM, ONE_CELL, ADD, STATUS, KEPT = range(7)
 CELLS = [
     "import time, gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()",
     "%gpuviz start --simulated gpu",
@@ -36,6 +36,7 @@ while time.monotonic() - began < 20:
     "one = gpu.empty(3 << 20)\none.nbytes",
     "1 + 1",
     "%gpuviz status",
+    "model = {'w': gpu.empty(3 << 20)}\ngpu.empty(2 << 20)",
 ]
 
 
@@ -100,6 +101,21 @@ def test_the_panel_tells_and_obeys_while_a_cell_runs(page, folder):
     assert re.fullmatch(r"GPU [\d.]+ MiB / [\d.]+ MiB", status)
     assert gpuviz.load(saved).table("memory_events").num_rows > 10
     assert len(list(folder.glob("the_panel*.html"))) == 1
+
+
+def test_the_panel_lists_what_keeps_memory_alive_and_lets_go_of_it(page):
+    card = gpu_panel(page)
+    run(page, LOAD)
+    run(page, KEPT)
+    card.get_by_role("button", name="Leaks").click()
+    card.get_by_text("model['w']").wait_for(timeout=10_000)
+    listed = card.locator("li").all_inner_texts()
+
+    card.get_by_role("button", name=re.compile(r"Drop Out\[\d+\]: 2.00 MiB")).click()
+
+    card.get_by_text("Freed 2.00 MiB.").wait_for(timeout=10_000)
+    assert [text.split(" MiB")[0] for text in listed] == ["3.00", "2.00"]
+    assert len(card.locator("li").all()) == 1
 
 
 def allocated(card: str) -> float:

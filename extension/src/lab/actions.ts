@@ -3,6 +3,7 @@ import { PathExt } from "@jupyterlab/coreutils";
 import type { JSONObject } from "@lumino/coreutils";
 
 import type { LinkedKernel } from "./kernel_links.ts";
+import type { HeldMemory } from "./panel_messages.ts";
 import { FACTORY } from "./recordings.ts";
 import type { Settings } from "./settings.ts";
 
@@ -11,6 +12,8 @@ export interface Outcome {
   readonly text: string;
   /** The path in JupyterLab's contents; undefined if there is none, or the server cannot see it. */
   readonly path?: string | undefined;
+  /** What keeps memory alive; undefined if that was not asked for. */
+  readonly held?: HeldMemory | undefined;
 }
 
 /** An action of a button or a command on a kernel. */
@@ -23,6 +26,9 @@ export interface Actions {
   readonly snapshot: Action;
   readonly report: Action;
   readonly dashboard: Action;
+  readonly leaks: Action;
+  /** Lets go of something that keeps memory alive, by its name. */
+  readonly release: (kernel: LinkedKernel, name: string) => Promise<Outcome>;
   /** Shows a recording or a report in a new tab. */
   readonly open: (path: string) => Promise<void>;
 }
@@ -38,7 +44,7 @@ export function actionsIn(
     options: JSONObject,
   ): Promise<Outcome> => {
     const name = fileName(path, suffix);
-    const text = await link.request(kind, { ...options, path: name });
+    const { text } = await link.request(kind, { ...options, path: name });
     const written = PathExt.join(PathExt.dirname(path), name);
     // A kernel on another machine writes its files there.
     const isHere = await serviceManager.contents.get(written, { content: false }).then(
@@ -51,10 +57,12 @@ export function actionsIn(
     return { text, path: isHere ? written : undefined };
   };
   return {
-    start: async ({ link }) => ({ text: await link.request("start", settings.recordingOptions()) }),
-    stop: async ({ link }) => ({ text: await link.request("stop") }),
+    start: ({ link }) => link.request("start", settings.recordingOptions()),
+    stop: ({ link }) => link.request("stop"),
     snapshot: (kernel) => write(kernel, "snapshot", "gpuviz", {}),
     report: (kernel) => write(kernel, "report", "html", settings.reportOptions()),
+    leaks: ({ link }) => link.request("leaks"),
+    release: ({ link }, name) => link.request("release", { name }),
     dashboard: async ({ path }) => {
       await commands.execute("gpuviz:dashboard", { path });
       return { text: "" };

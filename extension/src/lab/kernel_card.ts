@@ -6,7 +6,7 @@ import { formatDuration } from "../base/format.ts";
 import { element } from "../view/dom.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import type { LinkedKernel } from "./kernel_links.ts";
-import type { KernelState } from "./panel_messages.ts";
+import type { HeldMemory, KernelState } from "./panel_messages.ts";
 import { sparkline } from "./sparkline.ts";
 
 /** The panel's card of one kernel. */
@@ -19,6 +19,7 @@ export class KernelCard {
   readonly #numbers = element("dl", "gpuviz-card__numbers");
   readonly #said = element("p", "gpuviz-card__said");
   readonly #spark;
+  readonly #held = element("div", "gpuviz-card__held");
   readonly #buttons = element("div", "gpuviz-card__buttons");
   readonly #actions: Actions;
 
@@ -29,7 +30,7 @@ export class KernelCard {
     this.#spark = sparkline(words.__("Allocated memory over the last two minutes"));
     this.#status.setAttribute("role", "status");
     this.node.append(this.#title, this.#status, this.#numbers, this.#spark.node);
-    this.node.append(this.#buttons, this.#said);
+    this.node.append(this.#buttons, this.#said, this.#held);
     kernel.link.changed.connect(this.#draw, this);
     this.rename(kernel);
     this.#draw();
@@ -63,7 +64,7 @@ export class KernelCard {
   #drawButtons(recording: boolean, hasData: boolean): void {
     const { link } = this.#kernel;
     const __ = this.#words.__.bind(this.#words);
-    const { start, stop, snapshot, report, dashboard } = this.#actions;
+    const { start, stop, snapshot, report, dashboard, leaks } = this.#actions;
     let offered: [string, string, Action, boolean][] = [];
     if (link.status === "absent") {
       offered = [["load", __("Load gpuviz in this kernel"), load, true]];
@@ -75,6 +76,7 @@ export class KernelCard {
         ["snapshot", __("Save"), snapshot, hasData],
         ["report", __("Report"), report, hasData],
         ["dashboard", __("Dashboard"), dashboard, true],
+        ["leaks", __("Leaks"), this.#waiting(leaks), true],
       ];
     }
     const key = offered.map(([name, , , enabled]) => `${name}${enabled}`).join(" ");
@@ -92,6 +94,16 @@ export class KernelCard {
     );
   }
 
+  /** An action that looks at the program's objects, and so waits for its cell. */
+  #waiting(action: Action): Action {
+    return (kernel) => {
+      if (kernel.link.isBusy) {
+        this.#said.textContent = this.#words.__("Waiting for the running cell to end.");
+      }
+      return action(kernel);
+    };
+  }
+
   async #run(action: Action): Promise<void> {
     const { link } = this.#kernel;
     if (link.isBusy && !link.answersWhileBusy) {
@@ -105,13 +117,40 @@ export class KernelCard {
     }
   }
 
-  #tell({ text, path }: Outcome): void {
+  #tell({ text, path, held }: Outcome): void {
     this.#said.textContent = text;
+    const release = (name: string): void => {
+      void this.#run(this.#waiting((kernel) => this.#actions.release(kernel, name)));
+    };
+    this.#held.replaceChildren(...(held === undefined ? [] : heldList(held, this.#words, release)));
     if (path !== undefined) {
       const open = button(this.#words.__("Open"), () => void this.#actions.open(path));
       this.#said.append(" ", open);
     }
   }
+}
+
+/** Who keeps memory alive, and a button for each that can be let go. */
+function heldList(
+  { rows, more, releases }: HeldMemory,
+  words: TranslationBundle,
+  release: (name: string) => void,
+): HTMLElement[] {
+  const list = element("ul", "gpuviz-card__holders");
+  for (const [size, blocks, keeper, note] of rows) {
+    const entry = element("li", "", `${keeper} `);
+    const count = blocks === "1" ? "" : words.__("%1 blocks", blocks);
+    const details = [count, note].filter((each) => each !== "").join(", ");
+    entry.prepend(element("b", "", size), " ");
+    entry.append(element("small", "", details));
+    list.append(entry);
+  }
+  const rest = more > 0 ? [element("p", "", words.__("%1 more", more))] : [];
+  const buttons = element("div", "gpuviz-card__buttons");
+  buttons.append(
+    ...releases.map(([name, title, bytes]) => button(`${title}: ${bytes}`, () => release(name))),
+  );
+  return [list, ...rest, buttons];
 }
 
 async function load({ link }: LinkedKernel): Promise<Outcome> {

@@ -4,7 +4,12 @@ import type { JSONObject } from "@lumino/coreutils";
 import { Signal, type ISignal } from "@lumino/signaling";
 
 import { PanelComm } from "./panel_comm.ts";
-import { readPanelMessage, type KernelState, type PanelRequest } from "./panel_messages.ts";
+import {
+  readPanelMessage,
+  type Done,
+  type KernelState,
+  type PanelRequest,
+} from "./panel_messages.ts";
 
 // An expression, so that it adds no name to the user's namespace; it imports nothing new.
 const OFFER =
@@ -99,7 +104,7 @@ export class KernelLink {
   }
 
   /** Sends a request and returns the kernel's reply; rejects with its error message. */
-  async request(kind: PanelRequest, options: JSONObject = {}): Promise<string> {
+  async request(kind: PanelRequest, options: JSONObject = {}): Promise<Omit<Done, "id">> {
     if (!this.#comm.isOpen) {
       throw new Error(this.#words.__("gpuviz is not loaded in this kernel."));
     }

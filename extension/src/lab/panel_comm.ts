@@ -5,11 +5,13 @@ import type { Done, PanelRequest } from "./panel_messages.ts";
 
 const TARGET = "gpuviz.notebook";
 
+type Answer = Omit<Done, "id">;
+
 /** Messages to the panel of one kernel, over a comm on the subshell of a connection. */
 export class PanelComm {
   readonly #connection: Kernel.IKernelConnection;
   readonly #viewer = UUID.uuid4();
-  readonly #pending = new Map<string, (answer: Pick<Done, "text" | "failed">) => void>();
+  readonly #pending = new Map<string, (answer: Answer) => void>();
   #id = "";
 
   constructor(connection: Kernel.IKernelConnection) {
@@ -37,14 +39,14 @@ export class PanelComm {
   }
 
   /** Sends a request over the open comm and returns the kernel's reply, or rejects with its error. */
-  request(kind: PanelRequest, options: JSONObject): Promise<string> {
+  request(kind: PanelRequest, options: JSONObject): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const id = UUID.uuid4();
-      this.#pending.set(id, ({ text, failed }) => {
-        if (failed) {
-          reject(new Error(text));
+      this.#pending.set(id, (answer) => {
+        if (answer.failed) {
+          reject(new Error(answer.text));
         } else {
-          resolve(text);
+          resolve(answer);
         }
       });
       this.#say(kind, { ...options, id });

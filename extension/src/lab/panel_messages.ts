@@ -37,9 +37,21 @@ export interface Done {
   readonly id: string;
   readonly text: string;
   readonly failed: boolean;
+  /** To the requests `leaks` and `release`. */
+  readonly held?: HeldMemory;
 }
 
-export type PanelRequest = "start" | "stop" | "snapshot" | "report";
+/** What keeps memory alive. */
+export interface HeldMemory {
+  /** Size, number of blocks, who keeps them alive, and a note; largest first. */
+  readonly rows: readonly (readonly [string, string, string, string])[];
+  /** The number of further rows. */
+  readonly more: number;
+  /** What can be let go: a name for the request, a title, and the bytes that it frees. */
+  readonly releases: readonly (readonly [name: string, title: string, bytes: string])[];
+}
+
+export type PanelRequest = "start" | "stop" | "snapshot" | "report" | "leaks" | "release";
 
 /** The content of a comm message; undefined if it is not one of the panel's. */
 export function readPanelMessage(

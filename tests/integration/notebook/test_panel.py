@@ -104,3 +104,51 @@ def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     assert "redacted" in (tmp_path / "one.html").read_text().lower()
     assert (tmp_path / "one.gpuviz").is_file()
     assert "exists" in refused["text"]
+
+
+def test_a_page_sees_what_keeps_memory_alive_and_lets_go_of_it(kernel):
+    kernel.run("import gpuviz\ngpu = gpuviz.SimulatedGPU()\nmodel = {'w': gpu.empty(3 << 20)}")
+    kernel.run("gpu.empty(2 << 20)")
+    page = Page(kernel)
+    page.offer()
+    page.open()
+
+    page.ask("leaks")
+    found = page.answer("leaks")
+    page.ask("release", name="Out[2]")
+    let_go = page.answer("release")
+
+    assert [row[0] for row in found["held"]["rows"]] == ["3.00 MiB", "2.00 MiB"]
+    assert found["held"]["rows"][0][2] == "model['w']"
+    assert found["held"]["more"] == 0
+    assert ["Out[2]", "Drop Out[2]", "2.00 MiB"] in found["held"]["releases"]
+    assert let_go["text"] == "Freed 2.00 MiB."
+    assert [row[0] for row in let_go["held"]["rows"]] == ["3.00 MiB"]
+
+
+def test_what_is_gone_cannot_be_let_go(kernel):
+    kernel.run("import gpuviz")
+    page = Page(kernel)
+    page.offer()
+    page.open()
+
+    page.ask("release", name="Out[7]")
+    answer = page.answer("release")
+
+    assert answer["failed"]
+    assert "Out[7]" in answer["text"]
+
+
+def test_a_search_waits_for_the_end_of_the_cell(kernel):
+    kernel.run("import gpuviz, time\ngpu = gpuviz.SimulatedGPU()\nx = gpu.empty(3 << 20)")
+    page = Page(kernel)
+    page.offer()
+    page.open()
+    kernel.client.execute("time.sleep(2); y = gpu.empty(1 << 20)")
+
+    page.ask("leaks")
+    early = [data for _, data in page.told(1) if data["kind"] == "done"]
+    late = [data for _, data in page.told(3) if data["kind"] == "done"]
+
+    assert early == []
+    assert [row[2] for row in late[0]["held"]["rows"]] == ["x", "y"]
