@@ -1046,6 +1046,12 @@ class SimulatedGpu:
     def detach(self) -> None:
         """Wait for pending GPU activities, and stop recording."""
 
+    def set_clock_of(self, session: Session) -> None:
+        """Give ranges of a session this GPU's times, until stop_clock_of()."""
+
+    def stop_clock_of(self, session: Session) -> None:
+        """Give ranges of a session the time of now from now on."""
+
     def abandon(self) -> None:
         """From now on, release memory without waiting for the GPU."""
 

@@ -48,6 +48,7 @@ class SimulatedSource:
         self._session = session
         if not self._real_time:
             self._native.wait_until(session.start_ns)
+            self._native.set_clock_of(session)
         self._allocator.describe_state(self._sink(session), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
@@ -83,6 +84,8 @@ class SimulatedSource:
         notes = self._prevented.end()
         self._allocator.detach()
         self._duration = self._duration_fields()
+        if self._session is not None:
+            self._native.stop_clock_of(self._session)
         self._session = None
         return notes
 

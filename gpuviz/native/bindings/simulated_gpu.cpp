@@ -312,6 +312,10 @@ void bind_simulated_gpu(nb::module_& m) {
         .def(
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
             nb::call_guard<GilRelease>(), "Wait for pending GPU activities, and stop recording.")
+        .def("set_clock_of", &SimulatedGpu::set_clock_of, "session"_a,
+             "Give ranges of a session this GPU's times, until stop_clock_of().")
+        .def("stop_clock_of", &SimulatedGpu::stop_clock_of, "session"_a,
+             "Give ranges of a session the time of now from now on.")
         .def("abandon", &SimulatedGpu::abandon,
              "From now on, release memory without waiting for the GPU.")
         .def("abandon_recording", &SimulatedGpu::abandon_recording,

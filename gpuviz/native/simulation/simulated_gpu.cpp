@@ -21,7 +21,6 @@ void SimulatedGpu::attach(Session& session, const SimulatedTracing& tracing) {
         catch_up();
         records_.attach(&session, streams_.all(), tracing);
     }
-    session.ranges().set_clock([this] { return clock_->now(); });
     session.set_drain_hook([this] { poll(); });
 }
 
@@ -45,10 +44,17 @@ void SimulatedGpu::detach(const Patience& patience) {
     records_.attach(nullptr, streams_.all());
     lock.unlock();
     session->set_drain_hook(nullptr);
-    session->ranges().set_clock([ended_at = clock_->now()] { return ended_at; });
     if (ended) {
         std::rethrow_exception(ended);
     }
+}
+
+void SimulatedGpu::set_clock_of(Session& session) {
+    session.ranges().set_clock([this] { return clock_->now(); });
+}
+
+void SimulatedGpu::stop_clock_of(Session& session) {
+    session.ranges().set_clock([ended_at = clock_->now()] { return ended_at; });
 }
 
 void SimulatedGpu::abandon_recording() {

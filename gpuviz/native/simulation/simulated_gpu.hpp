@@ -65,6 +65,9 @@ class SimulatedGpu {
     // work; if the wait is interrupted, unfinished work is not recorded.
     void attach(record::Session& session, const SimulatedTracing& tracing = {});
     void detach(const Patience& patience = nullptr);
+    // Ranges of the session have this GPU's times until stop_clock_of(), and then the last of them.
+    void set_clock_of(record::Session& session);
+    void stop_clock_of(record::Session& session);
     // To be called in the child of a fork: recording ends without waiting.
     void abandon_recording();
     // Null if there is no recording.

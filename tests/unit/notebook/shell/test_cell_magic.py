@@ -122,10 +122,11 @@ def test_a_cell_may_be_saved_without_showing_anything(shell, tmp_path):
     assert gpuviz.load(path).peak().bytes == 1 << 20
 
 
-def test_the_range_of_a_cell_is_on_the_clock_of_the_simulation(shell, tmp_path):
+@pytest.mark.parametrize("option", ["", "--no-streams"])
+def test_the_range_of_a_cell_is_on_the_clock_of_the_simulation(shell, tmp_path, option):
     path = tmp_path / "cell.gpuviz"
     shell.run(
-        f"%%gpuviz --simulated gpu --quiet --save {path}\n"
+        f"%%gpuviz --simulated gpu --quiet --save {path} {option}\n"
         "gpu.launch('work', duration=1e-3)\n"
         "gpu.synchronize()"
     )
