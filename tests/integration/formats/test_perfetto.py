@@ -7,6 +7,7 @@ from hypothesis import given
 
 import gpuviz
 from gpuviz.formats.perfetto import write
+from gpuviz.recording.tables import DICTIONARIES
 from tests.examples import examples
 from tests.integration.formats import perfetto_file, plain_trace
 from tests.integration.formats.trace_processor import answers
@@ -30,7 +31,8 @@ def test_slices_flows_and_counters_are_those_of_the_tables(recording, tmp_path_f
     names = {device: file_name(recording, device) for device in range(4)}
     expected = plain_trace.counters(recording)
     assert file.counters == {(names[d], name): rows for (d, name), rows in expected.items()}
-    assert {outer for outer, _ in file.nested} <= {"graph", "range", "cell", "nvtx", "call"}
+    ranges = DICTIONARIES["ranges", "kind"]
+    assert {outer for outer, _ in file.nested} <= {"graph", "call", *ranges}
 
 
 def file_name(recording, device):
