@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.finding import Certainty, Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.columns import plain
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# Kernels of one name may differ in the types of their arguments.
-_FEWEST_AGAIN = 4
+# A kernel is compiled for each combination of types and dimensions of its arguments.
+_FEWEST_AGAIN = 8
+# Kernels that CuPy writes; their sources differ in nothing else.
+_OF_CUPY = "cupy"
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels that were compiled, and those that were compiled again and again.
 
-    Trigger: CuPy's compiler ran for at least 1 % of the recording. Modules with the same names of
-    kernels that were compiled at least four times differ in their sources only; each such name is a
-    finding of its own.
+    Trigger: CuPy's compiler ran for at least 1 % of the recording. A name of the program's own
+    kernels that was compiled at least eight times is a finding of its own: it is ``possible`` that
+    values are written into its source.
 
     Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
     most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
@@ -40,7 +42,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     _, numbers, counts = np.unique(
         np.array(table["kernels"].to_pylist()), return_inverse=True, return_counts=True
     )
-    again = counts[numbers.ravel()] >= _FEWEST_AGAIN
+    numbers = numbers.ravel()
+    own = [not each.startswith(_OF_CUPY) for each in table["kernels"].to_pylist()]
+    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own)
     time_ns = plain(table["compile_ns"])
     for number in np.unique(numbers[again]).tolist():
         rows = np.flatnonzero(numbers == number)
@@ -56,14 +60,14 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]")
     name = table["kernels"][int(rows[0])].as_py()
     title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
     reason = (
-        "Each time, its source or the types of its arguments were new. Compiling it once takes "
-        f"{format_duration(int(time_ns[0]))}."
+        "Each time, its source, or the types or dimensions of its arguments, were new. Compiling "
+        f"it once takes {format_duration(int(time_ns[0]))}."
     )
     change = (
-        "Pass the values that differ as arguments of the kernel instead of writing them into its "
-        "source, so that it is compiled once."
+        "If values are written into its source, pass them as arguments instead, so that it is "
+        "compiled once. Arguments of other types or dimensions need a kernel each."
     )
-    return _finding(schedule, table, rows[1:], (title, reason, change))
+    return _finding(schedule, table, rows[1:], "possible", (title, reason, change))
 
 
 def _compiled_once(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
@@ -77,7 +81,7 @@ def _compiled_once(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") 
         "Measure a second run. If every run compiles them, as in a new container, keep the folder "
         "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
     )
-    return _finding(schedule, table, rows, (title, reason, change))
+    return _finding(schedule, table, rows, "likely", (title, reason, change))
 
 
 def _spent(schedule: Schedule, time_ns: int) -> str:
@@ -86,7 +90,11 @@ def _spent(schedule: Schedule, time_ns: int) -> str:
 
 
 def _finding(
-    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", texts: tuple[str, str, str]
+    schedule: Schedule,
+    table: "pa.Table",
+    rows: "NDArray[Any]",
+    certainty: Certainty,
+    texts: tuple[str, str, str],
 ) -> Finding:
     """Return a finding about rows whose compiler's time can be saved: title, reason and change."""
     import numpy as np
@@ -108,7 +116,7 @@ def _finding(
         title=title,
         reason=reason,
         change=change,
-        certainty="likely",
+        certainty=certainty,
         device=recording.devices[0],
         saved_ns=schedule.saved_alone(less),
         schedule=less,

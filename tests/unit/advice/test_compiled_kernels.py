@@ -34,6 +34,17 @@ def passes_values_as_arguments(gpu):
     steps(gpu, compiled=[0])
 
 
+def compiles_for_each_type(gpu):
+    steps(gpu, compiled=range(4))
+
+
+def compiles_a_kernel_of_cupy_for_each_shape(gpu):
+    gpu.synchronize()
+    for _ in range(STEPS):
+        gpu.compile("cupy_add__float32_float32_float32", duration=5e-3)
+        gpu.launch("cupy_add__float32_float32_float32", duration=1e-3)
+
+
 def compiles_while_the_gpu_works(gpu):
     gpu.launch("long", duration=1.0)
     steps(gpu, compiled=[0])
@@ -55,7 +66,18 @@ def test_a_source_that_changes_is_compiled_once_if_the_values_are_arguments():
     assert finding.saved_ns == pytest.approx(
         saved_ns(writes_values_into_the_source, passes_values_as_arguments), rel=0.1
     )
-    assert "arguments of the kernel" in finding.change
+    assert finding.certainty == "possible"
+    assert finding.change.startswith("If values are written into its source, pass them as argument")
+
+
+@pytest.mark.parametrize(
+    "program", [compiles_for_each_type, compiles_a_kernel_of_cupy_for_each_shape]
+)
+def test_what_may_differ_in_its_types_is_not_said_to_differ_in_its_values(program):
+    (finding,) = found(program, "R47")
+
+    assert finding.title.startswith("CuPy compiled")
+    assert "CUPY_CACHE_DIR" in finding.change
 
 
 def test_compiling_while_the_gpu_works_saves_nothing():
