@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import gpuviz
+from tests.examples import share_of
 from tests.unit.ownership.kept_alive import Box, Hostile
 
 SIZE = (4 << 20) + 2048
@@ -151,7 +152,7 @@ def test_objects_that_die_in_other_threads_during_a_search_do_no_harm(main, gpu)
     thread = threading.Thread(target=churn)
     thread.start()
     try:
-        found = {only_holder() for _ in range(20)}
+        found = {only_holder() for _ in range(share_of(20))}
     finally:
         stop.set()
         thread.join()

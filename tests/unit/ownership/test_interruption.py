@@ -7,9 +7,10 @@ from types import ModuleType
 import pytest
 
 import gpuviz
+from tests.examples import share_of
 
 SIZE = (4 << 20) + 1536
-MOST_INTERRUPTIONS = 100
+MOST_INTERRUPTIONS = share_of(100)
 
 
 class Interruption:
