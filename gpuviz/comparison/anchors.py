@@ -116,7 +116,7 @@ def _in_order(times: list[Times]) -> tuple[Times, ...]:
         number = previous[number]
     found.reverse()
     step = max(-(-len(found) // _MOST), 1)
-    return tuple(found[::step])
+    return tuple(dict.fromkeys([*found[::step], *found[-1:]]))
 
 
 _SOURCES: "dict[By, Callable[[Recording], _Intervals]]" = {

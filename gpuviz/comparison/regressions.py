@@ -50,6 +50,8 @@ def regressions(found: "Diff") -> Iterator[Regression]:
     for row in peaks:
         if row["change"] > 0:
             yield _peak(found, row, several=len(peaks) > 1)
+    if not all(each.tables["activities"].num_rows for each in (found.before, found.after)):
+        return  # what is not recorded cannot be compared
     time = next(row for row in rows if row["name"] == "kernel_time")
     changes = found.kernels.to_pylist()
     more = sum(row["change_ns"] for row in changes)
@@ -95,10 +97,12 @@ def _kernel_time(
         Line(row["name"], "", f"{format_duration(row['change_ns'])} more ({row['status']})")
         for row in grown[:_MOST_CAUSES]
     )
-    share = f", {format_share(more / before)} of the {format_duration(before)} before"
+    of_before = ""
+    if before:
+        of_before = f", {format_share(more / before)} of the {format_duration(before)} before"
     first = grown[0]
-    # The number of launches is exact; a speed also depends on the clocks of each run.
-    only_launches = all(row["status"] in {"new", "more launches"} for row in changes)
+    # Kernels that were there before may also take longer because of the clocks of each run.
+    only_new = all(row["status"] in {"new", "gone"} for row in changes)
     return Regression(
         "R39",
         "kernel_time",
@@ -107,8 +111,8 @@ def _kernel_time(
         f"Kernels take {format_duration(more)} more than before: "
         f"`{first['name']}` takes {causes[0].amount}.",
         f"The kernels that changed take {format_duration(more)} more"
-        f"{share if before else ''}. `{first['name']}` {_times(first)}.",
-        "certain" if only_launches and not found.notes else "likely",
+        f"{of_before}. `{first['name']}` {_times(first)}.",
+        "certain" if only_new and not found.notes else "likely",
         causes,
     )
 

@@ -95,6 +95,19 @@ def test_the_timelines_can_be_moved_one_by_one(page, opened):
     wait_until_shown(page, after, lambda shown: shown is not None)
 
 
+def test_the_timeline_that_moved_last_leads_when_they_are_linked_again(page, opened):
+    before, after = opened(recorded(steps, 2e-3), recorded(steps, 5e-3))
+    zoom(after)
+    shown = wait_until_shown(page, after, lambda shown: shown is not None)
+
+    page.get_by_label("Show the same part of both").uncheck()
+    page.get_by_label("Show the same part of both").check()
+
+    page.wait_for_timeout(300)
+    assert shown_ms(after) == shown
+    assert shown_ms(before) is not None
+
+
 def test_programs_with_nothing_in_common_are_aligned_by_their_beginnings(page, opened):
     opened(recorded(steps, 2e-3), recorded(alone))
 

@@ -8,6 +8,7 @@ function link(): void {
   const text = document.getElementById("gpuviz-anchors")?.textContent ?? "[]";
   const anchors = JSON.parse(text) as readonly Anchor[];
   const shown: (readonly [number, number])[] = [];
+  let leader: 0 | 1 = 0;
 
   const lead = (side: 0 | 1): void => {
     const times = shown[side];
@@ -20,11 +21,12 @@ function link(): void {
   window.addEventListener("message", ({ source, data }: MessageEvent<unknown>) => {
     const side = frames.findIndex(({ contentWindow }) => contentWindow === source);
     if ((side === 0 || side === 1) && isShownWindow(data)) {
+      leader = side;
       shown[side] = data.gpuvizWindow;
       lead(side);
     }
   });
-  choice?.addEventListener("change", () => lead(0));
+  choice?.addEventListener("change", () => lead(leader));
 }
 
 link();

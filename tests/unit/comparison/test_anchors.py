@@ -96,6 +96,15 @@ def test_without_ranges_iterations_correspond():
     assert set(zip(*starts, strict=True)) <= set(found.times)
 
 
+def test_of_very_many_moments_the_first_and_the_last_are_kept():
+    many = with_ranges(*(("step", 10 * step, 10 * step + 5) for step in range(1501)))
+
+    found = anchors(many, many).times
+
+    assert len(found) <= 1002
+    assert (found[0], found[-1]) == ((0, 0), (15_005, 15_005))
+
+
 def test_nothing_in_common_leaves_the_beginning():
     found = anchors(with_ranges(("a", 0, 10)), with_ranges(("b", 0, 10)))
 

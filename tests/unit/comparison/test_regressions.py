@@ -51,13 +51,43 @@ def test_slower_kernels_are_likely_because_clocks_differ():
     )
 
 
-def test_more_launches_are_certain():
+def test_more_launches_are_likely_because_each_may_also_take_longer():
     (finding,) = findings(PROGRAM.replace("range(20)", "range(30)"))
 
-    assert (finding.quantity, finding.certainty) == ("kernel_time", "certain")
+    assert (finding.quantity, finding.certainty) == ("kernel_time", "likely")
     assert finding.reason.endswith(
         "`blur` took 2.00 ms in 20 launches, and takes 3.00 ms in 30 launches."
     )
+
+
+def test_a_kernel_that_was_not_there_before_is_certain():
+    launch = '    gpu.launch("sharpen", reads=[images], duration=1e-3)\n'
+    (finding,) = findings(PROGRAM + launch)
+
+    assert finding.certainty == "certain"
+    assert finding.title == (
+        "Kernels take 1.00 ms more than before: `sharpen` takes 1.00 ms more (new)."
+    )
+
+
+def test_the_first_kernel_of_a_program_with_other_work_has_no_share_of_the_time_before():
+    copies = """\
+def work(gpu):
+    images = gpu.empty(64 << 20)
+    gpu.copy_to_device(images)
+"""
+    launch = '    gpu.launch("sharpen", reads=[images], duration=1e-3)\n'
+    found = gpuviz.diff(recorded(copies), recorded(copies + launch))
+    (finding,) = found.findings
+
+    assert finding.reason == (
+        "The kernels that changed take 1.00 ms more. `sharpen` takes 1.00 ms in 1 launch."
+    )
+    assert "sharpen" in found._repr_html_()
+
+
+def test_without_activities_before_nothing_is_said_of_kernels():
+    assert findings(PROGRAM, before="def work(gpu):\n    images = gpu.empty(72 << 20)\n") == ()
 
 
 def test_time_within_the_noise_is_not_a_finding():
