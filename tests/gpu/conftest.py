@@ -2,6 +2,7 @@
 
 import ctypes
 import importlib.util
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
-    count = sum(FOLDER in (ROOT / report.location[0]).parents for report in skipped)
-    if count:
-        terminalreporter.write_line(f"{count} GPU tests skipped: {missing()}")
+    ours = [report for report in skipped if FOLDER in (ROOT / report.location[0]).parents]
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in ours)
+    for reason, count in reasons.items():
+        terminalreporter.write_line(f"{count} GPU tests skipped: {reason}")

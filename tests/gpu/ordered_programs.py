@@ -370,7 +370,7 @@ def _train(batches: Any, before: Callable[[int], None], after: Callable[[int], N
         optimizer.step()
         after(step)
     wait()
-    return float(loss)
+    return loss.item()
 
 
 def torch_training(steps=8):

@@ -22,11 +22,13 @@ with gpuviz.record(sys.argv[1]):
 
 
 def test_a_kernel_is_compiled_in_the_first_process_and_loaded_in_the_second(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
     found = []
     for run in ("first", "second"):
         path = tmp_path / f"{run}.gpuviz"
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(path)],
+            [sys.executable, str(program), str(path)],
             env={**os.environ, "CUPY_CACHE_DIR": str(tmp_path / "cache")},
             check=True,
         )
