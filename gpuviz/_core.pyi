@@ -179,6 +179,11 @@ class Session:
     @property
     def stacks(self) -> StackTable: ...
 
+    def own_running_stacks(self) -> None:
+        """
+        Keep the frames of stacks that were captured without the GIL and are still running; `new_stacks` leaves out those of the others.
+        """
+
     def abandon_after_fork(self) -> None:
         """
         In the child after fork(): collect nothing from now on, and wait for nothing.
@@ -1171,6 +1176,40 @@ def write_chrome_rows(tables: Sequence[TraceRows], tracks: Sequence[tuple[int, i
 
 def write_chrome_counter(process: int, name: str, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], write: Callable[[bytes], object]) -> None:
     """Write the values of a counter as events of Chrome's JSON."""
+
+class TorchObserver:
+    """Turns the trace of torch's allocator into events."""
+
+    def __init__(self, settings: AllocatorSettings) -> None:
+        """With the settings of torch's allocator."""
+
+    @staticmethod
+    def function() -> int:
+        """
+        The address of the function that a tracker calls with an observer's `address` and an entry.
+        """
+
+    @property
+    def address(self) -> int:
+        """Valid until the process ends."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None:
+        """Send events to a session, which must outlive this; None ends it."""
+
+    def describe(self, segments: Sequence[tuple[int, int, int, int, int, int, bool, bool]], blocks: Sequence[tuple[int, int, int, int, bool]]) -> None:
+        """
+        Push what exists. Segments: device, address, size, stream, both numbers of the pool, whether large, whether expandable. Blocks: device, address, size, requested size, whether freed but in use.
+        """
+
+    def devices(self) -> list[int]:
+        """Return the devices with events."""
+
+    def abandon(self) -> None: ...
+
+def torch_pool_owner() -> int:
+    """
+    The `owner` of the pool of torch's blocks; those of its private pools follow.
+    """
 
 class TorchSnapshot:
     """

@@ -240,7 +240,8 @@ def caching_allocator_installed() -> Iterator[None]:
             yield
 
 
-def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
+def device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
+    """Return rows of the table ``devices``."""
     driver = cuda_driver()
     return [
         {
@@ -253,6 +254,17 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
         }
         for device in sorted(devices)
     ]
+
+
+def used_bytes(devices: Iterable[int]) -> list[tuple[int, int]]:
+    """Return each device with the bytes that are used on it, by other processes too."""
+    cuda = import_cupy().cuda
+    used = []
+    for device in devices:
+        with cuda.Device(device):
+            free, total = cuda.runtime.memGetInfo()
+        used.append((device, total - free))
+    return used
 
 
 class Installation:
@@ -373,7 +385,7 @@ class CachingSource:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""
-        return _device_rows(caching_allocators())
+        return device_rows(caching_allocators())
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and the allocator's final statistics."""
@@ -459,12 +471,7 @@ class ObservingSource:
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices seen."""
-        used = []
-        for device in self._devices():
-            with self._cuda.Device(device):
-                free, total = self._cuda.runtime.memGetInfo()
-            used.append((device, total - free))
-        return used
+        return used_bytes(self._devices())
 
     def now_ns(self) -> int | None:
         """Return None: the events are on the session's clock."""
@@ -482,7 +489,7 @@ class ObservingSource:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices seen."""
-        return _device_rows(self._devices())
+        return device_rows(self._devices())
 
     def _devices(self) -> list[int]:
         observer = self._observer

@@ -27,11 +27,12 @@ CPP = {
     "nvtx": {"record"},
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
-    "formats": {"record", "state", "allocator"},
+    "formats": {"record", "state", "allocator", "torch"},
+    "torch": {"record", "allocator"},
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
+    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy", "torch"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.

@@ -24,6 +24,7 @@ void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
 void bind_simulated_gpu(nanobind::module_& m);
 void bind_trace(nanobind::module_& m);
+void bind_torch_observer(nanobind::module_& m);
 void bind_torch_snapshot(nanobind::module_& m);
 void bind_torch_writer(nanobind::module_& m);
 void bind_holders(nanobind::module_& m);

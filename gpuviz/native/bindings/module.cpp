@@ -24,6 +24,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_cupy_observer(m);
     gpuviz::bindings::bind_simulated_gpu(m);
     gpuviz::bindings::bind_trace(m);
+    gpuviz::bindings::bind_torch_observer(m);
     gpuviz::bindings::bind_torch_snapshot(m);
     gpuviz::bindings::bind_torch_writer(m);
     gpuviz::bindings::bind_holders(m);

@@ -94,12 +94,13 @@ std::uint64_t dropped(const Session& session) {
 
 using Stack = std::vector<std::pair<nb::object, std::int64_t>>;
 
-std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
+std::vector<Stack> new_stacks(StackTable& table, std::uint32_t first_id) {
     if (first_id == 0) {
         throw std::invalid_argument("Stack ids begin at 1, got first_id 0.");
     }
     std::vector<Stack> stacks;
-    for (std::size_t id = first_id; id <= table.size(); ++id) {
+    const std::size_t settled = table.settle();
+    for (std::size_t id = first_id; id <= settled; ++id) {
         Stack& stack = stacks.emplace_back();
         for (const record::StackFrame& frame : table.frames(std::uint32_t(id))) {
             auto* code = frame.code == 0 ? Py_None : reinterpret_cast<PyObject*>(frame.code);
@@ -215,6 +216,9 @@ void bind_record(nb::module_& m) {
              nb::sig("def strings(self, first_id: int) -> list[str]"),
              "Return the texts with the ids `first_id`, `first_id + 1`, ... of the table strings.")
         .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
+        .def("own_running_stacks", &Session::own_running_stacks,
+             "Keep the frames of stacks that were captured without the GIL and are still running; "
+             "`new_stacks` leaves out those of the others.")
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");
     bind_counters(session);

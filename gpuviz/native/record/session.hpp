@@ -93,7 +93,17 @@ class Session {
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         return walker_ ? walker_->capture(stacks_) : 0;
     }
-    [[nodiscard]] const StackTable& stacks() const noexcept { return stacks_; }
+    // See StackWalker::capture_without_waiting().
+    [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
+        return walker_ ? walker_->capture_without_waiting(stacks_) : 0;
+    }
+    [[nodiscard]] StackTable& stacks() noexcept { return stacks_; }
+    // To be called before StackTable::settle(), with the GIL.
+    void own_running_stacks() noexcept {
+        if (walker_) {
+            walker_->own_running(stacks_);
+        }
+    }
     [[nodiscard]] const char* stack_method() const noexcept;
 
     // The number of events in columns.

@@ -101,6 +101,42 @@ def test_frames_of_generators_comprehensions_classes_and_coroutines_are_found():
         assert stack == expected
 
 
+def test_a_stack_captured_without_the_gil_is_owned_when_python_code_runs_again():
+    session = _core.Session(stack_depth=256)
+
+    def captured_below():
+        return _testing.capture_stack_without_waiting(session, with_gil=False)
+
+    namespace = {"below": captured_below}
+    exec("def once():\n    return below()\nnumber = once()\ndel once", namespace)  # noqa: S102
+
+    (stack,) = session.stacks.new_stacks(1)
+    assert namespace["number"] == 1
+    assert [code.co_name for code, _ in stack[:3]] == ["captured_below", "once", "<module>"]
+
+
+def test_a_stack_of_a_thread_that_has_left_it_loses_its_frames_unless_captured_with_the_gil():
+    session = _core.Session(stack_depth=256)
+    ids = []
+
+    def capture(with_gil):
+        ids.append(_testing.capture_stack_without_waiting(session, with_gil=with_gil))
+
+    def both():
+        for with_gil in (False, True):
+            capture(with_gil)
+
+    for work in (both, lambda: capture(with_gil=False)):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    same, unowned = session.stacks.new_stacks(1)
+    assert ids == [1, 1, 2]
+    assert [code.co_name for code, _ in same[:2]] == ["capture", "both"]
+    assert unowned == [(None, len(same))]
+
+
 def test_the_same_line_is_one_stack_and_another_line_another():
     session = _core.Session()
 
