@@ -145,7 +145,7 @@ def _source(
             )
         return device.source(prevention)
     from gpuviz.frameworks import cupy
-    from gpuviz.frameworks.torch import WithTorch
+    from gpuviz.frameworks.torch_trace import WithTorch
 
     if allocator == "caching":
         source: Source = cupy.CachingSource(stacks=stacks, prevention=prevention)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuviz import _core
-from gpuviz.frameworks import torch as observed
+from gpuviz.frameworks import torch_trace as observed
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from tests.unit.frameworks import fake_torch
 from tests.unit.frameworks.torch_trace import Entry, rows_of
