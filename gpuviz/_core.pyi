@@ -126,11 +126,6 @@ class StackTable:
     def dropped(self) -> int:
         """Captures that were recorded as stack 0 because the table was full."""
 
-    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType | None, int]]]:
-        """
-        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out.
-        """
-
 class EventRing(MemoryEventSink):
     """Passes the events of one device to the collector; never waits."""
 
@@ -179,9 +174,9 @@ class Session:
     @property
     def stacks(self) -> StackTable: ...
 
-    def own_running_stacks(self) -> None:
+    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType | None, int]]]:
         """
-        Keep the frames of stacks that were captured without the GIL and are still running; `new_stacks` leaves out those of the others.
+        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out, all of them if the stack was captured without the GIL and its thread has left it.
         """
 
     def abandon_after_fork(self) -> None:

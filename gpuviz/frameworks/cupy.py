@@ -256,6 +256,11 @@ def device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
     ]
 
 
+def total_memory(device: int) -> int:
+    """Return the bytes of a device."""
+    return cuda_driver().total_memory(device)
+
+
 def used_bytes(devices: Iterable[int]) -> list[tuple[int, int]]:
     """Return each device with the bytes that are used on it, by other processes too."""
     cuda = import_cupy().cuda

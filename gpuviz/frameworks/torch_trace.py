@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.frameworks.cupy import device_rows, used_bytes
+from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.out_of_memory.failure_report import FailureReport, explanation_of
 from gpuviz.recording.manifest import NOT_LIMITED
@@ -191,13 +191,19 @@ def _state(snapshot: list[dict[str, Any]]) -> tuple[Segments, Blocks]:
     return segments, blocks
 
 
-def _explain_failure(device: int, requested: int, _allocated: int, free: int) -> None:
+def _explain_failure(device: int, segment_size: int, allowed: int, free: int) -> None:
     """Print what the recording knows; torch's exception does not exist yet."""
     if _process.recording is None:
         return
     with suppress(Exception):
-        details = {"limit": NOT_LIMITED, "device_free": free}
-        report = FailureReport(device, threading.get_native_id(), requested, details)
+        total = total_memory(device)
+        details = {
+            "segment_size": segment_size,
+            "limit": NOT_LIMITED if allowed >= total else allowed,
+            "device_free": free,
+            "device_total": total,
+        }
+        report = FailureReport(device, threading.get_native_id(), None, details)
         explanation = explanation_of(report)
         if explanation and sys.stderr is not None:
             sys.stderr.write(f"gpuviz: {explanation}\n")

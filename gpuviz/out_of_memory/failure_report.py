@@ -16,13 +16,13 @@ class FailureReport:
     Attributes:
         device: Ordinal.
         thread: The operating system's id of the requesting thread.
-        requested: Bytes that the program requested.
+        requested: Bytes that the program requested; None if the reporter does not know.
         details: What the allocator knows beyond its events, as in `Manifest.failures`.
     """
 
     device: int
     thread: int
-    requested: int
+    requested: int | None
     details: Mapping[str, int]
 
 

@@ -276,8 +276,7 @@ class Pump:
         self._append("streams", [stream_row(*row) for row in self._session.changed_streams()])
 
     def _append_stacks(self) -> None:
-        self._session.own_running_stacks()
-        stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
+        stacks = self._session.new_stacks(self._resolver.next_stack)
         stack_rows, frame_rows = self._resolver.resolve(stacks)
         self._append("frames", frame_rows)
         self._append("stacks", stack_rows)

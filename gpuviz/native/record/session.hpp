@@ -98,11 +98,12 @@ class Session {
         return walker_ ? walker_->capture_without_waiting(stacks_) : 0;
     }
     [[nodiscard]] StackTable& stacks() noexcept { return stacks_; }
-    // To be called before StackTable::settle(), with the GIL.
-    void own_running_stacks() noexcept {
+    // Owns the stacks that their threads are still in, and settles the others. Requires the GIL.
+    std::size_t settle_stacks() noexcept {
         if (walker_) {
             walker_->own_running(stacks_);
         }
+        return stacks_.settle();
     }
     [[nodiscard]] const char* stack_method() const noexcept;
 

@@ -195,13 +195,14 @@ def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
     assert not cache.exists()
 
 
-def test_a_failed_request_is_explained_on_stderr(torch, capsys):
+def test_a_failed_request_is_explained_on_stderr(torch, capsys, monkeypatch):
     from gpuviz.out_of_memory.failure_report import set_failure_listener
 
     torch.is_initialized = True
+    monkeypatch.setattr(observed, "total_memory", {0: 80 * MIB}.get)
     recorded = Recorded()
     (explain,) = torch.observers
-    set_failure_listener(lambda report: f"{report.requested} bytes, {report.details}")
+    set_failure_listener(lambda report: f"{report.requested}, {report.details}")
     try:
         explain(0, 5 * MIB, 70 * MIB, MIB)
         recorded.end()
@@ -209,9 +210,13 @@ def test_a_failed_request_is_explained_on_stderr(torch, capsys):
     finally:
         set_failure_listener(None)
 
-    assert capsys.readouterr().err == (
-        f"gpuviz: {5 * MIB} bytes, {{'limit': -1, 'device_free': {MIB}}}\n"
-    )
+    details = {
+        "segment_size": 5 * MIB,
+        "limit": 70 * MIB,
+        "device_free": MIB,
+        "device_total": 80 * MIB,
+    }
+    assert capsys.readouterr().err == f"gpuviz: None, {details}\n"
 
 
 def test_a_torch_that_fails_does_not_stop_the_program(torch):
