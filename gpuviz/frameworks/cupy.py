@@ -27,6 +27,7 @@ from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.pinned_memory import PinnedMemory
+from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -291,15 +292,46 @@ def _follow_copies(session: _core.Session) -> None:
     set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
 
 
+class _Installed:
+    """The installation by `install`, until `uninstall`."""
+
+    now: Installation | None = None
+
+
+def install() -> None:
+    """Let CuPy allocate arrays from gpuviz's caching allocator, in all threads.
+
+    Short for ``cupy.cuda.set_allocator(gpuviz.malloc)``. It does nothing the second time.
+
+    Raises:
+        DeviceUnavailableError: CuPy is missing.
+    """
+    if not is_installed():
+        _Installed.now = Installation(malloc)
+
+
+def uninstall() -> None:
+    """Restore the allocator that CuPy had before `install`, if the program has set no other."""
+    if _Installed.now is not None:
+        _Installed.now.remove()
+        _Installed.now = None
+
+
+def is_installed() -> bool:
+    """Return whether CuPy allocates from gpuviz's caching allocator in the calling thread."""
+    return import_cupy().cuda.get_allocator() is malloc
+
+
 class FailedFrees:
-    """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
+    """The frees of arrays that fail from now on, which cannot raise an exception."""
 
     def __init__(self, client: _core.CupyAllocator) -> None:
-        self._client, self._before = client, client.lost_frees
+        self._client = client
+        self._before = client.lost_frees + lost_frees()
 
     def notes(self) -> tuple[str, ...]:
         """Return a sentence with their number; nothing without any."""
-        count = self._client.lost_frees - self._before
+        count = self._client.lost_frees + lost_frees() - self._before
         failed = format_counted(count, "free of an array failed", "frees of arrays failed")
         return (f"{failed}; that memory stays allocated.",) if count else ()
 
@@ -340,6 +372,7 @@ class CachingSource:
         set_new_allocator_hook(attach)
         _follow_copies(session)
         self._client.set_session(session, stacks=self._stacks)
+        record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
 
@@ -360,6 +393,7 @@ class CachingSource:
         installation = self._installation
         restored = installation is None or installation.remove()
         self._client.set_session(None)
+        record_calls(None)
         set_new_allocator_hook(None)
         set_new_host_allocator_hook(None)
         set_empty_cache(None)

@@ -28,10 +28,11 @@ CPP = {
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
     "formats": {"record", "state", "allocator"},
+    "clients": {"device", "record", "allocator"},
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
     "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
+    | {"packing", "hazards", "simulation", "replay", "formats", "clients", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.
@@ -72,6 +73,7 @@ PYTHON = {
     "frameworks": _VALUES
     | _EVENT_SOURCES
     | {"allocator", "out_of_memory.failure_report", "recorder.ranges"},
+    "allocators": {"frameworks"},
     "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
