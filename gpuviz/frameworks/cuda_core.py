@@ -145,9 +145,13 @@ def _resource_class() -> type:
                 address = pool.allocate(size, self._device, handle_of(stream))
             except MemoryError as error:
                 raise out_of_memory(explained(error)) from None
-            if takes_stream:
-                return from_handle(address, size, self, stream=stream)
-            return from_handle(address, size, self)
+            try:
+                if takes_stream:
+                    return from_handle(address, size, self, stream=stream)
+                return from_handle(address, size, self)
+            except BaseException:
+                pool.free(address, self._device)
+                raise
 
         def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:  # noqa: ARG002
             """Free a buffer, whose memory is reused after the work queued on ``stream``."""
