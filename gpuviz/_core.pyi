@@ -994,7 +994,8 @@ class SharedPool:
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 
-    def abandon(self) -> None: ...
+    def abandon_after_fork(self) -> None:
+        """In the child of a fork: no longer use devices that were opened before."""
 
     def serve_torch(self) -> None:
         """Let the functions for torch that this library exports use this pool."""

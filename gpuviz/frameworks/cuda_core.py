@@ -37,8 +37,8 @@ def install() -> None:
     """
     for device, each in enumerate(_devices()):
         ours = memory_resource(device)
-        if each.memory_resource is not ours:
-            _thread.previous[device] = each.memory_resource
+        if _resource_of(each) is not ours:
+            _thread.previous[device] = _resource_of(each)
             each.memory_resource = ours
 
 
@@ -46,7 +46,11 @@ def uninstall() -> None:
     """Restore the memory resources of the calling thread's devices, where they are gpuviz's."""
     for device, previous in _thread.previous.items():
         each = _core_module().Device(device)
-        if each.memory_resource is memory_resource(device):
+        if _resource_of(each) is not memory_resource(device):
+            continue
+        if previous is None:
+            each._memory_resource = None  # noqa: SLF001 - see _resource_of
+        else:
             each.memory_resource = previous
     _thread.previous.clear()
 
@@ -54,8 +58,19 @@ def uninstall() -> None:
 def is_installed() -> bool:
     """Return whether all devices of the calling thread use gpuviz's caching allocator."""
     return bool(_thread.previous) and all(
-        each.memory_resource is memory_resource(device) for device, each in enumerate(_devices())
+        _resource_of(each) is memory_resource(device) for device, each in enumerate(_devices())
     )
+
+
+def programs_choice() -> str:
+    """Return the name of the memory resource that the program has set; empty without one."""
+    default = _core_module().DeviceMemoryResource
+    for each in _devices():
+        resource = _resource_of(each)
+        is_default = isinstance(resource, default) and not resource.is_handle_owned
+        if resource is not None and not is_default:
+            return type(resource).__qualname__
+    return ""
 
 
 def memory_resource(device: int = 0) -> Any:
@@ -86,6 +101,17 @@ def _memory_resource(device: int) -> Any:
 
 def _core_module() -> Any:
     return import_library("cuda.core", "cuda-core")
+
+
+def _resource_of(device: Any) -> Any:
+    """Return a device's memory resource; None if it has none yet.
+
+    The property would create one, which changes when the driver's own pool releases memory.
+    """
+    try:
+        return device._memory_resource  # noqa: SLF001
+    except AttributeError:
+        return device.memory_resource
 
 
 def _devices() -> list[Any]:

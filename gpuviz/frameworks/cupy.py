@@ -26,6 +26,7 @@ from gpuviz.allocator.memory import (
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.pinned_memory import PinnedMemory
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
@@ -350,6 +351,7 @@ class CachingSource:
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client)
+        self._libraries = RecordedLibraries()
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -363,7 +365,7 @@ class CachingSource:
             allocator.describe_state(session.sink(device), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Install the allocator in CuPy, and start recording."""
+        """Install the allocator in CuPy and other libraries, and start recording."""
 
         def attach(device: int, allocator: _core.CachingAllocator) -> None:
             allocator.attach(session.sink(device))
@@ -375,6 +377,7 @@ class CachingSource:
         record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices that the allocator has served."""
@@ -389,9 +392,10 @@ class CachingSource:
         return None
 
     def end(self) -> tuple[str, ...]:
-        """Restore CuPy's allocator, and release unused memory to the device."""
+        """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
+        libraries = self._libraries.end()
         self._client.set_session(None)
         record_calls(None)
         set_new_allocator_hook(None)
@@ -403,7 +407,8 @@ class CachingSource:
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
-        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes(), *notes)
+        replaced = () if restored else (_REPLACED,)
+        return (*replaced, *libraries, *self._failed_frees.notes(), *notes)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""

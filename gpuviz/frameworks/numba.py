@@ -50,6 +50,17 @@ def is_installed() -> bool:
     return bool(drivers) and all(map(_is_ours, drivers))
 
 
+def programs_choice() -> str:
+    """Return the name of the memory manager that the program has set; empty without one."""
+    for driver in _imported_drivers():
+        own = (None, getattr(driver, "NumbaCUDAMemoryManager", None))
+        if driver._memory_manager not in own:  # noqa: SLF001 - the only way to ask
+            return str(driver._memory_manager.__qualname__)  # noqa: SLF001
+        if driver.config.CUDA_MEMORY_MANAGER != "default":
+            return str(driver.config.CUDA_MEMORY_MANAGER)
+    return ""
+
+
 def memory_manager() -> type:
     """Return the class for ``NUMBA_CUDA_MEMORY_MANAGER=gpuviz.allocators.numba``."""
     return _manager_of((_imported_drivers() or [import_library(DRIVERS[0], "numba-cuda")])[0])
@@ -66,9 +77,9 @@ def _is_ours(driver: Any) -> bool:
 def _install(driver: Any) -> None:
     if not hasattr(driver, "HostOnlyCUDAMemoryManager"):
         raise InstallationError(_SIMULATED)
-    shared_pool()
     if _is_ours(driver):
         return
+    shared_pool()
     if any(device.primary_context is not None for device in driver.driver.devices.values()):
         raise InstallationError(_TOO_LATE)
     driver.set_memory_manager(_manager_of(driver))

@@ -51,6 +51,16 @@ def is_installed() -> bool:
     )
 
 
+def programs_choice() -> str:
+    """Return the name of the memory resource that the program has set; empty without one."""
+    resources = _resources()
+    for device in range(cuda_driver().device_count()):
+        current = resources.get_per_device_resource(device)
+        if type(current) is not resources.CudaMemoryResource:
+            return type(current).__qualname__
+    return ""
+
+
 def _resources() -> Any:
     return import_library("rmm", "rmm-cu13").mr
 

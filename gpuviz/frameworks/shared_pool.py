@@ -1,13 +1,15 @@
 """The caching allocators of this process for libraries other than CuPy."""
 
+import ctypes
 import importlib
 import os
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
 from gpuviz import _core
-from gpuviz.allocator.memory import caching_allocator, cuda_driver
+from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.out_of_memory.failure_report import explain_error
 from gpuviz.recording.stream_handle import known_handle
@@ -23,22 +25,49 @@ class _Process:
     pool: _core.SharedPool | None = None
     session: _core.Session | None = None
     stacks = True
+    before_first_allocation: Callable[[], None] | None = None
 
 
 def shared_pool() -> _core.SharedPool:
-    """Return the pool of this process; the first call creates it.
+    """Return the pool of this process, which starts CUDA at its first allocation.
 
     Raises:
-        DeviceUnavailableError: The driver is missing or too old, or there is no GPU.
+        DeviceUnavailableError: There is no driver.
     """
     with _Process.lock:
         if _Process.pool is None:
-            cuda_driver()
-            pool = _core.SharedPool(caching_allocator, explained)
+            if not has_driver():
+                raise DeviceUnavailableError("No NVIDIA driver found (libcuda.so.1 is missing).")
+            pool = _core.SharedPool(_opened, explained)
             pool.set_session(_Process.session, _Process.stacks)
-            os.register_at_fork(after_in_child=pool.abandon)
+            os.register_at_fork(after_in_child=pool.abandon_after_fork)
             _Process.pool = pool
         return _Process.pool
+
+
+def _opened(device: int) -> _core.CachingAllocator:
+    begin, _Process.before_first_allocation = _Process.before_first_allocation, None
+    if begin is not None:
+        begin()
+    return caching_allocator(device)
+
+
+def call_before_first_allocation(begin: Callable[[], None] | None) -> None:
+    """Call a function once, before the next device is used for the first time; None ends this.
+
+    Args:
+        begin: Called on the allocating thread; it must not raise.
+    """
+    _Process.before_first_allocation = begin
+
+
+def has_driver() -> bool:
+    """Return whether there is a CUDA driver, without initializing it."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _renew_lock() -> None:

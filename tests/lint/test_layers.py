@@ -72,7 +72,8 @@ PYTHON = {
     | {"allocator.arguments", "allocator.non_copyable"},
     "frameworks": _VALUES
     | _EVENT_SOURCES
-    | {"allocator", "out_of_memory.failure_report", "recorder.ranges"},
+    | {"allocator", "out_of_memory.failure_report", "recorder.ranges", "commands.startup"},
+    "commands.startup": set[str](),
     "allocators": {"frameworks"},
     "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
@@ -106,7 +107,7 @@ PYTHON = {
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
 # call the caller's framework, and a page and the HTML of a value are made when they are needed.
-# NVML counts GPUs without starting CUDA.
+# NVML counts GPUs without starting CUDA. The startup hook begins the recording.
 PYTHON_IN_FUNCTIONS = {
     "recording": {
         "analysis",
@@ -121,6 +122,7 @@ PYTHON_IN_FUNCTIONS = {
     "comparison": {"report"},
     "out_of_memory": {"notebook", "ownership"},
     "allocator": {"frameworks", "recorder.nvml"},
+    "commands.startup": {"commands"},
 }
 
 

@@ -80,7 +80,8 @@ void bind_shared_pool(nb::module_& m) {
              "Free memory that was used until now on the stream `last`.")
         .def("set_session", &SharedPool::set_session, "session"_a.none(), "stacks"_a = true,
              nb::call_guard<GilRelease>())
-        .def("abandon", &SharedPool::abandon)
+        .def("abandon_after_fork", &SharedPool::abandon_after_fork,
+             "In the child of a fork: no longer use devices that were opened before.")
         .def(
             "serve_torch", [](SharedPool& self) { clients::serve_torch(self); },
             "Let the functions for torch that this library exports use this pool.")

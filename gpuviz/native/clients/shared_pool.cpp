@@ -158,6 +158,15 @@ void SharedPool::set_memory_fraction(double fraction, int device) {
     opened(device).set_memory_fraction(fraction, call.site());
 }
 
+void SharedPool::abandon_after_fork() noexcept {
+    recorded_calls_.store(0);  // those of threads that the child does not have
+    for (const auto& each : allocators_) {
+        if (each.load() != nullptr) {
+            abandoned_.store(true);
+        }
+    }
+}
+
 std::string SharedPool::describe(const allocator::OutOfMemory& error) const {
     return interpreter_.describe(error);
 }

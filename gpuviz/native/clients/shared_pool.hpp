@@ -52,8 +52,9 @@ class SharedPool {
     // before any more, so it must be called without the GIL.
     void set_session(record::Session* session, bool stacks) noexcept;
 
-    // To be called in the child of a fork, where CUDA is unusable and locks may be held forever.
-    void abandon() noexcept { abandoned_.store(true); }
+    // To be called in the child of a fork. If a device was opened before, CUDA is unusable there
+    // and locks may be held forever: allocations throw from now on, and frees do nothing.
+    void abandon_after_fork() noexcept;
 
     // Allocations and frees that failed and were not reported to the caller.
     [[nodiscard]] std::uint64_t lost_frees() const noexcept { return lost_frees_.load(); }

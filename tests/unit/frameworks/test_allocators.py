@@ -16,6 +16,7 @@ from gpuviz.frameworks import cuda_core as cuda_core_framework
 from gpuviz.frameworks import rmm as rmm_framework
 from gpuviz.frameworks import shared_pool
 from gpuviz.frameworks import torch as torch_framework
+from gpuviz.frameworks.libraries import RecordedLibraries
 
 CAPACITY = 200 << 20
 TOO_MUCH = 1 << 30
@@ -43,7 +44,7 @@ def process(monkeypatch):
 
     monkeypatch.setattr(allocator, "_process", allocator._Process())
     monkeypatch.setattr(allocator, "_open_device", open_device)
-    monkeypatch.setattr(shared_pool, "cuda_driver", lambda: driver)
+    monkeypatch.setattr(shared_pool, "has_driver", lambda: True)
     monkeypatch.setattr(cuda_core_framework, "cuda_driver", lambda: driver)
     monkeypatch.setattr(rmm_framework, "cuda_driver", lambda: driver)
     monkeypatch.setattr(shared_pool._Process, "pool", None)
@@ -70,6 +71,16 @@ def test_a_library_that_is_missing_is_named(monkeypatch, name):
 
     with pytest.raises(DeviceUnavailableError, match=f"{library}.* cannot be imported"):
         getattr(gpuviz.allocators, name).install()
+
+
+def test_without_a_driver_nothing_is_installed(monkeypatch):
+    add_torch(monkeypatch, TorchMemory())
+    monkeypatch.setattr(shared_pool, "has_driver", lambda: False)
+
+    with pytest.raises(DeviceUnavailableError, match="No NVIDIA driver"):
+        gpuviz.allocators.torch.install()
+
+    assert not gpuviz.allocators.torch.is_installed()
 
 
 def test_the_allocators_are_listed():
@@ -195,6 +206,8 @@ class CudaAPIError(Exception):
 
 def numba_driver(monkeypatch, name="numba.cuda.cudadrv.driver"):
     class Manager:
+        interface_version = 1
+
         def __init__(self, *, context):
             self.context = context
             self.allocations = weakref.WeakValueDictionary()
@@ -211,6 +224,7 @@ def numba_driver(monkeypatch, name="numba.cuda.cudadrv.driver"):
         CudaAPIError=CudaAPIError,
         binding=SimpleNamespace(CUresult=SimpleNamespace(CUDA_ERROR_OUT_OF_MEMORY=2)),
         driver=SimpleNamespace(devices={}),
+        config=SimpleNamespace(CUDA_MEMORY_MANAGER="default"),
         _memory_manager=None,
     )
 
@@ -305,7 +319,6 @@ def test_numba_can_return_to_its_own_manager(monkeypatch):
     gpuviz.allocators.numba.uninstall()
     replaced = driver._memory_manager
     driver._memory_manager = ours
-    driver.HostOnlyCUDAMemoryManager.interface_version = 1
     gpuviz.allocators.numba.uninstall()
 
     assert replaced is SimpleNamespace
@@ -339,6 +352,11 @@ class CudaCore:
     class MemoryResource:
         """The base class."""
 
+    class DeviceMemoryResource(MemoryResource):
+        """The default class."""
+
+        is_handle_owned = False
+
     class Buffer:
         """Memory that a resource frees."""
 
@@ -353,16 +371,19 @@ class CudaCore:
     def __init__(self):
         self._local = threading.local()
 
+    def _device(self):
+        return SimpleNamespace(memory_resource=self.DeviceMemoryResource())
+
     def Device(self, ordinal):  # noqa: N802 - cuda.core's name
         if not hasattr(self._local, "devices"):
-            self._local.devices = [SimpleNamespace(memory_resource=f"own {i}") for i in range(2)]
+            self._local.devices = [self._device() for _ in range(2)]
         return self._local.devices[ordinal]
 
 
 @pytest.fixture
 def core(monkeypatch):
     made = CudaCore()
-    names = ("GraphBuilder", "MemoryResource", "Buffer", "Device")
+    names = ("GraphBuilder", "MemoryResource", "DeviceMemoryResource", "Buffer", "Device")
     add_module(monkeypatch, "cuda.core", **{name: getattr(made, name) for name in names})
     cuda_core_framework._resource_class.cache_clear()
     cuda_core_framework._memory_resource.cache_clear()
@@ -387,12 +408,13 @@ def test_the_devices_of_cuda_core_in_this_thread_use_the_pool(core):
 
 
 def test_the_devices_of_cuda_core_get_their_resources_back(core):
+    before = core.Device(0).memory_resource
     gpuviz.allocators.cuda_core.install()
     core.Device(1).memory_resource = "the program's"
 
     gpuviz.allocators.cuda_core.uninstall()
 
-    assert [core.Device(i).memory_resource for i in range(2)] == ["own 0", "the program's"]
+    assert [core.Device(i).memory_resource for i in range(2)] == [before, "the program's"]
     assert not gpuviz.allocators.cuda_core.is_installed()
 
 
@@ -437,11 +459,14 @@ def test_a_device_that_does_not_exist_is_named(device):
 class RmmResources:
     """rmm.mr."""
 
+    class CudaMemoryResource:
+        """The default class."""
+
     def __init__(self):
-        self.devices = {}
+        self.devices = {0: self.CudaMemoryResource(), 1: self.CudaMemoryResource()}
 
     def get_per_device_resource(self, device):
-        return self.devices.setdefault(device, f"own {device}")
+        return self.devices[device]
 
     def set_per_device_resource(self, device, resource):
         self.devices[device] = resource
@@ -470,13 +495,14 @@ def test_rmm_uses_the_pool_on_all_devices(rmm):
 
 
 def test_rmm_gets_its_resources_back_unless_the_program_has_replaced_ours(rmm):
+    before = rmm.devices[0]
     gpuviz.allocators.rmm.install()
     rmm.devices[1] = "the program's"
 
     gpuviz.allocators.rmm.uninstall()
     gpuviz.allocators.rmm.uninstall()
 
-    assert rmm.devices == {0: "own 0", 1: "the program's"}
+    assert rmm.devices == {0: before, 1: "the program's"}
     assert not gpuviz.allocators.rmm.is_installed()
 
 
@@ -498,3 +524,128 @@ def test_what_was_allocated_through_a_library_is_freed_after_the_uninstallation(
 
     assert gpuviz.memory_allocated(0) == 0
     assert shared_pool.lost_frees() == 0
+
+
+@pytest.fixture
+def libraries():
+    """The libraries of a recording that has begun."""
+    made = RecordedLibraries()
+    yield made
+    made.end()
+
+
+@pytest.mark.usefixtures("core")
+def test_a_recording_installs_the_allocator_in_imported_libraries_until_its_end(
+    monkeypatch, rmm, libraries
+):
+    driver = numba_driver(monkeypatch)
+
+    libraries.begin()
+    names = ("numba", "cuda_core", "rmm")
+    during = [getattr(gpuviz.allocators, name).is_installed() for name in names]
+    notes = libraries.end()
+    after = [getattr(gpuviz.allocators, name).is_installed() for name in names]
+
+    assert during == [True, True, True]
+    assert after == [False, False, False]
+    assert notes == ()
+    assert type(rmm.devices[0]) is rmm.CudaMemoryResource
+    assert driver._memory_manager is driver.NumbaCUDAMemoryManager
+
+
+@pytest.mark.usefixtures("rmm")
+def test_a_recording_leaves_what_was_installed_before(libraries):
+    gpuviz.allocators.rmm.install()
+
+    libraries.begin()
+    libraries.end()
+
+    assert gpuviz.allocators.rmm.is_installed()
+
+
+def test_a_recording_installs_the_allocator_in_a_library_that_is_imported_later(
+    monkeypatch, tmp_path, libraries
+):
+    monkeypatch.setattr(rmm_framework._Process, "ours", {})
+    monkeypatch.setattr(rmm_framework._Process, "previous", {})
+    monkeypatch.delitem(sys.modules, "rmm", raising=False)
+    monkeypatch.setattr(sys, "rmm_resources", RmmResources(), raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rmm.py").write_text("import sys\nmr = sys.rmm_resources\n")
+    before = list(sys.meta_path)
+
+    libraries.begin()
+    import rmm  # type: ignore[import-not-found]
+
+    is_installed = gpuviz.allocators.rmm.is_installed()
+    libraries.end()
+    del sys.modules["rmm"]
+
+    assert is_installed
+    assert type(rmm.mr.devices[0]) is RmmResources.CudaMemoryResource
+    assert sys.meta_path == before
+
+
+def test_a_recording_leaves_the_allocators_that_the_program_has_chosen(
+    monkeypatch, core, rmm, libraries
+):
+    class Chosen(core.MemoryResource):
+        """The program's."""
+
+    driver = numba_driver(monkeypatch)
+    driver._memory_manager = Chosen
+    core.Device(1).memory_resource = Chosen()
+    rmm.devices[1] = Chosen()
+
+    libraries.begin()
+    notes = libraries.end()
+
+    assert [note.split(" keeps the program's ")[0] for note in notes] == [
+        "Numba",
+        "cuda.core",
+        "RMM",
+    ]
+    assert all("Chosen, whose memory is not recorded." in note for note in notes)
+    assert type(core.Device(0).memory_resource) is core.DeviceMemoryResource
+
+
+def test_a_recording_leaves_the_manager_that_a_variable_names(monkeypatch, libraries):
+    driver = numba_driver(monkeypatch)
+    driver.config.CUDA_MEMORY_MANAGER = "rmm.allocators.numba"
+
+    libraries.begin()
+
+    assert libraries.end() == (
+        "Numba keeps the program's rmm.allocators.numba, whose memory is not recorded.",
+    )
+    assert driver._memory_manager is None
+
+
+def test_a_recording_notes_what_was_too_late(monkeypatch, libraries):
+    driver = numba_driver(monkeypatch)
+    driver.driver.devices[0] = SimpleNamespace(primary_context=object())
+
+    libraries.begin()
+    [note] = libraries.end()
+
+    assert note.startswith("The memory of Numba is not recorded: Numba already has a context")
+
+
+def test_a_recording_goes_on_with_a_library_of_an_unknown_version(rmm, libraries):
+    rmm.CallbackMemoryResource = None
+
+    libraries.begin()
+    [note] = libraries.end()
+
+    assert note.startswith("The memory of RMM is not recorded (TypeError: ")
+
+
+def test_a_function_is_called_once_before_the_first_allocation():
+    calls = []
+    shared_pool.call_before_first_allocation(lambda: calls.append(gpuviz.memory_stats(0)))
+
+    pool = shared_pool.shared_pool()
+    pool.free(pool.allocate(1000, 0, 0), 0)
+    pool.free(pool.allocate(1000, 1, 0), 1)
+
+    assert calls == [{}]

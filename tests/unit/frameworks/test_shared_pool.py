@@ -244,11 +244,25 @@ def test_the_child_of_a_fork_cannot_allocate_and_frees_nothing(pool):
     if child == 0:
         code = 1
         try:
-            pool.abandon()
+            pool.abandon_after_fork()
             pool.free(address, 0)
             pool.allocate(1000, 0, 0)
         except RuntimeError as error:
             code = 0 if "forked child" in str(error) else 2
+        finally:
+            os._exit(code)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_child_of_a_fork_may_be_the_first_to_allocate(pool):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            pool.abandon_after_fork()
+            pool.free(pool.allocate(1000, 0, 0), 0)
+            code = pool.lost_frees
         finally:
             os._exit(code)
 
