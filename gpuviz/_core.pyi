@@ -979,6 +979,31 @@ class Replayer:
     def stop(self) -> None:
         """End run() before its next operation."""
 
+class SharedPool:
+    """The caching allocators of the process, for other libraries."""
+
+    def __init__(self, open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], str]) -> None:
+        """`out_of_memory(error)` returns the text of an OutOfMemoryError."""
+
+    def allocate(self, size: int, device: int, stream: int) -> int: ...
+
+    def free(self, address: int, device: int) -> None: ...
+
+    def free_after(self, address: int, device: int, last: int) -> None:
+        """Free memory that was used until now on the stream `last`."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
+
+    def abandon_after_fork(self) -> None:
+        """In the child of a fork: no longer use devices that were opened before."""
+
+    def serve_torch(self) -> None:
+        """Let the functions for torch that this library exports use this pool."""
+
+    @property
+    def lost_frees(self) -> int:
+        """Frees that failed and were abandoned."""
+
 class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception], context_device: int = 0) -> None:
         """

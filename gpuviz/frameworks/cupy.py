@@ -26,7 +26,9 @@ from gpuviz.allocator.memory import (
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.pinned_memory import PinnedMemory
+from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -308,15 +310,46 @@ def _follow_copies(session: _core.Session) -> None:
     set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
 
 
+class _Installed:
+    """The installation by `install`, until `uninstall`."""
+
+    now: Installation | None = None
+
+
+def install() -> None:
+    """Let CuPy allocate arrays from gpuviz's caching allocator, in all threads.
+
+    Short for ``cupy.cuda.set_allocator(gpuviz.malloc)``. It does nothing the second time.
+
+    Raises:
+        DeviceUnavailableError: CuPy is missing.
+    """
+    if not is_installed():
+        _Installed.now = Installation(malloc)
+
+
+def uninstall() -> None:
+    """Restore the allocator that CuPy had before `install`, if the program has set no other."""
+    if _Installed.now is not None:
+        _Installed.now.remove()
+        _Installed.now = None
+
+
+def is_installed() -> bool:
+    """Return whether CuPy allocates from gpuviz's caching allocator in the calling thread."""
+    return import_cupy().cuda.get_allocator() is malloc
+
+
 class FailedFrees:
-    """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
+    """The frees of arrays that fail from now on, which cannot raise an exception."""
 
     def __init__(self, client: _core.CupyAllocator) -> None:
-        self._client, self._before = client, client.lost_frees
+        self._client = client
+        self._before = client.lost_frees + lost_frees()
 
     def notes(self) -> tuple[str, ...]:
         """Return a sentence with their number; nothing without any."""
-        count = self._client.lost_frees - self._before
+        count = self._client.lost_frees + lost_frees() - self._before
         failed = format_counted(count, "free of an array failed", "frees of arrays failed")
         return (f"{failed}; that memory stays allocated.",) if count else ()
 
@@ -335,6 +368,7 @@ class CachingSource:
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client)
+        self._libraries = RecordedLibraries()
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -348,7 +382,7 @@ class CachingSource:
             allocator.describe_state(session.sink(device), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Install the allocator in CuPy, and start recording."""
+        """Install the allocator in CuPy and other libraries, and start recording."""
 
         def attach(device: int, allocator: _core.CachingAllocator) -> None:
             allocator.attach(session.sink(device))
@@ -357,8 +391,10 @@ class CachingSource:
         set_new_allocator_hook(attach)
         _follow_copies(session)
         self._client.set_session(session, stacks=self._stacks)
+        record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices that the allocator has served."""
@@ -373,10 +409,12 @@ class CachingSource:
         return None
 
     def end(self) -> tuple[str, ...]:
-        """Restore CuPy's allocator, and release unused memory to the device."""
+        """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
+        libraries = self._libraries.end()
         self._client.set_session(None)
+        record_calls(None)
         set_new_allocator_hook(None)
         set_new_host_allocator_hook(None)
         set_empty_cache(None)
@@ -386,7 +424,8 @@ class CachingSource:
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
-        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes(), *notes)
+        replaced = () if restored else (_REPLACED,)
+        return (*replaced, *libraries, *self._failed_frees.notes(), *notes)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""

@@ -1,4 +1,4 @@
-"""Recording of PyTorch's caching allocator beside CuPy's; it never imports torch."""
+"""Recording of PyTorch's own caching allocator beside CuPy's; it never imports torch."""
 
 import ctypes
 import os
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
+from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.out_of_memory.failure_report import FailureReport, explanation_of
 from gpuviz.recording.manifest import NOT_LIMITED
@@ -105,6 +106,8 @@ class TorchTrace:
             self._note = f"PyTorch's memory is not recorded ({type(error).__name__}: {error})."
 
     def _attach(self, torch: ModuleType) -> str:
+        if shared_with_torch():
+            return ""  # gpuviz's own allocator records its events itself
         if torch.cuda.get_allocator_backend() != _NATIVE:
             return (
                 "PyTorch's memory is not recorded: only its own caching allocator has a trace, not "

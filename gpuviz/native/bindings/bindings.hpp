@@ -20,6 +20,7 @@ void bind_groups(nanobind::module_& m);
 void bind_packing(nanobind::module_& m);
 void bind_hazards(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
+void bind_shared_pool(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
 void bind_simulated_gpu(nanobind::module_& m);
