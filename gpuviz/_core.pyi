@@ -545,6 +545,13 @@ class HostAllocator:
         Note the copies that the session's tracer sees as uses of their blocks.
         """
 
+    def record_into(self, session: Session) -> None:
+        """
+        Write the existing memory and, until `stop_recording`, every event into the session.
+        """
+
+    def stop_recording(self) -> None: ...
+
     def end_stream(self, device: Device, stream: int) -> None:
         """Call it before the stream is destroyed."""
 

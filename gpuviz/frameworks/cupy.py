@@ -18,6 +18,7 @@ from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
     cuda_driver,
+    existing_host_allocator,
     get_allocator_settings,
     set_empty_cache,
     set_new_allocator_hook,
@@ -286,9 +287,21 @@ _REPLACED = (
 )
 
 
-def _follow_copies(session: _core.Session) -> None:
-    """Let the session's tracer report copies to the allocator of pinned memory."""
-    set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
+def _record_pinned_memory(session: _core.Session) -> None:
+    """Record the allocator of pinned memory, and report the copies that the tracer sees to it."""
+
+    def record(allocator: _core.HostAllocator) -> None:
+        allocator.follow_copies(session)
+        allocator.record_into(session)
+
+    set_new_host_allocator_hook(record)
+
+
+def _stop_recording_pinned_memory() -> None:
+    set_new_host_allocator_hook(None)
+    allocator = existing_host_allocator()
+    if allocator is not None:
+        allocator.stop_recording()
 
 
 class FailedFrees:
@@ -338,7 +351,7 @@ class CachingSource:
             self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
         set_new_allocator_hook(attach)
-        _follow_copies(session)
+        _record_pinned_memory(session)
         self._client.set_session(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
@@ -361,7 +374,7 @@ class CachingSource:
         restored = installation is None or installation.remove()
         self._client.set_session(None)
         set_new_allocator_hook(None)
-        set_new_host_allocator_hook(None)
+        _stop_recording_pinned_memory()
         set_empty_cache(None)
         notes = self._prevented.end()
         for device, allocator in caching_allocators().items():
@@ -453,7 +466,7 @@ class ObservingSource:
         )
         _observers.add(observer)
         observer.set_session(session, stacks=self._stacks)
-        _follow_copies(session)
+        _record_pinned_memory(session)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
 
@@ -473,7 +486,7 @@ class ObservingSource:
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
-        set_new_host_allocator_hook(None)
+        _stop_recording_pinned_memory()
         self._seen = self._devices()
         if self._observer is not None:
             self._observer.set_session(None)

@@ -12,6 +12,8 @@ namespace gpuviz::allocator {
 using device::Address;
 using device::Device;
 using device::StreamHandle;
+using record::Action;
+using record::CallSite;
 
 namespace {
 
@@ -35,31 +37,36 @@ void HostAllocator::add_device(Device& device) {
     devices_.insert_or_assign(device.ordinal(), &device);
 }
 
-Address HostAllocator::allocate(std::uint64_t size) {
+Address HostAllocator::allocate(std::uint64_t size, const CallSite& site) {
     if (size == 0) {
         return 0;
     }
     const std::lock_guard lock(mutex_);
+    site_ = site;
     process_events();
     const std::uint64_t needed = rounded(size);
     HostBlock* const cached = take_cached(needed);
-    HostBlock& block = cached != nullptr ? *cached : make_block(needed);
+    HostBlock& block = cached != nullptr ? *cached : make_block(needed, size);
     block.allocated = true;
+    block.requested_size = size;
+    trace(Action::alloc, block, size);
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(std::int64_t(block.size));
     return block.address;
 }
 
-void HostAllocator::free(Address address) {
+void HostAllocator::free(Address address, const CallSite& site) {
     if (address == 0) {
         return;
     }
     const std::lock_guard lock(mutex_);
+    site_ = site;
     const auto found = blocks_.find(address);
     if (found == blocks_.end() || !found->second.allocated) {
         throw std::invalid_argument("Address " + std::to_string(address) +
                                     " is not an allocated block of pinned memory.");
     }
+    trace(Action::free_requested, found->second, found->second.requested_size);
     found->second.allocated = false;
     deferred_.push_back(&found->second);
     process_deferred();
@@ -85,6 +92,7 @@ void HostAllocator::used(int device, StreamHandle stream,
                          std::span<const Address> addresses) noexcept {
     try {
         const std::lock_guard lock(mutex_);
+        site_ = {};
         const auto user = devices_.find(device);
         if (user == devices_.end()) {
             return;
@@ -112,6 +120,7 @@ void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle strea
 
 void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     const std::lock_guard lock(mutex_);
+    site_ = {};
     for (auto& [address, block] : blocks_) {
         const auto use = std::find(block.uses.begin(), block.uses.end(), HostUse{&device, stream});
         if (use != block.uses.end() && device.can_record(stream)) {
@@ -122,8 +131,9 @@ void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     process_deferred();
 }
 
-void HostAllocator::empty_cache() {
+void HostAllocator::empty_cache(const CallSite& site) {
     const std::lock_guard lock(mutex_);
+    site_ = site;
     process_events();
     release_cached();
 }
@@ -131,6 +141,19 @@ void HostAllocator::empty_cache() {
 void HostAllocator::apply_settings(const Settings& settings) {
     const std::lock_guard lock(mutex_);
     settings_ = settings;
+}
+
+void HostAllocator::record_into(record::ActivityLog& log) {
+    const std::lock_guard lock(mutex_);
+    log_ = &log;
+    for (const auto& [address, block] : blocks_) {
+        describe(block);
+    }
+}
+
+void HostAllocator::stop_recording() {
+    const std::lock_guard lock(mutex_);
+    log_ = nullptr;
 }
 
 HostStatistics HostAllocator::statistics() const {
@@ -146,6 +169,35 @@ void HostAllocator::reset_peak_stats() {
 void HostAllocator::reset_accumulated_stats() {
     const std::lock_guard lock(mutex_);
     statistics_.reset_accumulated();
+}
+
+void HostAllocator::trace(Action action, const HostBlock& block, std::uint64_t requested_size) {
+    if (log_ != nullptr) {
+        write(action, block, requested_size, log_->since_start(clock_()), site_);
+    }
+}
+
+// At time 0 and without a call stack, which may be another recording's.
+void HostAllocator::describe(const HostBlock& block) {
+    write(Action::segment_alloc, block, 0, 0, {});
+    if (block.allocated || block.is_used()) {
+        write(Action::alloc, block, block.requested_size, 0, {});
+    }
+    if (!block.allocated && block.is_used()) {
+        write(Action::free_requested, block, block.requested_size, 0, {});
+    }
+}
+
+void HostAllocator::write(Action action, const HostBlock& block, std::uint64_t requested_size,
+                          std::int64_t time, const CallSite& site) {
+    log_->host_memory_events.append({.time = time,
+                                     .action = action,
+                                     .address = block.address,
+                                     .size = std::int64_t(block.size),
+                                     .requested_size = std::int64_t(requested_size),
+                                     .stack = site.stack,
+                                     .thread = site.thread,
+                                     .range = site.range});
 }
 
 std::uint64_t HostAllocator::rounded(std::uint64_t size) const {
@@ -167,7 +219,7 @@ HostBlock* HostAllocator::take_cached(std::uint64_t size) {
     return block;
 }
 
-HostBlock& HostAllocator::make_block(std::uint64_t size) {
+HostBlock& HostAllocator::make_block(std::uint64_t size, std::uint64_t requested_size) {
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
     }
@@ -180,6 +232,7 @@ HostBlock& HostAllocator::make_block(std::uint64_t size) {
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
     }
+    trace(Action::oom, {.address = 0, .size = size}, requested_size);
     throw HostOutOfMemory(size);
 }
 
@@ -194,7 +247,10 @@ HostBlock* HostAllocator::try_make_block(std::uint64_t size) {
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(std::int64_t(size));
     filter_.add(*address, size);
-    return &blocks_.emplace(*address, HostBlock{*address, size}).first->second;
+    HostBlock& block =
+        blocks_.emplace(*address, HostBlock{.address = *address, .size = size}).first->second;
+    trace(Action::segment_alloc, block, 0);
+    return &block;
 }
 
 HostBlock* HostAllocator::block_around(Address address) {
@@ -251,12 +307,13 @@ void HostAllocator::synchronize_events() {
 }
 
 void HostAllocator::events_passed(HostBlock* block) {
-    if (!block->allocated && block->event_count == 0 && block->uses.empty() && !block->captured) {
+    if (!block->allocated && !block->is_used()) {
         finish_free(*block);
     }
 }
 
 void HostAllocator::finish_free(HostBlock& block) {
+    trace(Action::free_completed, block, block.requested_size);
     statistics_.active_requests.decrease(1);
     statistics_.active_bytes.decrease(std::int64_t(block.size));
     if (block.size > settings_.pinned_max_cached_size) {
@@ -267,6 +324,7 @@ void HostAllocator::finish_free(HostBlock& block) {
 }
 
 void HostAllocator::release_block(HostBlock& block) {
+    trace(Action::segment_free, block, 0);
     const std::int64_t began_ns = clock_();
     device_.free_host(block.address, block.size);
     statistics_.host_free_time.add_ns(clock_() - began_ns);

@@ -13,8 +13,8 @@
 
 namespace gpuviz::record {
 
-// All tables of a session except allocator events: a log for each table, and the tables that rows
-// refer to. Thread-safe.
+// All tables of a session except the events of allocators of device memory: a log for each table,
+// and the tables that rows refer to. Thread-safe.
 class ActivityLog {
   public:
     ColumnLog<ActivityRow> activities;
@@ -23,6 +23,7 @@ class ActivityLog {
     ColumnLog<SynchronizationRow> synchronizations;
     ColumnLog<LaunchBlockRow> launch_blocks;
     ColumnLog<GraphCallRow> graph_calls;
+    ColumnLog<HostMemoryEventRow> host_memory_events;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
     ColumnLog<RangeRow> ranges;
@@ -53,6 +54,7 @@ class ActivityLog {
         visit("synchronizations", self.synchronizations);
         visit("launch_blocks", self.launch_blocks);
         visit("graph_calls", self.graph_calls);
+        visit("host_memory_events", self.host_memory_events);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
     }
