@@ -46,10 +46,28 @@ Address HostAllocator::allocate(std::uint64_t size, const CallSite& site) {
     process_events();
     const std::uint64_t needed = rounded(size);
     HostBlock* const cached = take_cached(needed);
-    HostBlock& block = cached != nullptr ? *cached : make_block(needed, size);
+    return hand_out(cached != nullptr ? *cached : make_block(needed, size), size);
+}
+
+std::optional<Address> HostAllocator::try_allocate(std::uint64_t size, const CallSite& site) {
+    if (size == 0) {
+        return Address{0};
+    }
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    // Recording the events of deferred blocks may wait for the device.
+    if (!lock.owns_lock() || !deferred_.empty()) {
+        return std::nullopt;
+    }
+    site_ = site;
+    process_events();
+    HostBlock* const cached = take_cached(rounded(size));
+    return cached == nullptr ? std::nullopt : std::optional(hand_out(*cached, size));
+}
+
+Address HostAllocator::hand_out(HostBlock& block, std::uint64_t requested_size) {
     block.allocated = true;
-    block.requested_size = size;
-    trace(Action::alloc, block, size);
+    block.requested_size = requested_size;
+    trace(Action::alloc, block, requested_size);
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(std::int64_t(block.size));
     return block.address;
@@ -61,15 +79,39 @@ void HostAllocator::free(Address address, const CallSite& site) {
     }
     const std::lock_guard lock(mutex_);
     site_ = site;
+    begin_free(allocated_block(address));
+    process_deferred();
+}
+
+void HostAllocator::free_after(Address address, Device& device,
+                               std::initializer_list<StreamHandle> streams, const CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    site_ = site;
+    HostBlock& block = allocated_block(address);
+    const StreamHandle* previous = nullptr;
+    for (const StreamHandle& stream : streams) {
+        if (previous == nullptr || stream != *previous) {
+            use_now(block, device, stream);
+        }
+        previous = &stream;
+    }
+    begin_free(block);
+    process_deferred();
+}
+
+HostBlock& HostAllocator::allocated_block(Address address) {
     const auto found = blocks_.find(address);
     if (found == blocks_.end() || !found->second.allocated) {
         throw std::invalid_argument("Address " + std::to_string(address) +
                                     " is not an allocated block of pinned memory.");
     }
-    trace(Action::free_requested, found->second, found->second.requested_size);
-    found->second.allocated = false;
-    deferred_.push_back(&found->second);
-    process_deferred();
+    return found->second;
+}
+
+void HostAllocator::begin_free(HostBlock& block) {
+    trace(Action::free_requested, block, block.requested_size);
+    block.allocated = false;
+    deferred_.push_back(&block);
 }
 
 bool HostAllocator::record_event(Address address, Device& device, StreamHandle stream) {
@@ -109,10 +151,10 @@ void HostAllocator::used(int device, StreamHandle stream,
 }
 
 void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle stream) {
-    if (device.is_capturing(stream)) {
-        block.captured = true;
-    } else if (device.can_record(stream)) {
+    if (device.can_record(stream)) {
         events_of(device).record(&block, stream);
+    } else if (device.is_capturing(stream)) {
+        block.captured = true;
     } else {
         block.add_use({&device, stream});
     }
@@ -172,7 +214,7 @@ void HostAllocator::reset_accumulated_stats() {
 }
 
 void HostAllocator::trace(Action action, const HostBlock& block, std::uint64_t requested_size) {
-    if (log_ != nullptr) {
+    if (log_ != nullptr && !log_->is_abandoned()) {
         write(action, block, requested_size, log_->since_start(clock_()), site_);
     }
 }

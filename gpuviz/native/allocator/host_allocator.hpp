@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,8 +49,17 @@ class HostAllocator final : public record::PinnedUses {
 
     // Size 0 gives address 0. Throws HostOutOfMemory.
     [[nodiscard]] device::Address allocate(std::uint64_t size, const record::CallSite& site = {});
+    // The same from the cache, without waiting; nothing if that cannot be done. Meant for callers
+    // that hold the GIL.
+    [[nodiscard]] std::optional<device::Address> try_allocate(std::uint64_t size,
+                                                              const record::CallSite& site = {});
     // Throws std::invalid_argument for an address that is not an allocated block's.
     void free(device::Address address, const record::CallSite& site = {});
+
+    // The same for a block that streams of a device may have used until now.
+    void free_after(device::Address address, device::Device& device,
+                    std::initializer_list<device::StreamHandle> streams,
+                    const record::CallSite& site = {});
 
     // Delays the reuse of the block that contains `address` until `stream` has finished the work
     // queued before its free; a block that captured work uses is never reused. False: no allocated
@@ -88,6 +99,9 @@ class HostAllocator final : public record::PinnedUses {
                std::int64_t time, const record::CallSite& site);
     [[nodiscard]] std::uint64_t rounded(std::uint64_t size) const;
     [[nodiscard]] HostBlock* take_cached(std::uint64_t size);
+    device::Address hand_out(HostBlock& block, std::uint64_t requested_size);
+    [[nodiscard]] HostBlock& allocated_block(device::Address address);
+    void begin_free(HostBlock& block);
     [[nodiscard]] HostBlock& make_block(std::uint64_t size, std::uint64_t requested_size);
     [[nodiscard]] HostBlock* try_make_block(std::uint64_t size);
     [[nodiscard]] HostBlock* block_around(device::Address address);

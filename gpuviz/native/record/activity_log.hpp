@@ -36,6 +36,11 @@ class ActivityLog {
         return time_ns - start_ns_.load(std::memory_order_relaxed);
     }
 
+    // In the child of a fork, where another thread may hold the locks of the tables for ever,
+    // nothing may be appended any more.
+    void abandon() noexcept { is_abandoned_ = true; }
+    [[nodiscard]] bool is_abandoned() const noexcept { return is_abandoned_; }
+
     // The id of a launch configuration (`launch.id` is ignored); equal ones share it.
     [[nodiscard]] std::uint32_t launch_id(const LaunchConfigurationRow& launch) noexcept;
 
@@ -69,6 +74,7 @@ class ActivityLog {
     };
 
     std::atomic<std::int64_t> start_ns_{0};
+    std::atomic<bool> is_abandoned_{false};
     std::atomic<std::uint64_t> lost_{0};
     std::mutex mutex_;  // guards launches_
     std::unordered_map<LaunchConfigurationRow, std::uint32_t, Hash, Equal> launches_;
