@@ -545,6 +545,13 @@ class HostAllocator:
         Note the copies that the session's tracer sees as uses of their blocks.
         """
 
+    def record_into(self, session: Session) -> None:
+        """
+        Write the existing memory and, until `stop_recording`, every event into the session.
+        """
+
+    def stop_recording(self) -> None: ...
+
     def end_stream(self, device: Device, stream: int) -> None:
         """Call it before the stream is destroyed."""
 
@@ -1046,6 +1053,38 @@ class CupyObserver:
 def observed_malloc(make: Callable[[], CupyObserver]) -> Callable[[int], Any]:
     """
     Return a function for cupy.cuda.set_allocator; `make` is called at its first use.
+    """
+
+class PinnedMemory:
+    """
+    Pinned memory of a cupy.cuda.PinnedMemoryPointer, freed with the last reference to it.
+    """
+
+    @property
+    def ptr(self) -> int:
+        """Address."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    def __int__(self) -> int: ...
+
+class PinnedAllocator:
+    def __init__(self, *, pointer_type: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_host: Callable[[int], HostAllocator], open_device: Callable[[int], CachingAllocator], refused: Callable[[str], Exception], context_device: int = 0) -> None:
+        """`context_device` is as for CupyAllocator."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    @property
+    def lost_frees(self) -> int:
+        """Frees that failed and were abandoned."""
+
+def cupy_malloc_pinned(make: Callable[[], PinnedAllocator]) -> Callable[[int], Any]:
+    """
+    Return a function for cupy.cuda.set_pinned_memory_allocator; `make` is called at its first use.
     """
 
 class GpuKernel:

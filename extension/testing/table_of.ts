@@ -25,6 +25,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   stacks: ["id"],
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
+  host_memory_events: "time action address size requested_size stack".split(" "),
   memory_events: "time action address size requested_size device stream pool stack".split(" "),
   strings: ["id", "text"],
   threads: ["id", "name"],

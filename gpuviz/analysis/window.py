@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.classification import cut, derive, touches
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
+from gpuviz.analysis.host_memory import window_of
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.state import state_at
@@ -44,6 +46,7 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
     tables = dict(recording.tables)
     before = initial_events(state_at(recording, start))
     tables[_EVENTS] = _events(recording, before, start, end)
+    tables[HOST_EVENTS] = window_of(recording, start, end)
     bounds = _within(recording, start, end)
     derived = _derived(recording, bounds)
     chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
@@ -104,7 +107,8 @@ def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
 
     calls = plain(tables["api_calls"]["range"])[chosen["api_calls"]]
     parents, found = plain(tables["ranges"]["parent"]), chosen["ranges"]
-    wanted = np.concatenate([calls, plain(tables[_EVENTS]["range"]), parents[found]])
+    events = (plain(tables[name]["range"]) for name in (_EVENTS, HOST_EVENTS))
+    wanted = np.concatenate([calls, *events, parents[found]])
     while wanted.size:
         new = _is_one_of(tables["ranges"]["id"], wanted) & ~found
         found |= new

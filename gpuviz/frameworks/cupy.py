@@ -13,12 +13,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
-from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
     cuda_driver,
+    existing_host_allocator,
     get_allocator_settings,
+    host_allocator,
     set_empty_cache,
     set_new_allocator_hook,
     set_new_host_allocator_hook,
@@ -27,7 +28,6 @@ from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.libraries import RecordedLibraries
-from gpuviz.frameworks.pinned_memory import PinnedMemory
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
@@ -140,7 +140,6 @@ def _observed_out_of_memory(error: BaseException, device: int, requested: int) -
 def _arguments_of_state() -> dict[str, Any]:
     cupy = import_cupy()
     return {
-        "memory_module": cupy.cuda.memory,
         "runtime_module": importlib.import_module("cupy_backends.cuda.api.runtime"),
         "stream_module": importlib.import_module("cupy_backends.cuda.stream"),
         "current_device": cupy.cuda.runtime.getDevice,
@@ -182,6 +181,7 @@ def cupy_allocator() -> _core.CupyAllocator:
     state = _arguments_of_state()
     cuda_driver()
     allocator = _core.CupyAllocator(
+        memory_module=import_cupy().cuda.memory,
         **state,
         open_device=caching_allocator,
         out_of_memory=_out_of_memory,
@@ -196,39 +196,34 @@ malloc = _core.cupy_malloc(cupy_allocator)
 _MEMORY_ALLOCATION = 2  # cudaErrorMemoryAllocation
 
 
-def _current() -> tuple[int, int]:
-    device = current_device()
-    return device, current_stream(device)
+def _pinned_memory_refused(text: str) -> Exception:
+    """Return the exception of CuPy's own pool, with a note that has the size."""
+    failure: Exception = import_cupy().cuda.runtime.CUDARuntimeError(_MEMORY_ALLOCATION)
+    failure.add_note(text)
+    return failure
 
 
-def malloc_pinned(size: int) -> Any:
-    """Return pinned host memory, for ``cupy.cuda.set_pinned_memory_allocator``.
-
-    It comes from a caching allocator, and is reused once the current stream of the thread that
-    frees it and all blocking streams have done their work queued before the free, and with it the
-    copies on other streams that a recording has seen.
-
-    Args:
-        size: Bytes.
-
-    Returns:
-        A ``cupy.cuda.PinnedMemoryPointer``.
+@cache
+def pinned_allocator() -> _core.PinnedAllocator:
+    """Return what serves CuPy from `allocator.memory.host_allocator`.
 
     Raises:
-        cupy.cuda.runtime.CUDARuntimeError: The driver has no more pinned memory.
-        DeviceUnavailableError: CuPy or a usable driver is missing.
-        TypeError: ``size`` is no integer.
-        ValueError: ``size`` is negative or 2**64 or more.
+        DeviceUnavailableError: There is no CuPy or no usable driver.
     """
-    size = integer("size", size, "a number of bytes")
-    cuda = import_cupy().cuda
-    try:
-        memory = PinnedMemory(size, _current)
-    except MemoryError as error:
-        failure = cuda.runtime.CUDARuntimeError(_MEMORY_ALLOCATION)
-        failure.add_note(str(error))
-        raise failure from None
-    return cuda.PinnedMemoryPointer(memory, 0)
+    state = _arguments_of_state()
+    cuda_driver()
+    allocator = _core.PinnedAllocator(
+        pointer_type=import_cupy().cuda.PinnedMemoryPointer,
+        **state,
+        open_host=host_allocator,
+        open_device=caching_allocator,
+        refused=_pinned_memory_refused,
+    )
+    os.register_at_fork(after_in_child=allocator.abandon)
+    return allocator
+
+
+malloc_pinned = _core.cupy_malloc_pinned(pinned_allocator)
 
 
 @contextmanager
@@ -305,9 +300,23 @@ _REPLACED = (
 )
 
 
-def _follow_copies(session: _core.Session) -> None:
-    """Let the session's tracer report copies to the allocator of pinned memory."""
-    set_new_host_allocator_hook(lambda allocator: allocator.follow_copies(session))
+def _record_pinned_memory(session: _core.Session, *, stacks: bool) -> None:
+    """Record the allocator of pinned memory, and report the copies that the tracer sees to it."""
+
+    def record(allocator: _core.HostAllocator) -> None:
+        allocator.follow_copies(session)
+        allocator.record_into(session)
+
+    pinned_allocator().set_session(session, stacks=stacks)
+    set_new_host_allocator_hook(record)
+
+
+def _stop_recording_pinned_memory() -> None:
+    set_new_host_allocator_hook(None)
+    pinned_allocator().set_session(None)
+    allocator = existing_host_allocator()
+    if allocator is not None:
+        allocator.stop_recording()
 
 
 class _Installed:
@@ -343,13 +352,16 @@ def is_installed() -> bool:
 class FailedFrees:
     """The frees of arrays that fail from now on, which cannot raise an exception."""
 
-    def __init__(self, client: _core.CupyAllocator) -> None:
-        self._client = client
-        self._before = client.lost_frees + lost_frees()
+    def __init__(self, *clients: _core.CupyAllocator | _core.PinnedAllocator) -> None:
+        self._clients = clients
+        self._before = self._lost()
+
+    def _lost(self) -> int:
+        return sum(client.lost_frees for client in self._clients) + lost_frees()
 
     def notes(self) -> tuple[str, ...]:
         """Return a sentence with their number; nothing without any."""
-        count = self._client.lost_frees + lost_frees() - self._before
+        count = self._lost() - self._before
         failed = format_counted(count, "free of an array failed", "frees of arrays failed")
         return (f"{failed}; that memory stays allocated.",) if count else ()
 
@@ -367,7 +379,7 @@ class CachingSource:
         self._prevented = PreventedReuse(prevention)
         self._client = cupy_allocator()
         cuda_driver()
-        self._failed_frees = FailedFrees(self._client)
+        self._failed_frees = FailedFrees(self._client, pinned_allocator())
         self._libraries = RecordedLibraries()
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
@@ -389,7 +401,7 @@ class CachingSource:
             self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
         set_new_allocator_hook(attach)
-        _follow_copies(session)
+        _record_pinned_memory(session, stacks=self._stacks)
         self._client.set_session(session, stacks=self._stacks)
         record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
@@ -416,7 +428,7 @@ class CachingSource:
         self._client.set_session(None)
         record_calls(None)
         set_new_allocator_hook(None)
-        set_new_host_allocator_hook(None)
+        _stop_recording_pinned_memory()
         set_empty_cache(None)
         notes = self._prevented.end()
         for device, allocator in caching_allocators().items():
@@ -501,6 +513,7 @@ class ObservingSource:
         owner = getattr(observed, "__self__", None)
         pool = owner if isinstance(owner, self._cuda.MemoryPool) else None
         observer = _core.CupyObserver(
+            memory_module=self._cuda.memory,
             **_arguments_of_state(),
             allocator=observed,
             total_bytes=None if pool is None else pool.total_bytes,
@@ -509,7 +522,7 @@ class ObservingSource:
         )
         _observers.add(observer)
         observer.set_session(session, stacks=self._stacks)
-        _follow_copies(session)
+        _record_pinned_memory(session, stacks=self._stacks)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
 
@@ -524,7 +537,7 @@ class ObservingSource:
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
-        set_new_host_allocator_hook(None)
+        _stop_recording_pinned_memory()
         self._seen = self._devices()
         if self._observer is not None:
             self._observer.set_session(None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.callstacks import CallStacks
     from gpuviz.analysis.fragmentation import Fragmentation
+    from gpuviz.analysis.host_memory import HostMemory
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
@@ -516,6 +517,13 @@ class Recording:
 
         return _formatted(synchronizations(self, by))
 
+    @cached_property
+    def host_memory(self) -> "HostMemory":
+        """The pinned host memory; all other functions are about the memory of devices."""
+        from gpuviz.analysis.host_memory import HostMemory
+
+        return HostMemory(self)
+
     @property
     def memory_levels(self) -> "pa.Table":
         """The memory totals of each device, one row per change."""
@@ -551,7 +559,12 @@ class Recording:
         """Duration of the recording in ns, including activities that end later; a window's end."""
         from gpuviz.analysis.columns import plain
 
-        columns = (("memory_events", "time"), ("activities", "end"), ("api_calls", "end"))
+        columns = (
+            ("memory_events", "time"),
+            ("host_memory_events", "time"),
+            ("activities", "end"),
+            ("api_calls", "end"),
+        )
         ends = (plain(self.tables[table][column]).max(initial=0) for table, column in columns)
         duration = max(self.manifest.duration_ns, *map(int, ends))
         return duration if self.bounds is None else min(duration, self.bounds[1])

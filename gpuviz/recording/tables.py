@@ -10,25 +10,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Each in the order of the C++ enumeration named with it.
+# In the order of Action in native/record/memory_event.hpp.
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "record_stream",
+    "snapshot",
+    "annotate",
+    "empty_cache",
+    "memory_limit",
+)
+
 DICTIONARIES = {
-    # Action in native/record/memory_event.hpp
-    ("memory_events", "action"): (
-        "alloc",
-        "free_requested",
-        "free_completed",
-        "segment_alloc",
-        "segment_free",
-        "segment_map",
-        "segment_unmap",
-        "oom",
-        "record_stream",
-        "snapshot",
-        "annotate",
-        "empty_cache",
-        "memory_limit",
-    ),
-    # The rest in native/record/activity_rows.hpp: ActivityKind, CopyKind, MemoryKind ...
+    ("memory_events", "action"): ACTIONS,
+    ("host_memory_events", "action"): ACTIONS,
+    # The following are in the order of the enumerations ActivityKind, CopyKind, MemoryKind ... in
+    # native/record/activity_rows.hpp.
     ("activities", "kind"): ("kernel", "memcpy", "memset", "graph", "range"),
     ("activities", "copy_kind"): (
         "",
@@ -79,8 +82,6 @@ DICTIONARIES = {
     ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
 }
 
-ACTIONS = DICTIONARIES["memory_events", "action"]
-
 # Tables whose rows may be updated; the last row of an id is valid.
 REVISED = ("streams", "ranges")
 
@@ -123,6 +124,7 @@ REFERENCES = (
     ("stacks", "frames", "frames"),
     ("stacks", "user_frame", "frames"),
     ("memory_events", "stack", "stacks"),
+    ("host_memory_events", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
     ("activities", "name", "strings"),
@@ -147,6 +149,11 @@ def schemas() -> "dict[str, pa.Schema]":
       ``segment_unmap`` rows before it; releases without it are retries and garbage collection.
       For ``memory_limit``, ``size`` is the most bytes that the allocator may reserve from then on:
       the device's memory if it has no limit.
+    - ``host_memory_events``: one row for each event of gpuviz's allocator of pinned host memory, in
+      order, with the columns and the actions of ``memory_events``. Memory of no device and no pool:
+      a segment is one block, which copies of any stream may use. ``free_requested`` is the free,
+      ``free_completed`` the moment from which the block can be reused. Rows at the start of the
+      recording, which is time 0 unless it is a window, describe the memory that existed then.
     - ``device_memory``: samples of the memory ``used`` on a device by all processes, in bytes.
     - ``clock_snapshots``: the host's clocks, read back to back at ``time``: ``wall`` in nanoseconds
       since 1970 (``CLOCK_REALTIME``), ``boot`` in nanoseconds since the host's start, suspended
@@ -229,6 +236,16 @@ _COLUMNS = {
         "device": "int16",
         "stream": "uint32",
         "pool": "uint32",
+        "stack": "uint32",
+        "thread": "uint32",
+        "range": "uint32",
+    },
+    "host_memory_events": {
+        "time": "int64",
+        "action": "enum",
+        "address": "uint64",
+        "size": "int64",
+        "requested_size": "int64",
         "stack": "uint32",
         "thread": "uint32",
         "range": "uint32",

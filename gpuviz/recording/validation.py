@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # Ids with at most this many gaps per id are looked up in an array indexed by id.
 _DENSE = 4
+_NOT_NEGATIVE = {
+    "memory_events": ("size", "requested_size", "device"),
+    "host_memory_events": ("size", "requested_size"),
+}
 
 
 class NonconformingTableError(ValueError):
@@ -69,12 +73,12 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
 
     from gpuviz.analysis.columns import plain
 
-    events = tables["memory_events"]
-    for column in ("size", "requested_size", "device"):
-        smallest = plain(events[column]).min(initial=0)
-        if smallest < 0:
-            problem = f"column {column} has {smallest}, expected at least 0"
-            raise NonconformingTableError("memory_events", problem)
+    for table, columns in _NOT_NEGATIVE.items():
+        for column in columns:
+            smallest = plain(tables[table][column]).min(initial=0)
+            if smallest < 0:
+                problem = f"column {column} has {smallest}, expected at least 0"
+                raise NonconformingTableError(table, problem)
     for table, column, target in REFERENCES:
         used = tables[table][column]
         if column == "frames":

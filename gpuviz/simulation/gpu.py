@@ -361,6 +361,7 @@ class SimulatedGPU(NonCopyable):
         return SimulatedSource(
             self._native,
             self._allocator,
+            self._host_allocator,
             real_time=self._real_time,
             prevention=prevention,
         )

@@ -14,7 +14,7 @@ DEVICE = 0
 
 
 class SimulatedSource:
-    """The allocator of a `SimulatedGPU` as the source of one recording.
+    """The allocators of a `SimulatedGPU` as the source of one recording.
 
     See `gpuviz.recorder.source.Source`.
     """
@@ -28,12 +28,14 @@ class SimulatedSource:
         self,
         native: _core.SimulatedGpu,
         allocator: _core.CachingAllocator,
+        host_allocator: _core.HostAllocator,
         *,
         real_time: bool,
         prevention: Prevention = NO_PREVENTION,
     ) -> None:
         self._native = native
         self._allocator = allocator
+        self._host_allocator = host_allocator
         self._real_time = real_time
         self._prevented = PreventedReuse(prevention)
         self._session: _core.Session | None = None
@@ -52,8 +54,9 @@ class SimulatedSource:
         self._allocator.describe_state(self._sink(session), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Start recording the allocator."""
+        """Start recording the allocators."""
         self._allocator.attach(self._sink(session))
+        self._host_allocator.record_into(session)
         track = partial(self._native.track_uses, self._allocator, session)
         self._prevented.begin(DEVICE, self._allocator, track)
 
@@ -83,6 +86,7 @@ class SimulatedSource:
         """Stop recording."""
         notes = self._prevented.end()
         self._allocator.detach()
+        self._host_allocator.stop_recording()
         self._duration = self._duration_fields()
         if self._session is not None:
             self._native.stop_clock_of(self._session)

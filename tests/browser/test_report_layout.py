@@ -31,7 +31,7 @@ def test_a_name_of_10_000_characters_pushes_nothing_aside(page, tmp_path, name):
 
     assert overflow(page) == 0
     assert page.locator("h1").bounding_box()["height"] < 150
-    for track in page.locator(".gpuviz-pane").all():
+    for track in page.locator(".gpuviz-pane >> visible=true").all():
         box = track.bounding_box()
         assert 0 < box["y"] < box["y"] + box["height"] <= 1000
 
@@ -132,7 +132,9 @@ def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
     open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
 
     panels = [panel.bounding_box() for panel in page.locator(".gpuviz-drawer__panel").all()]
-    tracks = [track.bounding_box() for track in page.locator(".gpuviz-track__frame").all()]
+    tracks = [
+        track.bounding_box() for track in page.locator(".gpuviz-track__frame >> visible=true").all()
+    ]
     tabs = page.get_by_role("tab").locator("visible=true").count()
 
     boxes = [*tracks, *panels]

@@ -20,6 +20,21 @@ function readRows(table: ArrowTable) {
   };
 }
 
+/** Rows of `host_memory_events`, as if they were of one device. */
+export function hostRows(table: ArrowTable): Rows {
+  const nothing = new Float64Array(table.rows);
+  return {
+    timeNs: table.numbers("time"),
+    action: table.codes("action", ACTIONS),
+    address: table.numbers("address"),
+    size: table.numbers("size"),
+    requestedSize: table.numbers("requested_size"),
+    stream: nothing,
+    pool: nothing,
+    stack: table.numbers("stack"),
+  };
+}
+
 /** The allocator events of each device, in the order in which they happened there. */
 export class EventLog {
   /** How many events there are, of all devices. */
@@ -78,7 +93,8 @@ export class EventLog {
   }
 }
 
-class DeviceEvents extends columnsOf({
+/** The events of one allocator, in the order in which they happened. */
+export class DeviceEvents extends columnsOf({
   timeNs: "number",
   action: "byte",
   address: "number",

@@ -2,6 +2,7 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
 import { EventLog } from "./event_log.ts";
+import { HostMemory } from "./host_memory.ts";
 import { Lanes } from "./lanes.ts";
 import { RecordedNames } from "./names.ts";
 import { Stacks } from "./stacks.ts";
@@ -11,6 +12,7 @@ import { GpuActivities } from "./gpu_activities.ts";
 export class GrowingRecording {
   readonly gpu = new GpuActivities();
   readonly #events: EventLog;
+  readonly #host = new HostMemory();
   readonly #stacks = new Stacks();
   readonly #names = new RecordedNames();
   readonly #lanes = new Lanes(this.gpu, this.#names);
@@ -25,6 +27,8 @@ export class GrowingRecording {
   append(table: ArrowTable): void {
     if (table.name === "memory_events") {
       this.#events.append(table);
+    } else if (table.name === "host_memory_events") {
+      this.#host.append(table, this.gpu.bounds?.fromNs ?? 0);
     } else {
       this.#stacks.append(table);
       this.#names.append(table);
@@ -42,6 +46,8 @@ export class GrowingRecording {
     if (table === "memory_events") {
       this.#events.reserve(rows);
       this.#expectedEvents = rows;
+    } else if (table === "host_memory_events") {
+      this.#host.reserve(rows);
     }
     this.gpu.reserve(table, rows);
   }
@@ -74,6 +80,7 @@ export class GrowingRecording {
     const endNs = Math.max(this.#durationNs, this.gpu.endNs);
     this.#lanes.extend();
     contents.timeline.extend(this.#events.ofDevice(device), endNs);
+    this.#host.extend(endNs);
     return contents;
   }
 
@@ -81,8 +88,8 @@ export class GrowingRecording {
     const timeline = new DeviceTimeline();
     timeline.reserve(this.#expectedEvents);
     const { gpu } = this;
-    const names = this.#names;
-    const contents = { device, timeline, gpu, lanes: this.#lanes, stacks: this.#stacks, names };
+    const [host, lanes, stacks, names] = [this.#host, this.#lanes, this.#stacks, this.#names];
+    const contents = { device, timeline, host, gpu, lanes, stacks, names };
     this.#contents.set(device, contents);
     return contents;
   }

@@ -8,6 +8,7 @@ const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
 /** In the order in which they are needed: waits are shown where their calls are. */
 const LARGE = [
   "memory_events",
+  "host_memory_events",
   "api_calls",
   "activities",
   "synchronizations",

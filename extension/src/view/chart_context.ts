@@ -4,6 +4,7 @@ import { Descriptions } from "../model/description.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { UsedMemory } from "../model/device_memory.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import type { HostMemory } from "../model/host_memory.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
@@ -108,6 +109,16 @@ export class ChartContext implements RelatedContents {
 
   get timeline(): DeviceTimeline {
     return this.#contents.timeline;
+  }
+
+  get host(): HostMemory {
+    return this.#contents.host;
+  }
+
+  /** The time of the cursor, else of the moment shown. */
+  get shownNs(): number {
+    const { cursorNs, momentRow } = this.selection;
+    return cursorNs.value ?? this.timeline.events.timeNs[momentRow.value] ?? 0;
   }
 
   get gpu(): GpuActivities {

@@ -6,6 +6,8 @@ import { actionButton, element } from "./dom.ts";
 import { Drawer } from "./drawer.ts";
 import type { Frames } from "./frames.ts";
 import { helpDialog } from "./help.ts";
+import { hostLevelsLegend } from "./host_levels_legend.ts";
+import { hostLevelsView } from "./host_levels_view.ts";
 import { kindsLegend } from "./kinds_legend.ts";
 import { lanesView } from "./lanes_view.ts";
 import { levelsLegend } from "./levels_legend.ts";
@@ -50,6 +52,7 @@ export interface Places {
 
 /** Heights of the tracks, as shares of what there is. */
 const MEMORY_SIZE = 176;
+const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
 /** A track that has nothing to show at first. */
@@ -147,6 +150,11 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
   });
+  const hasPinned = (): boolean => chart.host.isRecorded;
+  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, ({ body, side }) => {
+    hostLevelsView(scope, body, chart);
+    hostLevelsLegend(scope, side, chart);
+  });
   track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, ({ body, side }) => {
     segmentsLegend(side);
     mapView(scope, body, chart);
@@ -161,6 +169,9 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
 
 const MEMORY_HINT =
   "Bytes on the device over time. Click to choose the moment that the details show.";
+const PINNED_HINT =
+  "Bytes of pinned host memory over time: held by the program, freed but waiting for copies, and " +
+  "cached.";
 const BLOCKS_HINT =
   "Each rectangle is a block from its allocation to its free, at its address; segments are stacked " +
   "without gaps. Blocks smaller than a pixel share it: a paler pixel is less full.";

@@ -25,11 +25,11 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
   categoriesLegend(scope, parent, chart);
   parent.append(list);
   const values = {
-    reserved: addEntry(list, "reserved"),
-    allocated: addEntry(list, "allocated"),
-    active: addEntry(list, "active"),
-    requested: addEntry(list, "requested"),
-    used: addEntry(list, "used"),
+    reserved: addLevel(list, "reserved", MEANINGS.reserved),
+    allocated: addLevel(list, "allocated", MEANINGS.allocated),
+    active: addLevel(list, "active", MEANINGS.active),
+    requested: addLevel(list, "requested", MEANINGS.requested),
+    used: addLevel(list, "used", MEANINGS.used),
   };
   SWITCHED.forEach((name) => addSwitch(values[name], name, chart, scope));
   const show = (): void => {
@@ -57,7 +57,7 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
 }
 
 /** Shows a number of bytes; its title has the exact one. */
-function showBytes(value: HTMLElement, bytes?: number): void {
+export function showBytes(value: HTMLElement, bytes?: number): void {
   value.textContent = bytes === undefined ? "unknown" : formatBytes(bytes);
   value.title = bytes === undefined ? "" : `${formatCount(bytes)} B`;
 }
@@ -80,9 +80,13 @@ function addSwitch(
 }
 
 /** Adds a level to the list and returns the element that shows its value. */
-function addEntry(list: HTMLElement, level: keyof typeof MEANINGS): HTMLElement {
+export function addLevel(
+  list: HTMLElement,
+  level: keyof typeof MEANINGS,
+  meaning: string,
+): HTMLElement {
   const entry = element("div", "gpuviz-readout__entry");
-  const term = element("dt", "gpuviz-readout__name", { title: MEANINGS[level] });
+  const term = element("dt", "gpuviz-readout__name", { title: meaning });
   const name = element("label", "");
   name.append(
     element("span", `gpuviz-key gpuviz-key--${level}`),

@@ -31,7 +31,8 @@ export function momentControls(scope: Scope, parent: HTMLElement, chart: ChartCo
   parent.append(bar, where, legend);
   const show = (): void => {
     const row = selection.momentRow.value;
-    where.textContent = describeMoment(chart.timeline, row, describeEvent(chart, row));
+    const moment = describeMoment(chart.timeline, row, describeEvent(chart, row));
+    where.textContent = moment + describePinned(chart, row);
   };
   scope.follow(show, selection.momentRow, chart.revision);
 }
@@ -46,6 +47,15 @@ function describeEvent({ timeline, stacks }: ChartContext, row: number): string 
   // A name from right to left, or one that turns what follows, turns nothing but itself.
   const site = `\u2068${stacks.siteOf(stack[row] ?? 0)}\u2069`;
   return ` (${name}, ${formatBytes(size[row] ?? 0)}, ${site})`;
+}
+
+/** The pinned memory at the time of an event; nothing where none was recorded. */
+function describePinned({ host, timeline }: ChartContext, row: number): string {
+  if (!host.isRecorded) {
+    return "";
+  }
+  const { allocated, reserved } = host.levelsAt(timeline.events.timeNs[row] ?? 0);
+  return ` Pinned host memory: ${formatBytes(allocated)} allocated of ${formatBytes(reserved)} reserved.`;
 }
 
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {

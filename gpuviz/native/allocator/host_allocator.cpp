@@ -12,6 +12,8 @@ namespace gpuviz::allocator {
 using device::Address;
 using device::Device;
 using device::StreamHandle;
+using record::Action;
+using record::CallSite;
 
 namespace {
 
@@ -35,34 +37,81 @@ void HostAllocator::add_device(Device& device) {
     devices_.insert_or_assign(device.ordinal(), &device);
 }
 
-Address HostAllocator::allocate(std::uint64_t size) {
+Address HostAllocator::allocate(std::uint64_t size, const CallSite& site) {
     if (size == 0) {
         return 0;
     }
     const std::lock_guard lock(mutex_);
+    site_ = site;
     process_events();
     const std::uint64_t needed = rounded(size);
     HostBlock* const cached = take_cached(needed);
-    HostBlock& block = cached != nullptr ? *cached : make_block(needed);
+    return hand_out(cached != nullptr ? *cached : make_block(needed, size), size);
+}
+
+std::optional<Address> HostAllocator::try_allocate(std::uint64_t size, const CallSite& site) {
+    if (size == 0) {
+        return Address{0};
+    }
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    // Recording the events of deferred blocks may wait for the device.
+    if (!lock.owns_lock() || !deferred_.empty()) {
+        return std::nullopt;
+    }
+    site_ = site;
+    process_events();
+    HostBlock* const cached = take_cached(rounded(size));
+    return cached == nullptr ? std::nullopt : std::optional(hand_out(*cached, size));
+}
+
+Address HostAllocator::hand_out(HostBlock& block, std::uint64_t requested_size) {
     block.allocated = true;
+    block.requested_size = requested_size;
+    trace(Action::alloc, block, requested_size);
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(std::int64_t(block.size));
     return block.address;
 }
 
-void HostAllocator::free(Address address) {
+void HostAllocator::free(Address address, const CallSite& site) {
     if (address == 0) {
         return;
     }
     const std::lock_guard lock(mutex_);
+    site_ = site;
+    begin_free(allocated_block(address));
+    process_deferred();
+}
+
+void HostAllocator::free_after(Address address, Device& device,
+                               std::initializer_list<StreamHandle> streams, const CallSite& site) {
+    const std::lock_guard lock(mutex_);
+    site_ = site;
+    HostBlock& block = allocated_block(address);
+    const StreamHandle* previous = nullptr;
+    for (const StreamHandle& stream : streams) {
+        if (previous == nullptr || stream != *previous) {
+            use_now(block, device, stream);
+        }
+        previous = &stream;
+    }
+    begin_free(block);
+    process_deferred();
+}
+
+HostBlock& HostAllocator::allocated_block(Address address) {
     const auto found = blocks_.find(address);
     if (found == blocks_.end() || !found->second.allocated) {
         throw std::invalid_argument("Address " + std::to_string(address) +
                                     " is not an allocated block of pinned memory.");
     }
-    found->second.allocated = false;
-    deferred_.push_back(&found->second);
-    process_deferred();
+    return found->second;
+}
+
+void HostAllocator::begin_free(HostBlock& block) {
+    trace(Action::free_requested, block, block.requested_size);
+    block.allocated = false;
+    deferred_.push_back(&block);
 }
 
 bool HostAllocator::record_event(Address address, Device& device, StreamHandle stream) {
@@ -85,6 +134,7 @@ void HostAllocator::used(int device, StreamHandle stream,
                          std::span<const Address> addresses) noexcept {
     try {
         const std::lock_guard lock(mutex_);
+        site_ = {};
         const auto user = devices_.find(device);
         if (user == devices_.end()) {
             return;
@@ -101,10 +151,10 @@ void HostAllocator::used(int device, StreamHandle stream,
 }
 
 void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle stream) {
-    if (device.is_capturing(stream)) {
-        block.captured = true;
-    } else if (device.can_record(stream)) {
+    if (device.can_record(stream)) {
         events_of(device).record(&block, stream);
+    } else if (device.is_capturing(stream)) {
+        block.captured = true;
     } else {
         block.add_use({&device, stream});
     }
@@ -112,6 +162,7 @@ void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle strea
 
 void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     const std::lock_guard lock(mutex_);
+    site_ = {};
     for (auto& [address, block] : blocks_) {
         const auto use = std::find(block.uses.begin(), block.uses.end(), HostUse{&device, stream});
         if (use != block.uses.end() && device.can_record(stream)) {
@@ -122,8 +173,9 @@ void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     process_deferred();
 }
 
-void HostAllocator::empty_cache() {
+void HostAllocator::empty_cache(const CallSite& site) {
     const std::lock_guard lock(mutex_);
+    site_ = site;
     process_events();
     release_cached();
 }
@@ -131,6 +183,19 @@ void HostAllocator::empty_cache() {
 void HostAllocator::apply_settings(const Settings& settings) {
     const std::lock_guard lock(mutex_);
     settings_ = settings;
+}
+
+void HostAllocator::record_into(record::ActivityLog& log) {
+    const std::lock_guard lock(mutex_);
+    log_ = &log;
+    for (const auto& [address, block] : blocks_) {
+        describe(block);
+    }
+}
+
+void HostAllocator::stop_recording() {
+    const std::lock_guard lock(mutex_);
+    log_ = nullptr;
 }
 
 HostStatistics HostAllocator::statistics() const {
@@ -146,6 +211,35 @@ void HostAllocator::reset_peak_stats() {
 void HostAllocator::reset_accumulated_stats() {
     const std::lock_guard lock(mutex_);
     statistics_.reset_accumulated();
+}
+
+void HostAllocator::trace(Action action, const HostBlock& block, std::uint64_t requested_size) {
+    if (log_ != nullptr && !log_->is_abandoned()) {
+        write(action, block, requested_size, log_->since_start(clock_()), site_);
+    }
+}
+
+// At time 0 and without a call stack, which may be another recording's.
+void HostAllocator::describe(const HostBlock& block) {
+    write(Action::segment_alloc, block, 0, 0, {});
+    if (block.allocated || block.is_used()) {
+        write(Action::alloc, block, block.requested_size, 0, {});
+    }
+    if (!block.allocated && block.is_used()) {
+        write(Action::free_requested, block, block.requested_size, 0, {});
+    }
+}
+
+void HostAllocator::write(Action action, const HostBlock& block, std::uint64_t requested_size,
+                          std::int64_t time, const CallSite& site) {
+    log_->host_memory_events.append({.time = time,
+                                     .action = action,
+                                     .address = block.address,
+                                     .size = std::int64_t(block.size),
+                                     .requested_size = std::int64_t(requested_size),
+                                     .stack = site.stack,
+                                     .thread = site.thread,
+                                     .range = site.range});
 }
 
 std::uint64_t HostAllocator::rounded(std::uint64_t size) const {
@@ -167,7 +261,7 @@ HostBlock* HostAllocator::take_cached(std::uint64_t size) {
     return block;
 }
 
-HostBlock& HostAllocator::make_block(std::uint64_t size) {
+HostBlock& HostAllocator::make_block(std::uint64_t size, std::uint64_t requested_size) {
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
     }
@@ -180,6 +274,7 @@ HostBlock& HostAllocator::make_block(std::uint64_t size) {
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
     }
+    trace(Action::oom, {.address = 0, .size = size}, requested_size);
     throw HostOutOfMemory(size);
 }
 
@@ -194,7 +289,10 @@ HostBlock* HostAllocator::try_make_block(std::uint64_t size) {
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(std::int64_t(size));
     filter_.add(*address, size);
-    return &blocks_.emplace(*address, HostBlock{*address, size}).first->second;
+    HostBlock& block =
+        blocks_.emplace(*address, HostBlock{.address = *address, .size = size}).first->second;
+    trace(Action::segment_alloc, block, 0);
+    return &block;
 }
 
 HostBlock* HostAllocator::block_around(Address address) {
@@ -251,12 +349,13 @@ void HostAllocator::synchronize_events() {
 }
 
 void HostAllocator::events_passed(HostBlock* block) {
-    if (!block->allocated && block->event_count == 0 && block->uses.empty() && !block->captured) {
+    if (!block->allocated && !block->is_used()) {
         finish_free(*block);
     }
 }
 
 void HostAllocator::finish_free(HostBlock& block) {
+    trace(Action::free_completed, block, block.requested_size);
     statistics_.active_requests.decrease(1);
     statistics_.active_bytes.decrease(std::int64_t(block.size));
     if (block.size > settings_.pinned_max_cached_size) {
@@ -267,6 +366,7 @@ void HostAllocator::finish_free(HostBlock& block) {
 }
 
 void HostAllocator::release_block(HostBlock& block) {
+    trace(Action::segment_free, block, 0);
     const std::int64_t began_ns = clock_();
     device_.free_host(block.address, block.size);
     statistics_.host_free_time.add_ns(clock_() - began_ns);

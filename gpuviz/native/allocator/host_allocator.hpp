@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "allocator/settings.hpp"
 #include "allocator/statistics.hpp"
 #include "device/device.hpp"
+#include "record/activity_log.hpp"
 #include "record/address_filter.hpp"
 #include "record/clock.hpp"
 #include "record/fork_safe_mutex.hpp"
@@ -45,9 +48,18 @@ class HostAllocator final : public record::PinnedUses {
     ~HostAllocator() override { release_everything(); }
 
     // Size 0 gives address 0. Throws HostOutOfMemory.
-    [[nodiscard]] device::Address allocate(std::uint64_t size);
+    [[nodiscard]] device::Address allocate(std::uint64_t size, const record::CallSite& site = {});
+    // The same from the cache, without waiting; nothing if that cannot be done. Meant for callers
+    // that hold the GIL.
+    [[nodiscard]] std::optional<device::Address> try_allocate(std::uint64_t size,
+                                                              const record::CallSite& site = {});
     // Throws std::invalid_argument for an address that is not an allocated block's.
-    void free(device::Address address);
+    void free(device::Address address, const record::CallSite& site = {});
+
+    // The same for a block that streams of a device may have used until now.
+    void free_after(device::Address address, device::Device& device,
+                    std::initializer_list<device::StreamHandle> streams,
+                    const record::CallSite& site = {});
 
     // Delays the reuse of the block that contains `address` until `stream` has finished the work
     // queued before its free; a block that captured work uses is never reused. False: no allocated
@@ -65,8 +77,13 @@ class HostAllocator final : public record::PinnedUses {
     void end_stream(device::Device& device, device::StreamHandle stream);
 
     // Returns the cached blocks to the driver.
-    void empty_cache();
+    void empty_cache(const record::CallSite& site = {});
     void apply_settings(const Settings& settings);
+
+    // Writes rows that describe the memory that exists now, and from now on every event, until
+    // stop_recording(). The log must outlive that.
+    void record_into(record::ActivityLog& log);
+    void stop_recording();
 
     [[nodiscard]] HostStatistics statistics() const;
     void reset_peak_stats();
@@ -76,9 +93,16 @@ class HostAllocator final : public record::PinnedUses {
     static constexpr std::size_t size_classes = 65;
 
     // The following require the lock.
+    void trace(record::Action action, const HostBlock& block, std::uint64_t requested_size);
+    void describe(const HostBlock& block);
+    void write(record::Action action, const HostBlock& block, std::uint64_t requested_size,
+               std::int64_t time, const record::CallSite& site);
     [[nodiscard]] std::uint64_t rounded(std::uint64_t size) const;
     [[nodiscard]] HostBlock* take_cached(std::uint64_t size);
-    [[nodiscard]] HostBlock& make_block(std::uint64_t size);
+    device::Address hand_out(HostBlock& block, std::uint64_t requested_size);
+    [[nodiscard]] HostBlock& allocated_block(device::Address address);
+    void begin_free(HostBlock& block);
+    [[nodiscard]] HostBlock& make_block(std::uint64_t size, std::uint64_t requested_size);
     [[nodiscard]] HostBlock* try_make_block(std::uint64_t size);
     [[nodiscard]] HostBlock* block_around(device::Address address);
     [[nodiscard]] EventQueue<HostBlock>& events_of(device::Device& device);
@@ -99,6 +123,8 @@ class HostAllocator final : public record::PinnedUses {
 
     mutable record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};
     Settings settings_;
+    record::ActivityLog* log_ = nullptr;  // null: not recording
+    record::CallSite site_;               // of the call that holds the lock
     HostStatistics statistics_;
     std::map<int, device::Device*> devices_;  // by ordinal
     std::map<device::Address, HostBlock> blocks_;

@@ -14,6 +14,7 @@ void bind_ranges(nanobind::module_& m);
 void bind_nvtx(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);
 void bind_host_allocator(nanobind::module_& m);
+void bind_pinned_allocator(nanobind::module_& m);
 void bind_memory_state(nanobind::module_& m);
 void bind_overlap(nanobind::module_& m);
 void bind_groups(nanobind::module_& m);

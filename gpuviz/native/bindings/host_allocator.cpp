@@ -15,16 +15,46 @@ namespace gpuviz::bindings {
 using allocator::HostAllocator;
 using python::GilRelease;
 
+namespace {
+
+// Held until the next session: kept alive as long as the allocator, every session would stay.
+constexpr const char* held_session = "_session";
+
+void record_into(nb::handle_t<HostAllocator> self, nb::handle_t<record::Session> session) {
+    auto& allocator = nb::cast<HostAllocator&>(self);
+    record::ActivityLog& log = nb::cast<record::Session&>(session).log();
+    {
+        const GilRelease unlocked;
+        allocator.record_into(log);
+    }
+    self.attr(held_session) = session;
+}
+
+void stop_recording(nb::handle_t<HostAllocator> self) {
+    auto& allocator = nb::cast<HostAllocator&>(self);
+    {
+        const GilRelease unlocked;
+        allocator.stop_recording();
+    }
+    self.attr(held_session) = nb::none();
+}
+
+}  // namespace
+
 void bind_host_allocator(nb::module_& m) {
-    nb::class_<HostAllocator>(m, "HostAllocator", nb::is_weak_referenceable(),
+    nb::class_<HostAllocator>(m, "HostAllocator", nb::is_weak_referenceable(), nb::dynamic_attr(),
                               "torch's caching allocator of pinned host memory.")
         .def(nb::init<device::Device&, const allocator::Settings&>(), "device"_a,
              "settings"_a = allocator::Settings{}, nb::keep_alive<1, 2>())
-        .def("allocate", &HostAllocator::allocate, "size"_a, nb::call_guard<GilRelease>(),
-             "Return the address of at least `size` bytes; 0 for size 0.\n\nRaises:\n    "
-             "MemoryError: The driver has no more pinned memory.")
-        .def("free", &HostAllocator::free, "address"_a, nb::call_guard<GilRelease>(),
-             "Free an allocated block, which is reused once its uses are done.")
+        .def(
+            "allocate", [](HostAllocator& self, std::uint64_t size) { return self.allocate(size); },
+            "size"_a, nb::call_guard<GilRelease>(),
+            "Return the address of at least `size` bytes; 0 for size 0.\n\nRaises:\n    "
+            "MemoryError: The driver has no more pinned memory.")
+        .def(
+            "free", [](HostAllocator& self, device::Address address) { self.free(address); },
+            "address"_a, nb::call_guard<GilRelease>(),
+            "Free an allocated block, which is reused once its uses are done.")
         .def("record_event", &HostAllocator::record_event, "address"_a, "device"_a, "stream"_a,
              nb::keep_alive<1, 3>(), nb::call_guard<GilRelease>(),
              "Note that work of a stream uses the block around an address; False: there is none.")
@@ -35,10 +65,14 @@ void bind_host_allocator(nb::module_& m) {
             [](HostAllocator& self, record::Session& session) { session.set_pinned_uses(&self); },
             "session"_a, nb::keep_alive<2, 1>(),
             "Note the copies that the session's tracer sees as uses of their blocks.")
+        .def("record_into", &record_into, "session"_a,
+             "Write the existing memory and, until `stop_recording`, every event into the session.")
+        .def("stop_recording", &stop_recording)
         .def("end_stream", &HostAllocator::end_stream, "device"_a, "stream"_a,
              nb::call_guard<GilRelease>(), "Call it before the stream is destroyed.")
-        .def("empty_cache", &HostAllocator::empty_cache, nb::call_guard<GilRelease>(),
-             "Return all cached blocks to the driver.")
+        .def(
+            "empty_cache", [](HostAllocator& self) { self.empty_cache(); },
+            nb::call_guard<GilRelease>(), "Return all cached blocks to the driver.")
         .def("apply_settings", &HostAllocator::apply_settings, "settings"_a,
              nb::call_guard<GilRelease>())
         .def(

@@ -23,6 +23,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_shared_pool(m);
     gpuviz::bindings::bind_cupy_allocator(m);
     gpuviz::bindings::bind_cupy_observer(m);
+    gpuviz::bindings::bind_pinned_allocator(m);
     gpuviz::bindings::bind_simulated_gpu(m);
     gpuviz::bindings::bind_trace(m);
     gpuviz::bindings::bind_torch_observer(m);

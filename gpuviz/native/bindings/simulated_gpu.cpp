@@ -133,15 +133,13 @@ std::unique_ptr<HostAllocator> make_host_allocator(SimulatedGpu& gpu, device::De
 }
 
 std::uint64_t allocate_host(SimulatedGpu& gpu, HostAllocator& allocator, std::uint64_t size) {
-    const GilRelease unlocked;
     const BetweenCalls between(gpu);
-    return allocator.allocate(size);
+    return call(gpu, [&](const CallSite& site) { return allocator.allocate(size, site); });
 }
 
 void free_host(SimulatedGpu& gpu, HostAllocator& allocator, std::uint64_t address) {
-    const GilRelease unlocked;
     const BetweenCalls between(gpu);
-    allocator.free(address);
+    call(gpu, [&](const CallSite& site) { allocator.free(address, site); });
 }
 
 void bind_streams(nb::class_<SimulatedGpu>& gpu) {

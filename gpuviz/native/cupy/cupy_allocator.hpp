@@ -21,6 +21,16 @@ namespace gpuviz::cupy {
 // may outlive everything.
 class CupyAllocator {
   public:
+    static constexpr const char* name = "malloc";
+    static constexpr const char* docstring =
+        "malloc(size)\n--\n\n"
+        "Return `size` bytes on the current device, for the current stream, as a\n"
+        "cupy.cuda.MemoryPointer. Made for `cupy.cuda.set_allocator(gpuviz.malloc)`;\n"
+        "`gpuviz.record` does that by itself.\n\n"
+        "Raises:\n"
+        "    cupy.cuda.memory.OutOfMemoryError: The device has too little memory left.\n"
+        "    DeviceUnavailableError: There is no CuPy or no usable driver.\n";
+
     // `open_device(ordinal)` returns the CachingAllocator of a device seen for the first time;
     // `out_of_memory(error)` returns the exception to raise for an OutOfMemoryError.
     CupyAllocator(nanobind::handle memory_module, CupyState state, nanobind::callable open_device,

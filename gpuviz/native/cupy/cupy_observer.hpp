@@ -22,6 +22,11 @@ namespace gpuviz::cupy {
 // while such pointers exist, so that a pool deleted by the program releases its memory.
 class CupyObserver {
   public:
+    static constexpr const char* name = "malloc";
+    static constexpr const char* docstring =
+        "malloc(size)\n--\n\n"
+        "Return `size` bytes from the program's own allocator as a cupy.cuda.MemoryPointer.\n";
+
     // `total_bytes()` returns the bytes that the program's pool holds on the current device; if it
     // is None, no segments are recorded. `total_bytes_of(memory)`, if not None, returns such a
     // function for the device of a memory of that pool, or None; it is called once a device.

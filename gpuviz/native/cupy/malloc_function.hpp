@@ -6,8 +6,8 @@
 
 namespace gpuviz::cupy {
 
-// A Python function of one argument over `Owner::malloc`. A plain C function is called several
-// times faster than a bound method.
+// A Python function of one argument over `Owner::malloc`, with `Owner::name` and `docstring`. A
+// plain C function is called several times faster than a bound method.
 //
 // `make` returns the owner on the first call, and is then released. The function keeps the owner;
 // an owner whose memory may outlive the function must keep itself alive.
@@ -19,34 +19,27 @@ nanobind::object malloc_function(nanobind::callable make) {
         Owner* owner = nullptr;
     };
     static constexpr const char* kCapsule = "gpuviz.malloc";
-    static PyMethodDef definition{
-        "malloc",
-        [](PyObject* self, PyObject* size) -> PyObject* {
-            auto& lazy = *static_cast<Lazy*>(PyCapsule_GetPointer(self, kCapsule));
-            if (lazy.owner == nullptr) {
-                try {
-                    const nanobind::object make = lazy.make;
-                    nanobind::object made = make();
-                    lazy.owner = nanobind::cast<Owner*>(made);
-                    lazy.made = std::move(made);
-                    lazy.make.reset();
-                } catch (nanobind::python_error& error) {
-                    error.restore();
-                    return nullptr;
-                }
-            }
-            // Another thread may delete the function in the meantime.
-            const nanobind::object kept = lazy.made;
-            return lazy.owner->malloc(size);
-        },
-        METH_O,
-        "malloc(size)\n--\n\n"
-        "Return `size` bytes on the current device, for the current stream, as a\n"
-        "cupy.cuda.MemoryPointer. Made for `cupy.cuda.set_allocator(gpuviz.malloc)`;\n"
-        "`gpuviz.record` does that by itself.\n\n"
-        "Raises:\n"
-        "    cupy.cuda.memory.OutOfMemoryError: The device has too little memory left.\n"
-        "    DeviceUnavailableError: There is no CuPy or no usable driver.\n"};
+    static PyMethodDef definition{Owner::name,
+                                  [](PyObject* self, PyObject* size) -> PyObject* {
+                                      auto& lazy =
+                                          *static_cast<Lazy*>(PyCapsule_GetPointer(self, kCapsule));
+                                      if (lazy.owner == nullptr) {
+                                          try {
+                                              const nanobind::object make = lazy.make;
+                                              nanobind::object made = make();
+                                              lazy.owner = nanobind::cast<Owner*>(made);
+                                              lazy.made = std::move(made);
+                                              lazy.make.reset();
+                                          } catch (nanobind::python_error& error) {
+                                              error.restore();
+                                              return nullptr;
+                                          }
+                                      }
+                                      // Another thread may delete the function in the meantime.
+                                      const nanobind::object kept = lazy.made;
+                                      return lazy.owner->malloc(size);
+                                  },
+                                  METH_O, Owner::docstring};
     const nanobind::object self = nanobind::steal(
         PyCapsule_New(new Lazy{std::move(make), {}}, kCapsule, [](PyObject* capsule) {
             delete static_cast<Lazy*>(PyCapsule_GetPointer(capsule, kCapsule));

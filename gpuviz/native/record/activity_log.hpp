@@ -13,8 +13,8 @@
 
 namespace gpuviz::record {
 
-// All tables of a session except allocator events: a log for each table, and the tables that rows
-// refer to. Thread-safe.
+// All tables of a session except the events of allocators of device memory: a log for each table,
+// and the tables that rows refer to. Thread-safe.
 class ActivityLog {
   public:
     ColumnLog<ActivityRow> activities;
@@ -23,6 +23,7 @@ class ActivityLog {
     ColumnLog<SynchronizationRow> synchronizations;
     ColumnLog<LaunchBlockRow> launch_blocks;
     ColumnLog<GraphCallRow> graph_calls;
+    ColumnLog<HostMemoryEventRow> host_memory_events;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
     ColumnLog<RangeRow> ranges;
@@ -34,6 +35,11 @@ class ActivityLog {
     [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const noexcept {
         return time_ns - start_ns_.load(std::memory_order_relaxed);
     }
+
+    // In the child of a fork, where another thread may hold the locks of the tables for ever,
+    // nothing may be appended any more.
+    void abandon() noexcept { is_abandoned_ = true; }
+    [[nodiscard]] bool is_abandoned() const noexcept { return is_abandoned_; }
 
     // The id of a launch configuration (`launch.id` is ignored); equal ones share it.
     [[nodiscard]] std::uint32_t launch_id(const LaunchConfigurationRow& launch) noexcept;
@@ -53,6 +59,7 @@ class ActivityLog {
         visit("synchronizations", self.synchronizations);
         visit("launch_blocks", self.launch_blocks);
         visit("graph_calls", self.graph_calls);
+        visit("host_memory_events", self.host_memory_events);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
     }
@@ -67,6 +74,7 @@ class ActivityLog {
     };
 
     std::atomic<std::int64_t> start_ns_{0};
+    std::atomic<bool> is_abandoned_{false};
     std::atomic<std::uint64_t> lost_{0};
     std::mutex mutex_;  // guards launches_
     std::unordered_map<LaunchConfigurationRow, std::uint32_t, Hash, Equal> launches_;

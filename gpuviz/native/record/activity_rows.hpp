@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "record/columns.hpp"
+#include "record/memory_event.hpp"
 
 // Rows of the tables of gpuviz/recording/tables.py on activity of the GPU and the host. Times are
 // nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
@@ -216,6 +217,30 @@ struct MemoryOperationRow {
                           Field{"bytes", &Self::bytes},   Field{"device", &Self::device},
                           Field{"stream", &Self::stream}, Field{"correlation", &Self::correlation},
                           Field{"source", &Self::source}};
+    }
+};
+
+// An event of the allocator of pinned memory; see MemoryEvent.
+struct HostMemoryEventRow {
+    std::int64_t time;
+    Action action;
+    std::uint64_t address;
+    std::int64_t size;
+    std::int64_t requested_size;
+    std::uint32_t stack;
+    std::uint32_t thread;
+    std::uint32_t range;
+
+    static constexpr auto fields() {
+        using Self = HostMemoryEventRow;
+        return std::tuple{Field{"time", &Self::time},
+                          Field{"action", &Self::action},
+                          Field{"address", &Self::address},
+                          Field{"size", &Self::size},
+                          Field{"requested_size", &Self::requested_size},
+                          Field{"stack", &Self::stack},
+                          Field{"thread", &Self::thread},
+                          Field{"range", &Self::range}};
     }
 };
 

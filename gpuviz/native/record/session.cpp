@@ -145,6 +145,7 @@ void Session::abandon_after_fork() noexcept {
     // At the fork another thread may have held any of these locks, and the collector may have been
     // writing columns, so leak them and create new ones.
     static_cast<void>(shared_.release());
+    log_->abandon();
     static_cast<void>(log_.release());
     static_cast<void>(ranges_.release());
     static_cast<void>(touches_.release());

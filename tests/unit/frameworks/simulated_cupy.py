@@ -11,7 +11,6 @@ from tests.unit.recorder.simulated_source import SimulatedSource
 
 def state(current_device=lambda: 0):
     return {
-        "memory_module": memory,
         "runtime_module": SimpleNamespace(),
         "stream_module": SimpleNamespace(),
         "current_device": current_device,
@@ -25,6 +24,7 @@ class ClientSource(SimulatedSource):
     def __init__(self):
         super().__init__()
         self.client = _core.CupyAllocator(
+            memory_module=memory,
             **state(),
             open_device=lambda _: self.allocators[0],
             out_of_memory=framework._out_of_memory,
@@ -51,6 +51,7 @@ class ObservedSource(SimulatedSource):
         self.error = None
         self.total = 0
         self.observer = _core.CupyObserver(
+            memory_module=memory,
             **state(),
             allocator=self._allocate,
             total_bytes=lambda: self.total,

@@ -3,6 +3,7 @@
 import ctypes
 
 import pytest
+from cupy.cuda import memory
 
 from gpuviz import _core
 from gpuviz.frameworks import cupy as framework
@@ -43,6 +44,7 @@ def test_an_allocation_is_on_the_device_of_the_current_context():
         return _core.CachingAllocator(simulated, _core.AllocatorSettings.parse(""))
 
     client = _core.CupyAllocator(
+        memory_module=memory,
         **state(current_device=lambda: 2),
         open_device=open_device,
         out_of_memory=framework._out_of_memory,

@@ -11,6 +11,7 @@ import gpuviz
 from gpuviz import _core
 from gpuviz.allocator import memory
 from gpuviz.frameworks import cupy as framework
+from gpuviz.recording.tables import ACTIONS
 
 MIB = 1 << 20
 STREAM = 0x1000
@@ -27,19 +28,33 @@ def process(monkeypatch):
 
     monkeypatch.setattr(memory, "_process", memory._Process())
     monkeypatch.setattr(memory, "_open_device", open_device)
-    monkeypatch.setattr(framework, "current_device", lambda: state.device)
-    monkeypatch.setattr(framework, "current_stream", lambda _: state.stream)
+    state.allocator = _core.PinnedAllocator(
+        pointer_type=cupy.cuda.PinnedMemoryPointer,
+        runtime_module=SimpleNamespace(),
+        stream_module=SimpleNamespace(),
+        current_device=lambda: state.device,
+        current_stream=lambda: state.stream,
+        open_host=memory.host_allocator,
+        open_device=memory.caching_allocator,
+        refused=framework._pinned_memory_refused,
+    )
+    state.malloc = _core.cupy_malloc_pinned(lambda: state.allocator)
     yield state
     cupy.cuda.set_pinned_memory_allocator()
     gc.collect()
+
+
+@pytest.fixture
+def malloc_pinned(process):
+    return process.malloc
 
 
 def active():
     return gpuviz.host_memory_stats()["active_bytes.current"]
 
 
-def test_cupy_allocates_with_it_once_installed():
-    cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned)
+def test_cupy_allocates_with_it_once_installed(malloc_pinned):
+    cupy.cuda.set_pinned_memory_allocator(malloc_pinned)
 
     pointer = cupy.cuda.alloc_pinned_memory(3 * MIB)
 
@@ -48,69 +63,69 @@ def test_cupy_allocates_with_it_once_installed():
     assert active() == 4 * MIB
 
 
-def test_memory_is_freed_with_the_last_reference_to_it():
-    pointer = gpuviz.malloc_pinned(MIB)
+def test_memory_is_freed_with_the_last_reference_to_it(malloc_pinned):
+    pointer = malloc_pinned(MIB)
     part = pointer + 1234
     address = pointer.ptr
     del pointer
     assert active() == MIB
     del part
 
-    assert gpuviz.malloc_pinned(MIB).ptr == address
+    assert malloc_pinned(MIB).ptr == address
 
 
 @pytest.mark.parametrize("busy", [0, STREAM], ids=["blocking streams", "the current stream"])
-def test_it_is_not_reused_before_streams_at_its_free_are_done(process, busy):
-    pointer = gpuviz.malloc_pinned(MIB)
+def test_it_is_not_reused_before_streams_at_its_free_are_done(process, busy, malloc_pinned):
+    pointer = malloc_pinned(MIB)
     address = pointer.ptr
     process.stream = STREAM
     process.devices[0].occupy(busy)
     del pointer
 
-    during = gpuviz.malloc_pinned(MIB)
+    during = malloc_pinned(MIB)
     process.devices[0].finish(busy)
-    after = gpuviz.malloc_pinned(MIB)
+    after = malloc_pinned(MIB)
 
     assert during.ptr != address
     assert after.ptr == address
 
 
-def test_the_streams_are_those_of_the_device_current_at_its_free(process):
-    pointer = gpuviz.malloc_pinned(MIB)
+def test_the_streams_are_those_of_the_device_current_at_its_free(process, malloc_pinned):
+    pointer = malloc_pinned(MIB)
     address = pointer.ptr
     process.device, process.stream = 1, STREAM
     gpuviz.allocator.memory.caching_allocator(1)
     process.devices[1].occupy(STREAM)
     del pointer
 
-    assert gpuviz.malloc_pinned(MIB).ptr != address
+    assert malloc_pinned(MIB).ptr != address
 
 
-def test_size_zero_has_no_memory():
-    pointer = gpuviz.malloc_pinned(0)
+def test_size_zero_has_no_memory(malloc_pinned):
+    pointer = malloc_pinned(0)
 
     assert (pointer.ptr, pointer.size()) == (0, 0)
 
 
-def test_a_refusal_is_cupys_error_with_the_size(process):
-    gpuviz.malloc_pinned(1)
+def test_a_refusal_is_cupys_error_with_the_size(process, malloc_pinned):
+    malloc_pinned(1)
     process.devices[0].refuse_host_beyond(MIB)
 
     with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="MemoryAllocation") as raised:
-        gpuviz.malloc_pinned(2 * MIB)
+        malloc_pinned(2 * MIB)
 
     assert raised.value.status == 2
     assert "2097152 bytes of pinned host memory" in raised.value.__notes__[0]
 
 
 @pytest.mark.parametrize(("size", "error"), [("1", TypeError), (None, TypeError), (-1, ValueError)])
-def test_other_sizes_are_errors_that_name_it(size, error):
+def test_other_sizes_are_errors_that_name_it(size, error, malloc_pinned):
     with pytest.raises(error, match="size must be a number of bytes"):
-        gpuviz.malloc_pinned(size)
+        malloc_pinned(size)
 
 
-def test_the_cache_is_returned_to_the_driver_on_request(process):
-    kept, freed = gpuviz.malloc_pinned(MIB), gpuviz.malloc_pinned(2 * MIB)
+def test_the_cache_is_returned_to_the_driver_on_request(process, malloc_pinned):
+    kept, freed = malloc_pinned(MIB), malloc_pinned(2 * MIB)
     del freed
 
     gpuviz.empty_host_cache()
@@ -125,12 +140,49 @@ def test_emptying_the_cache_before_the_first_allocation_does_nothing(process):
     assert process.devices == {}
 
 
-def test_a_forked_child_frees_nothing():
-    pointer = gpuviz.malloc_pinned(MIB)
+def test_a_forked_child_neither_frees_nor_allocates(process, malloc_pinned):
+    pointer = malloc_pinned(MIB)
     child = os.fork()
     if child == 0:
+        process.allocator.abandon()
         del pointer
-        os._exit(0 if active() == MIB else 1)
+        try:
+            malloc_pinned(MIB)
+        except RuntimeError as error:
+            os._exit(0 if active() == MIB and "forked child" in str(error) else 1)
+        os._exit(2)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert pointer.size() == MIB
+
+
+def test_a_free_that_fails_is_counted_and_raises_nothing(process, malloc_pinned):
+    notes = framework.FailedFrees(process.allocator).notes
+    pointer = malloc_pinned(MIB)
+    process.device = -1
+    del pointer
+
+    assert process.allocator.lost_frees == 1
+    assert notes() == ("1 free of an array failed; that memory stays allocated.",)
+
+
+def test_its_events_have_the_lines_that_allocated_and_freed(process, malloc_pinned):
+    malloc_pinned(1)
+    session = _core.Session(stack_depth=8)
+    session.start()
+    memory.host_allocator(0).record_into(session)
+    process.allocator.set_session(session)
+
+    pointer = malloc_pinned(MIB)
+    del pointer
+
+    process.allocator.set_session(None)
+    memory.host_allocator(0).stop_recording()
+    session.stop()
+    (rows,) = session.take_tables(flush=True)["host_memory_events"]
+    stacks = session.stacks.new_stacks(1)
+    new = rows["size"] == MIB
+    actions = [ACTIONS[action] for action in rows["action"][new]]
+    functions = {stacks[stack - 1][0][0].co_name for stack in rows["stack"][new]}
+    assert actions == ["segment_alloc", "alloc", "free_requested"]
+    assert functions == {test_its_events_have_the_lines_that_allocated_and_freed.__name__}

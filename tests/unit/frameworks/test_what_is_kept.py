@@ -215,7 +215,9 @@ def test_what_the_program_took_for_its_allocator_works_after_the_recording(obser
 
 def observer_of(malloc):
     """Return a weak reference to an observer, and the function that keeps it."""
-    observer = _core.CupyObserver(**state(), allocator=malloc, total_bytes=None)
+    observer = _core.CupyObserver(
+        memory_module=memory, **state(), allocator=malloc, total_bytes=None
+    )
     return weakref.ref(observer), _core.observed_malloc(lambda: observer)
 
 
@@ -250,7 +252,9 @@ from tests.unit.frameworks.simulated_cupy import state
 class Late(memory.UnownedMemory):
     def __del__(self, write=os.write): write(1, b"freed\\n")
 def malloc(size): return memory.MemoryPointer(Late(1 << 20, size, None, 0), 0)
-observer = _core.CupyObserver(**state(), allocator=malloc, total_bytes=None)
+observer = _core.CupyObserver(
+    memory_module=memory, **state(), allocator=malloc, total_bytes=None
+)
 sys.kept_for_ever = [_core.observed_malloc(lambda: observer)(1000)]
 """
     ended = subprocess.run(
@@ -258,3 +262,27 @@ sys.kept_for_ever = [_core.observed_malloc(lambda: observer)(1000)]
     )
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "freed\n", "")
+
+
+def test_pinned_memory_that_lives_until_the_interpreter_exits_is_no_error():
+    program = """
+import sys
+import cupy
+from gpuviz import _core
+from tests.unit.frameworks.simulated_cupy import state
+device = _core.SimulatedDevice(1 << 30)
+host, caching = _core.HostAllocator(device), _core.CachingAllocator(device)
+allocator = _core.PinnedAllocator(
+    pointer_type=cupy.cuda.PinnedMemoryPointer, **state(), open_host=lambda _: host,
+    open_device=lambda _: caching, refused=MemoryError,
+)
+malloc = _core.cupy_malloc_pinned(lambda: allocator)
+sys.kept_for_ever = [malloc(1000)]
+del host, caching, allocator, malloc
+print("done")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
