@@ -99,6 +99,7 @@ PYTHON = {
         "out_of_memory",
         "comparison",
     },
+    "dask": _VALUES | {"formats", "recorder"},
     "testing": _READERS | {"hazards", "recorder", "allocator", "frameworks", "simulation"},
     "__main__": {"commands"},
 }
