@@ -88,6 +88,7 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         **kept,
         platform="",
         start_monotonic_ns=0,
+        host="",
         host_hash="",
         boot_id="",
         process_id=0,
