@@ -201,6 +201,21 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
 
 
 @commands.command()
+@click.argument("sources", type=FILE, nargs=-1, required=True, metavar="FILE|FOLDER...")
+@click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples(
+    "gpuviz merge ranks -o all.gpuviz",
+    "gpuviz merge rank0.gpuviz rank1.gpuviz.part -o all.gpuviz",
+)
+def merge(*, sources: tuple[Path, ...], output: Path, force: bool) -> None:
+    """Write the recordings of several processes as one, on one time axis."""
+    from gpuviz.commands import merge as command
+
+    command.run(sources, output=output, force=force)
+
+
+@commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz leaks run.gpuviz")

@@ -48,6 +48,7 @@ def redact(recording: "Recording") -> "Recording":
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
+    tables["processes"] = _redacted_processes(tables["processes"])
     # The uptime could identify the host.
     tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
@@ -70,6 +71,21 @@ def _with_new_names(derived: "Mapping[str, pa.Table]", calls: "pa.Table") -> "di
     names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
     place = waits.schema.get_field_index("name")
     return {**derived, "host_waits": waits.set_column(place, "name", pa.array(names))}
+
+
+def _redacted_processes(processes: "pa.Table") -> "pa.Table":
+    """Return the processes with their ranks, but without hosts, process ids and programs."""
+    import pyarrow as pa
+
+    rows = []
+    for row in processes.to_pylist():
+        try:
+            manifest = _redacted_manifest(Manifest.from_json(row["manifest"])).to_json()
+        except ValueError:
+            manifest = ""
+        unnamed = {"process_id": 0, "host": "", "name": f"process {row['id']}"}
+        rows.append(row | unnamed | {"manifest": manifest})
+    return pa.Table.from_pylist(rows, schema=schemas()["processes"])
 
 
 def _redacted_manifest(manifest: Manifest) -> Manifest:

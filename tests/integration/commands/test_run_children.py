@@ -161,3 +161,36 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 
     assert done.returncode == 1
     assert said(done) == [f"{tmp_path / 'ranks'} is a file; --children needs a folder."]
+
+
+def test_the_recordings_of_a_run_are_merged(tmp_path):
+    (tmp_path / "tree.py").write_text(TREE + IN_PROGRAM)
+    run([GPUVIZ, "run", "--children", "-o", "ranks", "tree.py"], tmp_path)
+
+    done = run([GPUVIZ, "merge", "ranks", "-o", "all.gpuviz"], tmp_path)
+    merged = gpuviz.load(tmp_path / "all.gpuviz")
+    again = run([GPUVIZ, "merge", "ranks", "-o", "all.gpuviz"], tmp_path)
+
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    names = [f"{each.name} GPU 0" for each in merged.processes]
+    assert lines[:4] == [
+        "simulated GPU",
+        f"  {names[0]}: peak 1.18 MiB allocated, 20.0 MiB reserved",
+        "simulated GPU",
+        f"  {names[1]}: peak 7.30 MiB allocated, 20.0 MiB reserved",
+    ]
+    assert lines[-1] == "Wrote all.gpuviz"
+    assert requested(tmp_path / "all.gpuviz") == [1234567, 7654321]
+    # The child ran first, and ended before its parent began to record.
+    first, second = merged.table("processes").to_pylist()
+    assert first["end"] < second["start"]
+    assert again.returncode == 1
+    assert said(again) == ["all.gpuviz exists; choose another name, or use --force to replace it."]
+
+
+def test_a_folder_without_recordings_cannot_be_merged(tmp_path):
+    done = run([GPUVIZ, "merge", ".", "-o", "all.gpuviz"], tmp_path)
+
+    assert done.returncode == 1
+    assert said(done) == [". has no recordings (*.gpuviz or *.gpuviz.part)."]
