@@ -27,7 +27,7 @@ class Process:
     Attributes:
         id: Its id in ``processes``.
         rank: Its rank; -1 if unknown.
-        name: How it is called: its rank, else its host and process id.
+        name: What it is called: its rank, else its host and process id.
         devices: Its devices in the merged recording, with their ordinals in the process.
         clock_error: Bound of the error of its times, in ns; 0 on the host of the first process, -1
             if unknown.
@@ -49,25 +49,12 @@ def processes(recording: "Recording") -> tuple[Process, ...]:
     return tuple(_process(recording, row) for row in recording.tables["processes"].to_pylist())
 
 
-def process_name(row: Mapping[str, Any]) -> str:
-    """Return how a row of ``processes`` is called."""
-    if row["rank"] >= 0:
-        return f"rank {row['rank']}"
-    if row["process_id"]:
-        return f"{row['host']} {row['process_id']}".strip()
-    return f"process {row['id']}"
-
-
 def device_names(recording: "Recording") -> dict[int, str]:
-    """Return how each device is called: ``GPU 0``, or ``rank 3 GPU 0`` of several processes."""
-    names = {device: f"GPU {device}" for device in recording.devices}
-    rows = recording.tables["processes"].to_pylist()
-    called = [process_name(row) for row in rows]
-    for row, name in zip(rows, called, strict=True):
-        # Processes that one rank started have its rank, too.
-        unique = name if called.count(name) == 1 else f"{name} ({row['process_id']})"
+    """Return what the devices of a merged recording are called, such as ``rank 3 GPU 0``."""
+    names = {}
+    for row in recording.tables["processes"].to_pylist():
         for device, ordinal in zip(row["devices"], row["ordinals"], strict=False):
-            names[device] = f"{unique} GPU {ordinal}"
+            names[device] = f"{row['name']} GPU {ordinal}"
     return names
 
 
@@ -140,7 +127,7 @@ def _process(recording: "Recording", row: Mapping[str, Any]) -> Process:
     return Process(
         id=row["id"],
         rank=row["rank"],
-        name=process_name(row),
+        name=row["name"],
         devices=dict(zip(row["devices"], row["ordinals"], strict=False)),
         clock_error=row["clock_error"],
         recording=type(recording)(tables, _manifest(recording, row, rows)),

@@ -54,7 +54,7 @@ def _lines(recording: "Recording") -> "Iterator[str]":
                 format_bytes(stats[f"{name}_bytes.all.peak"]) for name in ("allocated", "reserved")
             )
             yield (
-                f"  {names[device]}: peak {peak} allocated, {reserved} reserved"
+                f"  {names.get(device, device)}: peak {peak} allocated, {reserved} reserved"
                 f"{_error(errors.get(device, 0))}"
             )
 

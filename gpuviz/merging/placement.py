@@ -1,5 +1,6 @@
 """Where each recording is among those merged: its order, its place in time, its name."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,21 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     return [
         replace(each, alignment=replace(each.alignment, shift=each.alignment.shift - zero))
         for each in placed
+    ]
+
+
+def process_names(placed: "Sequence[Placement]") -> list[str]:
+    """Return what each process is called: its rank, else host and process id, else a number."""
+    names = []
+    for number, each in enumerate(placed, 1):
+        manifest = each.recording.manifest
+        process = f"{manifest.host} {manifest.process_id}".strip() if manifest.process_id else ""
+        names.append(f"rank {each.rank}" if each.rank >= 0 else process or f"process {number}")
+    counts = Counter(names)
+    # A process has the rank of the one that started it.
+    return [
+        name if counts[name] == 1 else f"{name} ({each.recording.manifest.process_id or number})"
+        for number, (name, each) in enumerate(zip(names, placed, strict=True), 1)
     ]
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.processes import process_name
+from gpuviz.merging.placement import process_names
 from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -148,12 +148,9 @@ def _steps(placed: "Sequence[Placement]") -> "Iterator[str]":
 
 def _parts(placed: "Sequence[Placement]") -> "Iterator[str]":
     names: dict[str, list[str]] = {}
-    for number, each in enumerate(placed, 1):
-        manifest = each.recording.manifest
-        facts = {"process_id": manifest.process_id, "host": manifest.host}
-        name = process_name({"id": number, "rank": each.rank, **facts})
+    for each, name in zip(placed, process_names(placed), strict=True):
         for note in each.recording.notes:
-            if note != manifest.label:
+            if note != each.recording.manifest.label:
                 names.setdefault(note, []).append(name)
     for note, told in names.items():
         yield note if len(told) == len(placed) else f"{_listed(told)}: {note}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, distinct, plain, rows_at
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
+from gpuviz.merging.placement import process_names
 from gpuviz.recording.arrays import batch_of, numbers
 from gpuviz.recording.tables import ACTIONS, schemas
 
@@ -93,7 +94,11 @@ class Merged:
     def __init__(self, placed: "Sequence[Placement]") -> None:
         shared = _Shared()
         self._shared = shared
-        self._parts = [_Part(each, number, shared) for number, each in enumerate(placed, 1)]
+        names = process_names(placed)
+        self._parts = [
+            _Part(each, name, number, shared)
+            for number, (each, name) in enumerate(zip(placed, names, strict=True), 1)
+        ]
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return the tables of the merged recording."""
@@ -159,8 +164,8 @@ class Merged:
 class _Part:
     """A recording, and the ids and times of its rows in the merged one."""
 
-    def __init__(self, placed: "Placement", number: int, shared: _Shared) -> None:
-        self.placed, self.number = placed, number
+    def __init__(self, placed: "Placement", name: str, number: int, shared: _Shared) -> None:
+        self.placed, self.name, self.number = placed, name, number
         self._tables = tables = placed.recording.tables
         self._before = dict(shared.next)
         self._devices = self._add_devices(shared)
@@ -186,10 +191,11 @@ class _Part:
         manifest = self.placed.recording.manifest
         return {
             "id": self.number,
+            "name": self.name,
             "rank": self.placed.rank,
             "process_id": manifest.process_id,
             "host": manifest.host,
-            "name": " ".join(manifest.program),
+            "program": " ".join(manifest.program),
             "start": self.placed.start,
             "end": self.placed.end,
             "devices": list(self._devices.values()),

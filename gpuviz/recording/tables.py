@@ -211,7 +211,8 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
     - ``processes``: the processes of a merged recording; no rows in a recording of one process.
-      ``rank`` is -1 if unknown. ``name`` is the program. ``start`` and ``end`` are the times that
+      ``name`` is what it is called: its rank, else host and process id. ``rank`` is -1 if unknown.
+      ``program`` is its command line. ``start`` and ``end`` are the times that
       its own recording covered. ``devices`` are the ids of its GPUs, each of which has this process
       alone; two rows of ``devices`` with one ``uuid`` are one GPU. ``ordinals`` are their ordinals
       in the process. ``threads`` are ids of ``threads``. Its CUDA calls have the correlation ids
@@ -386,10 +387,11 @@ _COLUMNS = {
     "strings": {"id": "uint32", "text": "utf8"},
     "processes": {
         "id": "uint32",
+        "name": "utf8",
         "rank": "int32",
         "process_id": "int64",
         "host": "utf8",
-        "name": "utf8",
+        "program": "utf8",
         "start": "int64",
         "end": "int64",
         "devices": "ids",

@@ -83,7 +83,8 @@ def _redacted_processes(processes: "pa.Table") -> "pa.Table":
             manifest = _redacted_manifest(Manifest.from_json(row["manifest"])).to_json()
         except ValueError:
             manifest = ""
-        unnamed = {"process_id": 0, "host": "", "name": f"process {row['id']}"}
+        name = f"rank {row['rank']}" if row["rank"] >= 0 else f"process {row['id']}"
+        unnamed = {"name": name, "process_id": 0, "host": "", "program": ""}
         rows.append(row | unnamed | {"manifest": manifest})
     return pa.Table.from_pylist(rows, schema=schemas()["processes"])
 
