@@ -35,6 +35,7 @@ from .comparison.diff import Diff as Diff
 from .comparison.diff import diff as diff
 from .frameworks.cupy import malloc as malloc
 from .frameworks.cupy import malloc_pinned as malloc_pinned
+from .merging.merge import merge as merge
 from .notebook.dashboard import dashboard as dashboard
 from .ownership.holders import holders as holders
 from .ownership.holders import release as release

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
+    from gpuviz.analysis.processes import Process
     from gpuviz.hazards.hazard import Hazard
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -114,6 +115,10 @@ class Recording:
         """The tables of `gpuviz.recording.derived`, computed on first use."""
         from gpuviz.analysis.classification import DerivedTables
 
+        if self.processes:
+            from gpuviz.analysis.processes import DerivedByProcess
+
+            return DerivedByProcess(self)
         return DerivedTables(self.tables, self.bounds)
 
     @cached_property
@@ -515,6 +520,13 @@ class Recording:
         from gpuviz.analysis.synchronizations import synchronizations
 
         return _formatted(synchronizations(self, by))
+
+    @cached_property
+    def processes(self) -> "tuple[Process, ...]":
+        """The processes of a merged recording (`gpuviz.merge`); none of a recording of one."""
+        from gpuviz.analysis.processes import processes
+
+        return processes(self)
 
     @property
     def memory_levels(self) -> "pa.Table":

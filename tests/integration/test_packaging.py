@@ -51,6 +51,7 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert [name for name in sources if "dist-info" not in name] == []
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
+    assert "gpuviz_record.pth" in names
 
 
 def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):

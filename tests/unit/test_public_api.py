@@ -39,6 +39,7 @@ NAMES = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "merge",
     "name_stream",
     "range",
     "record",
