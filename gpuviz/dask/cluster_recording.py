@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from distributed import Lock, get_client
 
+import gpuviz
 from gpuviz.dask.plugin import PLUGIN, TOPIC, RecordingPlugin, end_recording, state_of
 from gpuviz.dask.transfer import Transfer
 from gpuviz.errors import RecorderError, RecordingExistsError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from distributed import Client
+
+    from gpuviz.recording.recording import Recording
 
 # Dask releases it when the client that holds it has been gone for some seconds.
 _LOCK = "gpuviz-recording"
@@ -96,6 +99,17 @@ class ClusterRecording:
             self.problems = problems
         finally:
             self._lock.release()
+
+    @property
+    def recording(self) -> "Recording":
+        """The recordings of all workers, merged into one.
+
+        Raises:
+            RecorderError: The block has not ended, or nothing was recorded.
+        """
+        if not self.paths:
+            raise RecorderError("No recordings have been fetched; they are when the block ends")
+        return gpuviz.merge(self.paths)
 
     def _problems_at_start(self) -> dict[str, str]:
         """Return why workers are not recorded; raises a RecorderError if none is."""

@@ -88,6 +88,7 @@ def test_each_worker_is_recorded_to_a_file_whose_ranges_are_its_tasks(client, tm
         "('scale', 1)": ["scale_1"],
     }
     assert recordings_left(scratch) == []
+    assert recorded.recording.table("processes").num_rows == 2
 
 
 def test_a_task_that_fails_has_a_range_and_later_tasks_have_their_own(client, tmp_path):
